@@ -27,7 +27,7 @@ SHARED = "of window W, shared by its readers"
         (
             "select w.i from B#length(3) as e, W(x > 0) as w where w.x != e.x or w.k = e.k",
             [
-                "w all rows of window W are looked at; `or` has no index",
+                "w all rows of window W are scanned; `or` has no index",
                 "then tested: (w.x != e.x) or (w.k = e.k), w.x > 0",
             ],
         ),
@@ -48,17 +48,17 @@ SHARED = "of window W, shared by its readers"
         ),
         (
             "on B as e update T as t set x = 1 where t.n > e.x",
-            ["all rows of table T are looked at; n is an aggregation column, which has no index", "tested: t.n > e.x"],
+            ["all rows of table T are scanned; n is an aggregation column, which has no index", "tested: t.n > e.x"],
         ),
         (
             "on B as e select w.* from W as w where w.x between e.x and e.x + 3",
             [f"found by a sorted index {SHARED}, on w.x: >= e.x and <= e.x + 3"],
         ),
-        ("on B as e delete from W as w where w.x != e.x", ["looked at; what is excluded has no index"]),
+        ("on B as e delete from W as w where w.x != e.x", ["scanned; an exclusion has no index"]),
         ("on B as e delete from W as w where w.x > w.i + e.i", ["both sides read the row"]),
-        ("select (select max(x) from T) as z from B", ["aggregates follow the rows that were touched"]),
-        ("select (select last(x) from T) as z from B", ["all rows of table T are looked at each time"]),
-        ("select (select max(x) from W) as z from B", ["aggregates move with each event, nothing is looked for"]),
+        ("select (select max(x) from T) as z from B", ["aggregates are updated from the rows changed"]),
+        ("select (select last(x) from T) as z from B", ["all rows of table T are read at each lookup"]),
+        ("select (select max(x) from W) as z from B", ["aggregates are updated by each event; no rows are looked up"]),
         (
             "select e.i from B#keepall as e full outer join W as w on w.k = e.k",
             [f"w found by a hash index {SHARED}: w.k is e.k", "e found by a hash index: e.k is w.k"],

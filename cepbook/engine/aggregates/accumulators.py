@@ -489,12 +489,12 @@ def add_with_overflow(total: float, lost: float, value: float, sign: int, spille
     if value - value != 0.0:
         spilled[0 if value == math.inf else 1 if value == -math.inf else 2] += sign
         return total, lost
-    for part in (total, sign * value):
-        spilled[3] += 1 if part >= _HALF else -1 if part <= -_HALF else 0
+    for addend in (total, sign * value):
+        spilled[3] += 1 if addend >= _HALF else -1 if addend <= -_HALF else 0
     a, b = _within(total), _within(sign * value)
     grown = a + b
-    part = grown - a
-    return grown, lost + (a - (grown - part)) + (b - part)
+    addend = grown - a
+    return grown, lost + (a - (grown - addend)) + (b - addend)
 
 
 def _within(value: float) -> float:

@@ -180,9 +180,6 @@ class AggregateCodegen:
     def _count(self, call: AggregateCall, argument: ArgumentCells) -> str:
         return self._number(argument)[0] if argument.exprs else self._cell(argument, "n")
 
-    def _count_ever(self, call: AggregateCall, argument: ArgumentCells) -> str:
-        return self._cell(argument, "ever")
-
     def _sum(self, call: AggregateCall, argument: ArgumentCells, *, mean: bool = False) -> str:
         of = argument.expr.type if argument.expr is not None else call.type
         if self.leaving is Eviction.NONE and _identity(call) not in self._counted:
@@ -260,12 +257,6 @@ class AggregateCodegen:
         name = self._cell(argument, kind, empty)
         return f"({name} if {name} is not {empty} else None)"
 
-    def _first_ever(self, call: AggregateCall, argument: ArgumentCells) -> str:
-        return self._unless_empty(argument, "first value")
-
-    def _last_ever(self, call: AggregateCall, argument: ArgumentCells) -> str:
-        return self._cell(argument, "last value", "None")
-
     def _window(self, call: AggregateCall, argument: ArgumentCells) -> str:
         name, in_order = self._held(call, argument)
         if call.reference:
@@ -317,9 +308,6 @@ class AggregateCodegen:
             interval = lower.value(self.scope, period)
             return f"{self._made(argument, 'arrivals', accumulators.ArrivalRate, f'{interval}, {second}')}.rate()"
         return f"{self._made(argument, 'flow', accumulators.AmountRate)}.rate({second})"
-
-    def _leaving(self, call: AggregateCall, argument: ArgumentCells) -> str:
-        return self._cell(argument, "gone", "False")
 
     def _supplied(self, call: AggregateCall, argument: ArgumentCells) -> str:
         user_class = call.args[-1]
@@ -386,15 +374,15 @@ _avg: _Rule = partial(AggregateCodegen._sum, mean=True)
 _COUNTED = (AggregateCodegen._count, _avg)  # they need the number of values
 _VALUES: dict[str, _Rule] = {
     "count": AggregateCodegen._count,
-    "countever": AggregateCodegen._count_ever,
+    "countever": lambda self, call, argument: self._cell(argument, "ever"),
     "sum": AggregateCodegen._sum,
     "avg": _avg,
     **dict.fromkeys(("min", "minever"), partial(AggregateCodegen._extreme, least=True)),
     **dict.fromkeys(("max", "maxever"), partial(AggregateCodegen._extreme, least=False)),
     "first": partial(AggregateCodegen._end, last=False),
     "last": partial(AggregateCodegen._end, last=True),
-    "firstever": AggregateCodegen._first_ever,
-    "lastever": AggregateCodegen._last_ever,
+    "firstever": lambda self, call, argument: self._unless_empty(argument, "first value"),
+    "lastever": lambda self, call, argument: self._cell(argument, "last value", "None"),
     "sorted": partial(AggregateCodegen._by, which="all"),
     **dict.fromkeys(("minby", "minbyever"), partial(AggregateCodegen._by, which="first")),
     **dict.fromkeys(("maxby", "maxbyever"), partial(AggregateCodegen._by, which="last")),
@@ -404,7 +392,7 @@ _VALUES: dict[str, _Rule] = {
     "nth": AggregateCodegen._nth,
     "median": AggregateCodegen._median,
     "rate": AggregateCodegen._rate,
-    "leaving": AggregateCodegen._leaving,
+    "leaving": lambda self, call, argument: self._cell(argument, "gone", "False"),
     USER_AGGREGATE.name: AggregateCodegen._supplied,
 }
 _VALUES |= dict.fromkeys(ACCUMULATORS, AggregateCodegen._accumulated)

@@ -90,20 +90,8 @@ def _ratio(whole: int, bits: int) -> float:
     return whole / (1 << bits)
 
 
-def _sum(count: int, bits: int, sums: list[int]) -> float:
-    return _ratio(sums[0], bits)
-
-
 def _avg(count: int, bits: int, sums: list[int]) -> float:
     return sums[0] / (count << bits)
-
-
-def _geomean(count: int, bits: int, sums: list[int]) -> float:
-    return math.exp(_avg(count, bits, sums))
-
-
-def _sumsq(count: int, bits: int, sums: list[int]) -> float:
-    return _ratio(sums[1], 2 * bits)
 
 
 def _variance(count: int, bits: int, sums: list[int]) -> float:
@@ -112,10 +100,6 @@ def _variance(count: int, bits: int, sums: list[int]) -> float:
 
 def _spread(count: int, sums: list[int]) -> int:
     return count * sums[1] - sums[0] * sums[0]
-
-
-def _stddev(count: int, bits: int, sums: list[int]) -> float:
-    return math.sqrt(_variance(count, bits, sums))
 
 
 def _skewness(count: int, bits: int, sums: list[int]) -> float | None:
@@ -150,12 +134,12 @@ HIGHEST_POWERS = {
     "kurtosis": 4,
 }
 _VALUES: dict[str, Callable[[int, int, list[int]], float | None]] = {
-    "sum": _sum,
+    "sum": lambda count, bits, sums: sums[0] / (1 << bits),
     "avg": _avg,
-    "geomean": _geomean,
-    "sumsq": _sumsq,
+    "geomean": lambda count, bits, sums: math.exp(_avg(count, bits, sums)),
+    "sumsq": lambda count, bits, sums: sums[1] / (1 << 2 * bits),
     "variance": _variance,
-    "stddev": _stddev,
+    "stddev": lambda count, bits, sums: math.sqrt(_variance(count, bits, sums)),
     "skewness": _skewness,
     "kurtosis": _kurtosis,
 }

@@ -350,7 +350,6 @@ class DeltaCodegen:
         self.code.aggregates.store("H")
 
     def _move_groups(self, touch: WriteBody) -> None:
-        """Update the groups; `touch` is written before each update, when cells are loaded."""
         source, code, resets = self.code.source, self.code, self.code.steps.resets_aggregates
 
         def enter(q: CodeScope) -> None:

@@ -16,21 +16,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from cepbook.engine.codegen import relation_loops as loops
 from cepbook.engine.codegen.join_view import (
     JoinSpec,
     JoinStream,
     JoinView,
     ignore_condition_failure,
     report_condition_failure,
-)
-from cepbook.engine.codegen.relation_loops import (
-    LookupCodegen,
-    lookup_target,
-    new_index_code,
-    plain_key_positions,
-    write_item_unpacking,
-    write_key_function,
-    write_loop_head,
 )
 from cepbook.engine.codegen.views import ViewCodegen, write_event_reading, write_store_items
 from cepbook.engine.expressions import to_python as lower
@@ -66,7 +58,7 @@ class JoinCodegen(ViewCodegen):
         self.rows = code.items
         self.at = 0
         self.reads_columns = False  # True if the locals of events exist and the filter was tested
-        self.looks = LookupCodegen(self.source)
+        self.looks = loops.LookupCodegen(self.source)
         self.inputs: list[_Input] = []
         for steps in self.steps.inputs:
             own = CodegenContext(steps, code.base.at(aggregates=(), keys=(), state="state_of(S[0])"))
@@ -266,7 +258,6 @@ class JoinCodegen(ViewCodegen):
 
     # -------------------------------------------------------------- a change of one input
     def _write_changed(self, number: int) -> None:
-        """Write ``changed0(W, entered, left)``: from a delta of input 0 to one of combinations."""
         source, active = self.source, self.join.active[number]
         with source.block(f"def changed{number}(W, entered, left):"):
             if self.tables:
@@ -318,8 +309,7 @@ class JoinCodegen(ViewCodegen):
                         source.line(f"if not {group}: del {table}[{key}]")
 
     def _plain_key(self, number: int, exprs: Sequence[x.BoundExpr]) -> str | None:
-        """Return the code of the key of ``item`` if it consists of parts of the item; else None."""
-        places = plain_key_positions(exprs, self._scope, self.rows.locals_of(number))
+        places = loops.plain_key_positions(exprs, self._scope, self.rows.locals_of(number))
         if places is None:
             return None
         code = ", ".join(f"item[{place}]" for place in places)
@@ -334,8 +324,8 @@ class JoinCodegen(ViewCodegen):
             for place, (kind, exprs) in enumerate(input_.indexes):
                 name = f"key{number}_{place}"
                 locals_ = self.rows.locals_of(number)
-                write_key_function(name, exprs, partial(self._unpack_item, number), self._scope, locals_)
-                indexes.append(new_index_code(kind, name, self.source))
+                loops.write_key_function(name, exprs, partial(self._unpack_item, number), self._scope, locals_)
+                indexes.append(loops.new_index_code(kind, name, self.source))
             with self.source.block(f"def _relation{number}():"):
                 self.source.line(f"return {relation}([{', '.join(indexes)}])")
 
@@ -364,7 +354,7 @@ class JoinCodegen(ViewCodegen):
 
     def _unpack_item(self, number: int, item: str) -> None:
         if number in self.join.shared:
-            write_item_unpacking(self.rows.inputs[number], item, f"q{number}_", self.source)
+            loops.write_item_unpacking(self.rows.inputs[number], item, f"q{number}_", self.source)
         else:
             self.source.line(self._unpacking([number], item))
 
@@ -460,19 +450,18 @@ class JoinCodegen(ViewCodegen):
         if path.input in self.join.shared:
             looked = f"{self.looks.look(path)}(R[{path.input}])"
         else:
-            looked = lookup_target(path, f"R[{path.input}]", 0 if path.scans else self._index(path))
+            looked = loops.lookup_target(path, f"R[{path.input}]", 0 if path.scans else self._index(path))
         self.source.line(f"x{path.input} = {looked}")
 
     @contextmanager
     def _loop_over(self, path: AccessPath, is_read: bool = True) -> Iterator[None]:
-        with self.source.block(write_loop_head(path, f"x{path.input}", f"i{path.input}", self._scope)):
+        with self.source.block(loops.write_loop_head(path, f"x{path.input}", f"i{path.input}", self._scope)):
             if is_read or path.input in self.join.shared:
                 self._unpack_item(path.input, f"i{path.input}")
             yield
 
 
 def _one_input(e: x.BoundExpr) -> int:
-    """Return the input that an expression reads. Errors: Refusal if it reads several."""
     inputs = inputs_read(e)
     if len(inputs) > 1:
         raise Refusal("several-inputs", "prev and prior look at the events of one stream of a join")

@@ -162,7 +162,6 @@ class OutputRateCodegen(StatementCodegen):
             emit("ins", "rem")
 
     def _limit(self, ins: str, rem: str) -> None:
-        """Take the local ``change`` through the statement and the limiter; ``posted`` is due at once."""
         source = self.source
         source.line("batch, former = change")
         source.line(f"n_in, n_out = process(S, batch, former, now, {ins}, {rem}, not batch and not former)")

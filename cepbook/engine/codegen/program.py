@@ -105,9 +105,9 @@ def _describe_layout(layout: EventLayout) -> str:
     names = {"o": "number", "t": "time of arrival", "e": "event"}
     properties = {str(position): name for name, position in layout.positions.items()}
     values = []
-    for part in layout.parts:
-        kind = {"w": "compared value", "r": "prior value"}.get(part[0], "") if len(part) > 1 else ""
-        values.append(names.get(part) or properties.get(part) or kind or part)
+    for component in layout.parts:
+        kind = {"w": "compared value", "r": "prior value"}.get(component[0], "") if len(component) > 1 else ""
+        values.append(names.get(component) or properties.get(component) or kind or component)
     return values[0] if layout.bare else f"({', '.join(values)})" if values else "()"
 
 

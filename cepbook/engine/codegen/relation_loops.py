@@ -188,10 +188,10 @@ def write_item_unpacking(items: EventLayout, item: str, prefix: str, source: Sou
     """Write the locals of a store's item: its ordinal, columns of its row, the row."""
     names = {str(place): name for name, place in items.positions.items()}
     row = f"{prefix}e" if "e" in items.parts else f"{prefix}row"
-    if any(part != "o" for part in items.parts):
+    if any(component != "o" for component in items.parts):
         source.line(f"{row} = {item}[-1]")
-    for part in items.parts:
-        if part == "o":
+    for component in items.parts:
+        if component == "o":
             source.line(f"{prefix}o = {item}[0]")
-        elif part != "e":
-            source.line(f"{prefix}{part} = {row}[{source.const(names[part], 'n')}]")
+        elif component != "e":
+            source.line(f"{prefix}{component} = {row}[{source.const(names[component], 'n')}]")

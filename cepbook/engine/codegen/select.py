@@ -173,7 +173,6 @@ class _Writer:
                     self._accepted_event(late)
 
     def _on_inputs(self, joins: JoinCodegen) -> None:
-        """Write ``on_event0(e)`` and so on, for each input; ``on_events(e, inputs)`` for several at once."""
         joins.write_inputs()
         write_joined_stores(self.body, joins)
         of_state = ["S"] if self.contextual else []
@@ -251,7 +250,6 @@ class _Writer:
             code.in_column_loop = False
 
     def _loop(self, names: Sequence[str], emit: ColumnEmitter | None, hoisted: bool) -> None:
-        """Write the loop over ``rows``, with locals `each`; after a failure it continues."""
         source, code = self.source, self.code
         with source.block("while True:"):
             if code.has_single_timer:

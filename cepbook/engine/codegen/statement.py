@@ -87,7 +87,6 @@ class StatementCodegen(DeltaCodegen):
         raise Refusal("no-row", f"{type(e).__name__.lower()} has no code in the row engine")
 
     def _grouping(self, e: x.Grouping) -> str:
-        """Return the code of ``grouping``: the bits of each grouping set, chosen by the group's key."""
         levels = self.steps.levels
         bits = [sum((key not in level) << place for place, key in enumerate(reversed(e.keys))) for level in levels]
         return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
@@ -238,7 +237,6 @@ class StatementCodegen(DeltaCodegen):
         self.pipeline.prefetched = False
 
     def _sweep(self, head: str, item: str, then: str) -> None:
-        """Remove events that a lazy window evicts from the aggregates, before the arrival."""
         with self.source.block(head):
             if self.steps.aggregation is None:
                 self.source.line(item)
@@ -479,7 +477,7 @@ def prev_tail(view: WindowView, item: Item, index: int | None, value: ItemValue)
 def prev_window(view: WindowView, item: Item, value: ItemValue) -> list[Any]:
     """Return `value` of all events of the window."""
     items: Sequence[Item] = view.prev_items(item)[0]
-    return [value(each) for each in items]
+    return [value(item_) for item_ in items]
 
 
 def prev_count(view: WindowView, item: Item) -> int:

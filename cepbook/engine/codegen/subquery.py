@@ -17,15 +17,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
+from cepbook.engine.codegen import relation_loops as loops
 from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
-from cepbook.engine.codegen.relation_loops import (
-    LookupCodegen,
-    lookup_target,
-    new_index_code,
-    write_item_unpacking,
-    write_key_function,
-    write_loop_head,
-)
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.codegen.views import deferred_filter_failure, write_event_reading, write_store_items
 from cepbook.engine.expressions import to_python as lower
@@ -94,7 +87,7 @@ class _Writer(StatementCodegen):
         assert lookup is not None
         self.subquery, self.path, self.member = lookup.subquery, lookup.access, lookup.member
         self.shared = lookup.shared
-        self.looks = LookupCodegen(self.source)
+        self.looks = loops.LookupCodegen(self.source)
         self.values = tuple(f"v{number}" for number in range(self.subquery.parameters))
         self.q = self.q.at(parameters=self.values)
 
@@ -126,7 +119,7 @@ class _Writer(StatementCodegen):
         self._new_state()  # now all window parameters are known
         self.helpers()
         self.looks.write_keys(
-            lambda _, item: write_item_unpacking(self.code.items, item, "q", self.source), self.code.retained()
+            lambda _, item: loops.write_item_unpacking(self.code.items, item, "q", self.source), self.code.retained()
         )
 
     # -------------------------------------------------------------- what is kept
@@ -141,25 +134,23 @@ class _Writer(StatementCodegen):
             source.line("return S")
 
     def _nothing(self) -> str:
-        """Return the code of the slot while there is no event."""
         source = self.source
         if self.path is None:
             return "{}" if self.steps.grouped else self.code.aggregates.fresh()
         index = ""
         if self.path.index is not None:
-            index = new_index_code(self.path.index[0], "key0", source)
+            index = loops.new_index_code(self.path.index[0], "key0", source)
         return f"{source.bind('_Relation', Relation)}([{index}])"
 
     def _key(self) -> None:
         if self.path is not None and self.path.index is not None:
             items = self.code.items
             names = () if items.bare else [f"q{name}" for name in items.parts]
-            write_key_function(
+            loops.write_key_function(
                 "key0", self.path.index[1], partial(items.unpack, self.source), self.code.retained(), names
             )
 
     def _begin(self) -> None:
-        """Write ``begin(S, now)``: read a table, which does not report its changes, or follow its changed rows."""
         source, lookup = self.source, self.steps.lookup
         assert lookup is not None
         if lookup.follows:
@@ -317,7 +308,6 @@ class _Writer(StatementCodegen):
         return self.source.block("if one not in found:") if distinct else nullcontext()
 
     def _one(self) -> None:
-        """Write the value of a subquery of one row; null for no row, or for several."""
         source, result = self.source, self._shown()
         nothing: x.BoundExpr = x.Const(t.NULL, None)
         if isinstance(result, x.StructOf) and self.subquery.form == "struct":
@@ -379,7 +369,6 @@ class _Writer(StatementCodegen):
     # -------------------------------------------------------------- its rows
     @contextmanager
     def _rows(self) -> Iterator[None]:
-        """Write what follows for each row of the subquery."""
         code, source, cells = self.code, self.source, self.code.aggregates
         if not self._folds:
             with self._items(), code.having(self.q):
@@ -412,18 +401,17 @@ class _Writer(StatementCodegen):
     @property
     def _looked(self) -> str:
         assert self.path is not None
-        return f"{self.looks.look(self.path)}(S[0])" if self.shared else lookup_target(self.path, "S[2]", 0)
+        return f"{self.looks.look(self.path)}(S[0])" if self.shared else loops.lookup_target(self.path, "S[2]", 0)
 
     @contextmanager
     def _items(self) -> Iterator[None]:
-        """Write what follows for each item of the relation that passes the conditions."""
         source = self.source
         assert self.path is not None
         if self.shared:
             source.line(f"x = {self._looked}")
-        with source.block(write_loop_head(self.path, "x" if self.shared else self._looked, "item", self.q)):
+        with source.block(loops.write_loop_head(self.path, "x" if self.shared else self._looked, "item", self.q)):
             if self.shared:
-                write_item_unpacking(self.code.items, "item", "q", source)
+                loops.write_item_unpacking(self.code.items, "item", "q", source)
             else:
                 self.code.items.unpack(source, "item")
             if not self.path.rest:

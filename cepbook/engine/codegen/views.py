@@ -92,7 +92,6 @@ class ViewCodegen:
 
     @contextmanager
     def _packing(self, items: EventLayout) -> Iterator[str]:
-        """Yield the name of the function that makes `items`, with the operands of windows written meanwhile."""
         name = f"pack{len(self.code.helpers)}"
         operands: list[str] = []
         self.code.helpers.append(partial(self._write_pack, name, items, operands))
@@ -108,7 +107,6 @@ class ViewCodegen:
         code.items, code.arrivals = before
 
     def _views(self, stage: WindowOperator) -> str:
-        """Return the windows of one stage: those under ``groupwin``, then those after ``merge``."""
         self.operands = []
         groups = stage.groups
         if groups is None:
@@ -224,7 +222,6 @@ class ViewCodegen:
         return self.code.slot(f"{self.source.bind('_deque', deque)}(maxlen={most + 1})")
 
     def _write_priors(self) -> None:
-        """Write ``pr0`` and so on: the values of the calls of ``prior`` for the arriving event."""
         if self._priors is None:
             return
         source, priors = self.source, self.steps.priors
@@ -323,7 +320,6 @@ class ViewCodegen:
     def _arrival(
         self, item: str = "", operands: Sequence[str] = (), swept: EvictionWriter | None = None, key: str | None = None
     ) -> WindowArrival:
-        """Return the arrival of `item` at the one window; with a `key`, at the window of this group."""
         only = self.steps.single_window
         assert only is not None
         view = "W" if key is None else "w"

@@ -59,24 +59,39 @@ class StageWindowState(State):
         raise NotImplementedError
 
 
-class SlidingWindow(StageWindowState):
+class _QueuedWindow(StageWindowState):
+    """A window whose rows wait in a queue until a cycle takes them."""
+
+    __slots__ = ("_held", "_waiting")
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+        self._waiting: deque[StageRow] = deque()
+
+    @property
+    def pending(self) -> int:
+        return len(self._waiting)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[StageRow]:
+        return iter(self._held)
+
+
+class SlidingWindow(_QueuedWindow):
     """Holds the last `size` rows. A cycle takes one row, which evicts the oldest; with `fills` free places are filled
     first.
     """
 
-    __slots__ = ("_held", "_waiting", "fills", "size")
+    __slots__ = ("fills", "size")
     due = NEVER
     passing = False
 
     def __init__(self, size: int, fills: bool) -> None:
         self.size = size
         self.fills = fills
-        self._held: deque[StageRow] = deque()
-        self._waiting: deque[StageRow] = deque()
-
-    @property
-    def pending(self) -> int:
-        return len(self._waiting)
+        super().__init__(deque())
 
     def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
         rows, waiting = self._held, self._waiting
@@ -90,14 +105,8 @@ class SlidingWindow(StageWindowState):
         rows.extend(new)
         return new, dead
 
-    def __len__(self) -> int:
-        return len(self._held)
 
-    def __iter__(self) -> Iterator[StageRow]:
-        return iter(self._held)
-
-
-class RecentWindow(StageWindowState):
+class RecentWindow(_QueuedWindow):
     """Holds rows younger than `length`; with `at_most` it takes and holds at most that many.
 
     ::
@@ -107,19 +116,14 @@ class RecentWindow(StageWindowState):
     A row stays for the cycle that takes it, even if it is too old already.
     """
 
-    __slots__ = ("_by_age", "_held", "_waiting", "at_most", "length")
+    __slots__ = ("_by_age", "at_most", "length")
     passing = False
 
     def __init__(self, length: int, at_most: int | None) -> None:
         self.length = length
         self.at_most = at_most
-        self._held: dict[int, StageRow] = {}
+        super().__init__({})
         self._by_age: list[tuple[int, int]] = []  # a heap of (time, id)
-        self._waiting: deque[StageRow] = deque()
-
-    @property
-    def pending(self) -> int:
-        return len(self._waiting)
 
     @property
     def due(self) -> int:
@@ -143,29 +147,22 @@ class RecentWindow(StageWindowState):
         return new, dead
 
     def _oldest(self) -> StageRow:
-        return self._held.pop(heappop(self._by_age)[1])
-
-    def __len__(self) -> int:
-        return len(self._held)
+        row: StageRow = self._held.pop(heappop(self._by_age)[1])
+        return row
 
     def __iter__(self) -> Iterator[StageRow]:
         return iter(self._held.values())
 
 
-class TumblingWindow(StageWindowState):
+class TumblingWindow(_QueuedWindow):
     """Holds up to `size` rows for one cycle; the next one evicts them, but they are no cause of a cycle."""
 
-    __slots__ = ("_held", "_waiting", "size")
+    __slots__ = ("size",)
     due = NEVER
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._held: list[StageRow] = []
-        self._waiting: deque[StageRow] = deque()
-
-    @property
-    def pending(self) -> int:
-        return len(self._waiting)
+        super().__init__([])
 
     @property
     def passing(self) -> bool:
@@ -176,12 +173,6 @@ class TumblingWindow(StageWindowState):
         waiting.extend(incoming)
         self._held = [waiting.popleft() for _ in range(min(self.size, len(waiting)))]
         return self._held[:], dead
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def __iter__(self) -> Iterator[StageRow]:
-        return iter(self._held)
 
 
 class RankedWindow(StageWindowState):

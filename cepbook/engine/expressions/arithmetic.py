@@ -29,7 +29,6 @@ _LONG = 16  # operators; Python's parser limits the nesting of a longer chain
 
 
 def _chain(e: x.Arith) -> tuple[str, list[x.BoundExpr]]:
-    """Return the operators and operands of sums, differences and products of one type, left to right."""
     operators: list[str] = []
     operands: list[x.BoundExpr] = []
     node: x.BoundExpr = e

@@ -33,7 +33,6 @@ def lambda_parameter(scope: CodeScope, e: x.LambdaParameter) -> str:
 
 
 def _lambda(scope: CodeScope, e: x.LambdaExpr, receiver: str) -> str:
-    """Return the code of a lambda argument (see `MethodRow`)."""
     columns = [f"{receiver}[::-1]" if e.backwards else receiver]
     if "index" in e.roles:
         columns.append(f"{scope.source.bind('_count', count)}()")

@@ -230,7 +230,6 @@ def _saturated(value: float, bits: int) -> int:
 
 
 def _decoded(text: str) -> int:
-    """Parse a whole number as Java's decode does: ``0x1F`` and ``#1F`` are hexadecimal, ``017`` is octal."""
     match = _DECODED.fullmatch(text.strip())
     if match is None:
         return _whole(text)

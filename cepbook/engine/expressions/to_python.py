@@ -171,7 +171,6 @@ def _variable(scope: CodeScope, e: x.VariableRead) -> str:
 
 
 def _before(scope: CodeScope, name: str) -> str:
-    """Return the code of the value that a variable had before the present event."""
     cell = scope.variables[name]
     cell.decide()
     known = scope.source.const(cell)
@@ -203,10 +202,6 @@ def _of_row(scope: CodeScope, e: x.BoundExpr) -> str:
     return scope.row(e)
 
 
-def _window_value(scope: CodeScope, e: x.WindowValue) -> str:
-    return scope.window[e.name]
-
-
 FIRST_SUBQUERY_SLOT = 4  # position of the first subquery's state in the state of its statement
 
 
@@ -223,7 +218,6 @@ def _concat(scope: CodeScope, e: x.Concat) -> str:
 
 
 def _display_code(scope: CodeScope, code: str, of: Type) -> str:
-    """Return the code of a value that is about to become text."""
     return f"{bound_name(scope, primitives.float_display)}({code})" if of.name == "float" else code
 
 
@@ -277,7 +271,6 @@ def _between(scope: CodeScope, e: x.RangeTest) -> str:
 
 
 def _ascending(low: x.BoundExpr, high: x.BoundExpr) -> bool:
-    """Return whether both bounds are constants in order, so that one test is enough."""
     if not (isinstance(low, x.Const) and isinstance(high, x.Const)):
         return False
     a, b = low.value, high.value
@@ -351,12 +344,7 @@ def _user_call(scope: CodeScope, e: x.UserCall) -> str:
     return unless_null(checks, code)
 
 
-def _user_class(scope: CodeScope, e: x.UserClass) -> str:
-    return scope.source.const(scope.user_functions[e.name], "u")
-
-
 def _copied_argument(scope: CodeScope, e: x.BoundExpr) -> str:
-    """Return the code of an argument for a user's function: arrays, events and objects are copied."""
     code = value(scope, e)
     return code if is_hashable(e.type) else f"{bound_name(scope, primitives.deep_copied)}({code})"
 
@@ -426,7 +414,7 @@ RENDERERS.update(
         x.MeasureAggregate: _of_row,
         x.SharedExpr: _shared,
         x.MatchedRow: _of_row,
-        x.WindowValue: _window_value,
+        x.WindowValue: lambda scope, e: scope.window[e.name],
         x.OutputCounter: lambda scope, e: f"C.{e.name}",
         x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
         x.KeyRef: lambda scope, e: scope.keys[e.index],
@@ -445,7 +433,7 @@ RENDERERS.update(
         x.CaseWhen: _case,
         x.FunctionCall: _call,
         x.UserCall: _user_call,
-        x.UserClass: _user_class,
+        x.UserClass: lambda scope, e: scope.source.const(scope.user_functions[e.name], "u"),
         x.MethodCall: method_calls.method_call,
         x.LambdaParameter: method_calls.lambda_parameter,
         x.Convert: _convert,

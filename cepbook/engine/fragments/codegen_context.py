@@ -285,7 +285,6 @@ class CodegenContext:
         return f"({', '.join([str(level), *codes])})"
 
     def _row_key(self, key: str) -> str:
-        """Return the code of the key of a group's table row, which does not contain the grouping set."""
         if not self.steps.levels:
             return key
         return f"{key}[1]" if len(self.steps.keys) == 1 else f"{key}[1:]"
@@ -309,7 +308,6 @@ class CodegenContext:
         self.aggregates.load(group)
 
     def _find_in_table(self, target: str, key: str) -> None:
-        """Write code that binds `target` to the cells of a table row, and creates the row if it is new."""
         key = self._row_key(key)
         with self.source.block(f"if {key} in groups:"):
             self.source.line(f"{target} = groups[{key}][1]")

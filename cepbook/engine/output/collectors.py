@@ -10,7 +10,7 @@ keyed_start_end_time_props). They come as `DeferredRow`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,25 +87,14 @@ class EveryRow(RowCollector):
 
 
 @dataclass(slots=True)
-class EveryGroupedRow(RowCollector):
-    """Collect all rows of groups."""
+class EveryGroupedRow(EveryRow):
+    """Collect all rows of groups that pass the having clause."""
 
     keeps: bool = False
-    _ins: Rows = field(default_factory=list)
-    _rem: Rows = field(default_factory=list)
 
     def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
-        self._ins += rows_passing_having(ins)
-        self._rem += rows_passing_having(rem)
-
-    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        rows = self._ins, self._rem
-        self._ins, self._rem = [], []
-        return rows
-
-
-def rows_passing_having(pairs: Iterable[tuple[Any, Any]]) -> Rows:
-    return [row for _, row in pairs if row is not None]
+        self._ins += [row for _, row in ins if row is not None]
+        self._rem += [row for _, row in rem if row is not None]
 
 
 @dataclass(slots=True)
@@ -159,21 +148,14 @@ class LastAggregate(RowCollector):
 
 
 @dataclass(slots=True)
-class LastRow(RowCollector):
+class LastRow(EveryRow):
     """Collect the last row of each side."""
 
     keeps: bool = True
-    _ins: Rows = field(default_factory=list)
-    _rem: Rows = field(default_factory=list)
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
         self._ins = ins[-1:] or self._ins
         self._rem = rem[-1:] or self._rem
-
-    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        rows = self._ins, self._rem
-        self._ins, self._rem = [], []
-        return rows
 
 
 @dataclass(slots=True)

@@ -6,44 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cepbook.engine.output.collectors import (
-    CollectorOptions,
-    DeferredRow,
-    RowCollector,
-    RowFactory,
-    Rows,
-    make_collector,
-)
-from cepbook.engine.output.first_rows import (
-    ConditionGate,
-    CountGate,
-    CrontabGate,
-    FirstRows,
-    FirstRowsOfGroups,
-    GridGate,
-    OutputGate,
-    PeriodGate,
-    StimulusGate,
-    end_of_period,
-)
-from cepbook.engine.output.rate_triggers import (
-    ConditionTrigger,
-    CrontabTrigger,
-    EventCountTrigger,
-    ImmediateTrigger,
-    LastKnownNumber,
-    OutputCounters,
-    OutputTrigger,
-    PeriodTrigger,
-    TerminationTrigger,
-)
+from cepbook.engine.output import collectors, first_rows
+from cepbook.engine.output import rate_triggers as triggers
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import OutputClause
 
-DeliveredRows = tuple[Rows, Rows]
-TimedRows = tuple[Rows, Rows, bool]  # the last: it is delivered even without rows
+DeliveredRows = tuple[collectors.Rows, collectors.Rows]
+TimedRows = tuple[collectors.Rows, collectors.Rows, bool]  # the last: it is delivered even without rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +28,8 @@ class LimiterSpec:
     """
 
     output: OutputClause
-    rows: CollectorOptions
-    make: RowFactory
+    rows: collectors.CollectorOptions
+    make: collectors.RowFactory
     functions: Mapping[str, Callable[..., Any]]
 
     @property
@@ -80,10 +51,13 @@ class LimiterSpec:
             return FirstLimiter(self, partition, now)
         return Limiter(self, partition, now)
 
-    def present(self, state: Any, rows: Rows, now: int) -> Rows:
+    def present(self, state: Any, rows: collectors.Rows, now: int) -> collectors.Rows:
         """Return the rows at `now`, with deferred rows made."""
         functions = self.functions
-        return [functions[row.maker](state, now, *row.values) if isinstance(row, DeferredRow) else row for row in rows]
+        return [
+            functions[row.maker](state, now, *row.values) if isinstance(row, collectors.DeferredRow) else row
+            for row in rows
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +93,11 @@ class Limiter(State):
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
         self.armed = NEVER
         self._form = form
-        self._counters = OutputCounters(now)
+        self._counters = triggers.OutputCounters(now)
         self._partition = partition
         self._left_out = _left_out(form, partition, now)
         self._trigger = _trigger(form, partition, self._counters)
-        self._collector: RowCollector = make_collector(form.rows, form.make)
+        self._collector: collectors.RowCollector = collectors.make_collector(form.rows, form.make)
         self._delivered_at: int | None = None  # time of the last timed delivery, None after a change
 
     @property
@@ -131,7 +105,9 @@ class Limiter(State):
         """The time of the next timed output, `NEVER` if there is none."""
         return self._trigger.due
 
-    def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> DeliveredRows | None:
+    def take(
+        self, state: Any, now: int, ins: collectors.Rows, rem: collectors.Rows, n_in: int, n_out: int
+    ) -> DeliveredRows | None:
         """Collect the rows of one change; return those that are due at once, None if there are none.
 
         `n_in` and `n_out` are the numbers of entered and left events that pass the where clause.
@@ -159,7 +135,7 @@ class Limiter(State):
 
     def changed(self, now: int) -> None:
         """Reevaluate the condition after a variable that it reads was assigned; `due` may become `now`."""
-        if isinstance(self._trigger, ConditionTrigger) and self._left_out is None:
+        if isinstance(self._trigger, triggers.ConditionTrigger) and self._left_out is None:
             self._trigger.changed(now)
 
     def terminate(self, state: Any, now: int) -> TimedRows | None:
@@ -201,14 +177,20 @@ class FirstLimiter(Limiter):
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
         super().__init__(form, partition, now)
         gate = _gate(form, partition)
-        self._first = FirstRowsOfGroups(form.rows, gate) if form.rows.grouped else FirstRows(form.rows, gate)
+        self._first = (
+            first_rows.FirstRowsOfGroups(form.rows, gate)
+            if form.rows.grouped
+            else first_rows.FirstRows(form.rows, gate)
+        )
 
     @property
     def due(self) -> int:
         """`NEVER`, since no rows wait."""
         return NEVER
 
-    def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: Any, n_out: Any) -> DeliveredRows | None:
+    def take(
+        self, state: Any, now: int, ins: collectors.Rows, rem: collectors.Rows, n_in: Any, n_out: Any
+    ) -> DeliveredRows | None:
         """Return the rows that pass, as `Limiter.take`; for grouped statements `n_in` and `n_out` are keys."""
         if not (n_in or n_out):
             return None
@@ -216,7 +198,7 @@ class FirstLimiter(Limiter):
         if not self._passes(now, counts[0]):
             return None
         self._counters.add(*counts)
-        if isinstance(self._trigger, ConditionTrigger) and self._trigger.arrived(now, *counts):
+        if isinstance(self._trigger, triggers.ConditionTrigger) and self._trigger.arrived(now, *counts):
             self._first.reopen()
         rows = self._first.take(now, ins, rem, n_in, n_out)
         if rows is not None:
@@ -224,7 +206,11 @@ class FirstLimiter(Limiter):
         return rows
 
     def changed(self, now: int) -> None:
-        if isinstance(self._trigger, ConditionTrigger) and self._left_out is None and self._trigger.changed(now):
+        if (
+            isinstance(self._trigger, triggers.ConditionTrigger)
+            and self._left_out is None
+            and self._trigger.changed(now)
+        ):
             self._first.reopen()
 
     def _rest(self, state: Any, now: int) -> TimedRows | None:
@@ -259,39 +245,41 @@ def _left_out(form: LimiterSpec, partition: Any, start: int) -> _UntilTime | _Un
     if form.output.after is None:
         return None
     amount = form.functions["output_after"](partition, start)
-    return _UntilTime(end_of_period(amount, start)) if isinstance(amount, tuple) else _UntilCount(amount or 0)
+    return (
+        _UntilTime(first_rows.end_of_period(amount, start)) if isinstance(amount, tuple) else _UntilCount(amount or 0)
+    )
 
 
-def _trigger(form: LimiterSpec, partition: Any, counters: OutputCounters) -> OutputTrigger:
+def _trigger(form: LimiterSpec, partition: Any, counters: triggers.OutputCounters) -> triggers.OutputTrigger:
     match form.output.kind:
         case "events":
-            return EventCountTrigger(_number(form, partition))
+            return triggers.EventCountTrigger(_number(form, partition))
         case "time":
-            return PeriodTrigger(form.rate(partition))
+            return triggers.PeriodTrigger(form.rate(partition))
         case "at":
-            return CrontabTrigger(BoundFunction(form, "output_point", (partition,)))
+            return triggers.CrontabTrigger(BoundFunction(form, "output_point", (partition,)))
         case "when":
             then = BoundFunction(form, "output_then", (counters, partition)) if form.output.then_set else None
-            return ConditionTrigger(BoundFunction(form, "output_when", (counters, partition)), then)
+            return triggers.ConditionTrigger(BoundFunction(form, "output_when", (counters, partition)), then)
         case "terminated":
-            return TerminationTrigger()
-    return ImmediateTrigger()
+            return triggers.TerminationTrigger()
+    return triggers.ImmediateTrigger()
 
 
 def _number(form: LimiterSpec, partition: Any) -> Callable[[int], int | None]:
     rate = form.rate(partition)
-    return rate if isinstance(rate, ConstantRate) else LastKnownNumber(rate)
+    return rate if isinstance(rate, ConstantRate) else triggers.LastKnownNumber(rate)
 
 
-def _gate(form: LimiterSpec, partition: Any) -> OutputGate:
+def _gate(form: LimiterSpec, partition: Any) -> first_rows.OutputGate:
     match form.output.kind:
         case "events":
-            counts = CountGate if form.rows.grouped else StimulusGate
+            counts = first_rows.CountGate if form.rows.grouped else first_rows.StimulusGate
             return counts(_number(form, partition))
         case "time":
             period = form.rate(partition)
             on_grid = not (form.rows.grouped or form.rows.having or form.rows.releases)
-            return GridGate(period) if on_grid else PeriodGate(period, within=form.rows.releases)
+            return first_rows.GridGate(period) if on_grid else first_rows.PeriodGate(period, within=form.rows.releases)
         case "at":
-            return CrontabGate(BoundFunction(form, "output_point", (partition,)))
-    return ConditionGate()
+            return first_rows.CrontabGate(BoundFunction(form, "output_point", (partition,)))
+    return first_rows.ConditionGate()

@@ -1,11 +1,16 @@
-"""How a relation is read under a condition: by a hash index, by a sorted one, or all of it.
+"""Access paths: how a relation is read under a condition, by a hash index, by a sorted index, or by a scan.
 
-``access`` looks through the parts of a condition for those that tie the relation's own values to what is known when it
-is read: the events of other inputs, constants, variables. Equalities together make the key of a hash index; without
-any, ``x in (a, b)`` is looked up once for each of the options; without these, comparisons and ranges over one value
-make a range; beside equalities they are the band of a composite index. What is left must be tested of each item that
-is found. ``plan_store_access`` does the same for named windows and
-tables, whose readers share indexes: those on plain columns come first, and the primary key of a table is one.
+`plan_access` searches the conditions for those that tie a value of the relation to values known at the lookup: events
+of other inputs, constants, variables. The best index wins:
+
+1. equalities, together the key of a hash index,
+2. ``x in (a, b)``, one lookup per option,
+3. comparisons and ranges of one value, a range of a sorted index.
+
+Beside equalities a range becomes the band of a composite index. Remaining conditions are tested on each item.
+
+`plan_store_access` does the same for named windows and tables. Their readers share indexes, so indexes on plain columns
+come first, and the primary key of a table is an index, too.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from cepbook.lang.types import BIGINTEGER, is_hashable, is_integral
 
 _INVERSE = {"+": "-", "-": "+"}
 _ORDERED = frozenset({"string", "char", "byte", "short", "int", "long", "float", "double", "biginteger", "bigdecimal"})
-# types as which a value is the same key: equal where it is equal, and found under the same hash
+# Types to which a value converts without becoming another key: equality and hash stay the same.
 _SAME_KEY = {
     "byte": ("byte", "short", "int", "long", "float", "double", "biginteger"),
     "short": ("short", "int", "long", "double", "biginteger"),
@@ -31,7 +36,7 @@ _SAME_KEY = {
     "char": ("char",),
     "boolean": ("boolean",),
 }
-# what has another value from row to row, or from time to time: no key
+# Expressions whose value differs between rows or over time; they cannot be keys.
 _PLACED = (x.Prev, x.Prior, x.InsertStream, x.AggregateRef, x.KeyRef, x.Grouping, x.CurrentTimestamp, x.VariableRead)
 _PASSING = (*_PLACED, x.UserCall, x.SubqueryRef, x.TableRead, x.ContextProp)
 
@@ -48,7 +53,7 @@ class KeyEquality:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """`own` lies between `low` and `high`; None: no bound on that side. `either`: the bounds may be swapped."""
+    """`own` lies between `low` and `high`; None means no bound. With `either` the bounds may be swapped."""
 
     own: x.BoundExpr
     low: x.BoundExpr | None = None
@@ -60,10 +65,10 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class AccessPath:
-    """How items of `input` are found: by `keys`, else by `range`, else by looking at all. `rest` must be tested.
+    """How items of `input` are found: by `keys`, else by `range`, else by a scan. Conditions in `rest` must be tested.
 
-    `unique`: the keys are the primary key of a table. `band`: a range in which the items of many with these keys must
-    be; its conditions are tested, too.
+    `unique`: the keys are the primary key of a table. `band`: a range within the items of one key; its conditions are
+    tested, too.
     """
 
     input: int
@@ -75,12 +80,12 @@ class AccessPath:
 
     @property
     def scans(self) -> bool:
-        """Whether all items are looked at."""
+        """True if all items are read."""
         return not self.keys and self.range is None
 
     @property
     def index(self) -> tuple[str, tuple[x.BoundExpr, ...]] | None:
-        """The index that it needs: its kind, ``hash``, ``composite`` or ``sorted``, and its key; None for a scan."""
+        """The kind of the required index, ``hash``, ``composite`` or ``sorted``, and its key; None for a scan."""
         if self.band is not None:
             return "composite", (*(equal.own for equal in self.keys), self.band.own)
         if self.keys:
@@ -89,43 +94,43 @@ class AccessPath:
 
     @property
     def known(self) -> list[x.BoundExpr]:
-        """What is known, and looked up."""
+        """The known values that are looked up."""
         keys = [e for equal in self.keys for e in (equal.other, *equal.more)]
         within = self.range or self.band
         return keys if within is None else [*keys, *(e for e in (within.low, within.high) if e is not None)]
 
 
 def inputs_read(e: x.BoundExpr) -> set[int]:
-    """The inputs that an expression reads."""
-    return {part.stream for part in x.walk(e) if isinstance(part, (x.Prop, x.EventOf))}
+    """Return the inputs that an expression reads."""
+    return {node.stream for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf))}
 
 
 def plan_access(conditions: Sequence[x.BoundExpr], target: int, known: Container[int]) -> AccessPath:
-    """How `target` is read under `conditions`, which hold together, when events of the inputs `known` are at hand."""
+    """Plan how `target` is read under the conjunction of `conditions`, given events of the inputs `known`."""
     keys: dict[x.BoundExpr, KeyEquality] = {}
     several: dict[x.BoundExpr, KeyEquality] = {}
     ranges: dict[x.BoundExpr, list[tuple[x.BoundExpr, KeyRange]]] = {}
     for condition in conditions:
         equal = _equal(condition, target, known)
-        among = None if equal is not None else _among(condition, target, known)
-        found = None if equal is not None or among is not None else _range(condition, target, known)
+        options = None if equal is not None else _among(condition, target, known)
+        key_range = None if equal is not None or options is not None else _range(condition, target, known)
         if equal is not None and equal.own not in [key.own for key in keys.values()]:
             keys[condition] = equal
-        elif among is not None:
-            several[condition] = among
-        elif found is not None:
-            ranges.setdefault(found.own, []).append((condition, found))
+        elif options is not None:
+            several[condition] = options
+        elif key_range is not None:
+            ranges.setdefault(key_range.own, []).append((condition, key_range))
     if not keys and several:
         keys = dict([next(iter(several.items()))])
-    merged, left, parts = None, list[x.BoundExpr](), list[tuple[x.BoundExpr, KeyRange]]()
+    merged, uncovered, candidates = None, list[x.BoundExpr](), list[tuple[x.BoundExpr, KeyRange]]()
     if ranges:
-        own, parts = max(ranges.items(), key=lambda item: len(item[1]))
-        merged, left = _merged(own, parts)
+        own, candidates = max(ranges.items(), key=lambda item: len(item[1]))
+        merged, uncovered = _merged(own, candidates)
     if keys or merged is None:
         band = None if any(equal.more for equal in keys.values()) else merged
         return AccessPath(target, tuple(keys.values()), None, tuple(e for e in conditions if e not in keys), band=band)
-    held = [condition for condition, _ in parts if condition not in left]
-    return AccessPath(target, (), merged, tuple(e for e in conditions if e not in held))
+    covered = [condition for condition, _ in candidates if condition not in uncovered]
+    return AccessPath(target, (), merged, tuple(e for e in conditions if e not in covered))
 
 
 def plan_store_access(
@@ -135,14 +140,14 @@ def plan_store_access(
     store: StoreType,
     filters: Sequence[x.BoundExpr] = (),
 ) -> AccessPath:
-    """How `target`, rows of `store`, is read: by the primary key, by indexes on columns, else by one of its own.
+    """Plan how `target`, rows of `store`, is read: by primary key, by indexes on columns, else by an own index.
 
-    Of the `filters`, which rows must pass, too, equalities are parts of keys.
+    Rows must also pass `filters`, whose equalities become parts of keys.
     """
     if filters:
         equal_ones = [e for e in filters if _equal(e, target, known) is not None]
-        found = plan_store_access([*equal_ones, *conditions], target, known, store)
-        return replace(found, rest=(*found.rest, *(e for e in filters if e not in equal_ones)))
+        path = plan_store_access([*equal_ones, *conditions], target, known, store)
+        return replace(path, rest=(*path.rest, *(e for e in filters if e not in equal_ones)))
     lasting = [e for e in conditions if not _reads_calls(e, target, store)]
     equal = {e: key for e in lasting if (key := _equal(e, target, known)) is not None}
     by_name = {key_column(key.own): (e, key) for e, key in reversed(equal.items())}
@@ -151,16 +156,15 @@ def plan_store_access(
         used = [e for e, _ in primary]
         return AccessPath(target, tuple(key for _, key in primary), None, _without(conditions, used), unique=True)
     usable = [e for e in lasting if _on_columns(plan_access([e], target, known))]
-    found = plan_access(usable, target, known)
-    if found.scans:
-        usable, found = lasting, replace(plan_access(lasting, target, known), band=None)
-    rest = tuple(e for e in conditions if e in found.rest or e not in usable)
-    return replace(found, rest=rest, unique=len(found.keys) == 1 and store.keys == (key_column(found.keys[0].own),))
+    path = plan_access(usable, target, known)
+    if path.scans:
+        usable, path = lasting, replace(plan_access(lasting, target, known), band=None)
+    rest = tuple(e for e in conditions if e in path.rest or e not in usable)
+    return replace(path, rest=rest, unique=len(path.keys) == 1 and store.keys == (key_column(path.keys[0].own),))
 
 
-def _on_columns(found: AccessPath) -> bool:
-    """Whether there is an index on columns, which readers share."""
-    return found.index is not None and all(key_column(e) is not None for e in found.index[1])
+def _on_columns(path: AccessPath) -> bool:
+    return path.index is not None and all(key_column(e) is not None for e in path.index[1])
 
 
 def _without(conditions: Sequence[x.BoundExpr], used: Sequence[x.BoundExpr]) -> tuple[x.BoundExpr, ...]:
@@ -168,12 +172,12 @@ def _without(conditions: Sequence[x.BoundExpr], used: Sequence[x.BoundExpr]) -> 
 
 
 def _reads_calls(e: x.BoundExpr, target: int, store: StoreType) -> bool:
-    """Whether it reads an aggregation column of a table: these change where they stand, and no index would know."""
-    return any(isinstance(part, x.Prop) and part.stream == target and part.name in store.calls for part in x.walk(e))
+    """Return whether `e` reads an aggregation column, which changes in place without an update of indexes."""
+    return any(isinstance(node, x.Prop) and node.stream == target and node.name in store.calls for node in x.walk(e))
 
 
 def key_column(e: x.BoundExpr) -> str | None:
-    """The column that a key is, maybe as a wider type, which is the same key; None if it is none."""
+    """Return the column of a key, maybe converted to a wider type; None if the key is no column."""
     if isinstance(e, x.Prop):
         return e.name
     if isinstance(e, x.Convert) and e.type.name in _SAME_KEY.get(e.operand.type.name, ()):
@@ -181,21 +185,21 @@ def key_column(e: x.BoundExpr) -> str | None:
     return None
 
 
-def _merged(own: x.BoundExpr, parts: Iterable[tuple[x.BoundExpr, KeyRange]]) -> tuple[KeyRange, list[x.BoundExpr]]:
-    """One range of several over the same value, and the conditions that it does not hold."""
-    found, left = KeyRange(own), []
-    for condition, part in parts:
-        if part.either and found == KeyRange(own):
-            found = part
+def _merged(own: x.BoundExpr, ranges: Iterable[tuple[x.BoundExpr, KeyRange]]) -> tuple[KeyRange, list[x.BoundExpr]]:
+    """Merge ranges of one value; return the result and the conditions that it does not cover."""
+    merged, uncovered = KeyRange(own), []
+    for condition, range_ in ranges:
+        if range_.either and merged == KeyRange(own):
+            merged = range_
             continue
-        if (part.low is not None and found.low is not None) or (part.high is not None and found.high is not None):
-            left.append(condition)
+        if (range_.low is not None and merged.low is not None) or (range_.high is not None and merged.high is not None):
+            uncovered.append(condition)
             continue
-        if part.low is not None:
-            found = replace(found, low=part.low, with_low=part.with_low)
-        if part.high is not None:
-            found = replace(found, high=part.high, with_high=part.with_high)
-    return found, left
+        if range_.low is not None:
+            merged = replace(merged, low=range_.low, with_low=range_.with_low)
+        if range_.high is not None:
+            merged = replace(merged, high=range_.high, with_high=range_.with_high)
+    return merged, uncovered
 
 
 def _equal(e: x.BoundExpr, target: int, known: Container[int]) -> KeyEquality | None:
@@ -210,12 +214,10 @@ def _equal(e: x.BoundExpr, target: int, known: Container[int]) -> KeyEquality | 
 
 
 def _comparable(own: x.BoundExpr, other: x.BoundExpr) -> bool:
-    """Whether equal values are equal keys: not where one side is only known at run time, or an array."""
     return is_hashable(own.type) and is_hashable(other.type)
 
 
 def _among(e: x.BoundExpr, target: int, known: Container[int]) -> KeyEquality | None:
-    """``x in (a, b)``, where the options are single values."""
     if not isinstance(e, x.InList) or e.negated or not e.options or not _is_key(e.operand, target):
         return None
     if not all(_is_known(option, target, known) and _comparable(e.operand, option) for option in e.options):
@@ -239,7 +241,7 @@ def _range(e: x.BoundExpr, target: int, known: Container[int]) -> KeyRange | Non
 
 
 def _shifted(own: x.BoundExpr, other: x.BoundExpr) -> tuple[x.BoundExpr, x.BoundExpr]:
-    """``a + 5 < b`` as ``a < b - 5``, of whole numbers, so that one index on ``a`` serves both ends of a band."""
+    """Rewrite ``a + 5 < b`` of integers as ``a < b - 5``, so that one index on ``a`` serves both ends of a band."""
     if not isinstance(own, x.Arith) or own.op not in _INVERSE or not isinstance(own.right, x.Const):
         return own, other
     if not all(is_integral(e.type) for e in (own, own.left, own.right, other)):
@@ -248,11 +250,9 @@ def _shifted(own: x.BoundExpr, other: x.BoundExpr) -> tuple[x.BoundExpr, x.Bound
 
 
 def _is_key(e: x.BoundExpr, target: int) -> bool:
-    """Whether `e` is a lasting value of the target's items."""
-    return inputs_read(e) == {target} and not any(isinstance(part, _PASSING) for part in x.walk(e))
+    return inputs_read(e) == {target} and not any(isinstance(node, _PASSING) for node in x.walk(e))
 
 
 def _is_known(e: x.BoundExpr, target: int, known: Container[int]) -> bool:
-    """Whether `e` can be computed before any item of the target is looked at."""
     reads = inputs_read(e)
-    return target not in reads and all(each in known for each in reads)
+    return target not in reads and all(input_ in known for input_ in reads)

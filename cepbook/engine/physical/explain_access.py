@@ -25,7 +25,7 @@ def explain_access_path(path: AccessPath, store: StoreType | None) -> Iterator[s
         yield f"found by a sorted index{shared}, on {show_expr(path.range.own)}{_bounds(path.range)}"
     else:
         what = "all events" if store is None else f"all rows of {store.kind} {store.name}"
-        yield f"{what} are looked at{_remedy(path, store)}"
+        yield f"{what} are scanned{_remedy(path, store)}"
     if path.rest:
         yield f"then tested: {', '.join(map(show_expr, path.rest))}"
 
@@ -43,7 +43,6 @@ def _bounds(within: KeyRange) -> str:
 
 
 def _remedy(path: AccessPath, store: StoreType | None) -> str:
-    """Return why the first condition has no index, and what would have one."""
     if not path.rest:
         return ""
     reasons = [reason for e in path.rest if (reason := _why_not(e, path.input, store)) is not None]
@@ -60,7 +59,7 @@ def _why_not(e: x.BoundExpr, target: int, store: StoreType | None) -> str | None
     if (isinstance(e, x.ComparisonExpr) and e.op == "!=") or (
         isinstance(e, (x.Is, x.InList, x.RangeTest)) and e.negated
     ):
-        return "what is excluded has no index: an equality with a column would have one"
+        return "an exclusion has no index: an equality with a column would have one"
     if isinstance(e, x.ComparisonExpr) and all(target in inputs_read(side) for side in (e.left, e.right)):
-        return "both sides read the row: compare a column with what is known before"
+        return "both sides read the row: compare a column with a value known before the lookup"
     return None

@@ -10,22 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.physical import operators as op
 from cepbook.engine.physical.access import plan_store_access
 from cepbook.engine.physical.join import JoinOperator
-from cepbook.engine.physical.operators import (
-    AggregateOperator,
-    CycleOperator,
-    DeriveOperator,
-    EmitOperator,
-    FilterOperator,
-    OutputRateOperator,
-    PatternOperator,
-    ProjectOperator,
-    RecognizeOperator,
-    ScanOperator,
-    UnnestOperator,
-    WindowOperator,
-)
 from cepbook.engine.physical.plan import PhysicalPlan, aggregate_inputs, expressions_after_windows
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
@@ -45,47 +32,54 @@ def lower_statement(plan: p.StatementPlan) -> PhysicalPlan:
         return _of_select(plan)
     if isinstance(plan, p.OnSetStatement):
         return PhysicalPlan(
-            plan.span, plan.context, _scan(plan.source), EmitOperator(plan.selector, None, plan.assigned)
+            plan.span, plan.context, _scan(plan.source), op.EmitOperator(plan.selector, None, plan.assigned)
         )
     if isinstance(plan, p.SplitStatement):
-        emit = EmitOperator("istream", None, plan.assigned, plan.drop, plan.branches)
+        emit = op.EmitOperator("istream", None, plan.assigned, plan.drop, plan.branches)
         return PhysicalPlan(plan.span, plan.context, _scan(plan.source), emit)
     if isinstance(plan, p.CreateTableStatement):
         return PhysicalPlan(
             plan.span,
             plan.context,
-            ScanOperator(p.SourceNode("", None, None)),
-            EmitOperator("irstream"),
+            op.ScanOperator(p.SourceNode("", None, None)),
+            op.EmitOperator("irstream"),
             table=plan.store,
         )
     if isinstance(plan, p.CycleStatement):
         inputs = [
-            PhysicalPlan(source.span, None, ScanOperator(source), EmitOperator("istream")) for source in plan.sources
+            PhysicalPlan(source.span, None, op.ScanOperator(source), op.EmitOperator("istream"))
+            for source in plan.sources
         ]
-        scan, inner = ScanOperator(plan.source), tuple(inputs)
+        scan, inner = op.ScanOperator(plan.source), tuple(inputs)
         return PhysicalPlan(
-            plan.span, None, scan, EmitOperator("istream"), inputs=inner, buffers_input=True, cycle=CycleOperator(plan)
+            plan.span,
+            None,
+            scan,
+            op.EmitOperator("istream"),
+            inputs=inner,
+            buffers_input=True,
+            cycle=op.CycleOperator(plan),
         )
     if isinstance(plan, p.MergeStatement):
         target_path = plan_store_access(x.conjuncts(plan.predicate), 0, (1,), plan.target)
-        emit = EmitOperator("irstream", None, plan.assigned, plan.drop, merges=plan, target_path=target_path)
+        emit = op.EmitOperator("irstream", None, plan.assigned, plan.drop, merges=plan, target_path=target_path)
         return PhysicalPlan(plan.span, plan.context, _scan(plan.source), emit)
     if isinstance(plan, p.UpdateStatement):
-        emit = EmitOperator("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
-        selection = None if plan.predicate is None else FilterOperator(plan.predicate)
+        emit = op.EmitOperator("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
+        selection = None if plan.predicate is None else op.FilterOperator(plan.predicate)
         return PhysicalPlan(plan.span, None, _scan(plan.source), emit, filter=selection)
     context = plan.context if isinstance(plan, p.CreateVariableStatement) else None
-    return PhysicalPlan(plan.span, context, ScanOperator(p.SourceNode("", None, None)), EmitOperator("irstream"))
+    return PhysicalPlan(plan.span, context, op.ScanOperator(p.SourceNode("", None, None)), op.EmitOperator("irstream"))
 
 
-def _scan(source: p.SourceNode) -> ScanOperator | PatternOperator:
-    return ScanOperator(source) if source.pattern is None else PatternOperator(source, source.pattern)
+def _scan(source: p.SourceNode) -> op.ScanOperator | op.PatternOperator:
+    return op.ScanOperator(source) if source.pattern is None else op.PatternOperator(source, source.pattern)
 
 
 def _of_select(plan: p.SelectStatement) -> PhysicalPlan:
     node: p.RowNode = plan.root.input
     having: BoundExpr | None = None
-    emit = EmitOperator(plan.selector, plan.insert, plan.assigned, plan.drop)
+    emit = op.EmitOperator(plan.selector, plan.insert, plan.assigned, plan.drop)
     steps = PhysicalPlan(plan.span, plan.context, _scan(plan.source), emit)
     steps.buffers_input = plan.lots
     if isinstance(plan, p.CreateWindowStatement):
@@ -96,11 +90,11 @@ def _of_select(plan: p.SelectStatement) -> PhysicalPlan:
     if isinstance(node, p.Having):
         having, node = node.predicate, node.input
     if isinstance(node, p.Aggregation):
-        steps.aggregate, node = AggregateOperator(node), node.input
+        steps.aggregate, node = op.AggregateOperator(node), node.input
     if isinstance(node, p.Selection):
-        steps.filter, node = FilterOperator(node.predicate), node.input
-    steps.row = ProjectOperator(plan.root, having, plan.kind)
-    steps.output_rate = None if plan.output is None else OutputRateOperator(plan.output)
+        steps.filter, node = op.FilterOperator(node.predicate), node.input
+    steps.row = op.ProjectOperator(plan.root, having, plan.kind)
+    steps.output_rate = None if plan.output is None else op.OutputRateOperator(plan.output)
     if isinstance(node, p.StreamJoin):
         _join(steps, node, steps.on_select is not None)
     elif isinstance(node, p.Recognition):
@@ -114,13 +108,11 @@ def _of_select(plan: p.SelectStatement) -> PhysicalPlan:
 
 
 def _views(node: p.StreamNode) -> list[p.Windowed | p.Derivation]:
-    """Return the nodes over the source, last to first."""
     return [stream for stream in p.chain(node) if isinstance(stream, (p.Windowed, p.Derivation))]
 
 
 def _recognize(steps: PhysicalPlan, node: p.Recognition) -> None:
-    """Plan ``match_recognize``, which keeps whole rows, since a match contains them."""
-    steps.recognizer = RecognizeOperator(node)
+    steps.recognizer = op.RecognizeOperator(node)
     after = expressions_after_windows(steps)
     _keep(steps, _views(node.input), [], True, True)
     steps.priors = _priors(after)
@@ -128,7 +120,6 @@ def _recognize(steps: PhysicalPlan, node: p.Recognition) -> None:
 
 
 def _priors(after: list[BoundExpr | None]) -> tuple[x.Prior, ...]:
-    """Return the calls of ``prior`` that read events of this input."""
     nodes = (node for e in after if e is not None for node in x.walk(e))
     return tuple(dict.fromkeys(node for node in nodes if isinstance(node, x.Prior) and not _reads_others(node)))
 
@@ -147,7 +138,7 @@ def _join(steps: PhysicalPlan, node: p.StreamJoin, triggered: bool) -> None:
         early = [e for e in conditions if not any(isinstance(node, placed) for node in x.walk(e))]
         late = [e for e in conditions if e not in early]
         join = JoinOperator(node, tuple(early))
-        steps.filter = FilterOperator(_conjunction(late)) if late else None
+        steps.filter = op.FilterOperator(_conjunction(late)) if late else None
     steps.join = join
     after = [*expressions_after_windows(steps), *join.conditions, *(stream.on for stream in node.inputs)]
     inputs: list[PhysicalPlan] = []
@@ -155,18 +146,18 @@ def _join(steps: PhysicalPlan, node: p.StreamJoin, triggered: bool) -> None:
     for number, input_ in enumerate(node.inputs):
         source = p.source_of(input_.stream)
         input_plan = PhysicalPlan(
-            input_.span, steps.context, _scan(source), EmitOperator("irstream"), buffers_input=steps.buffers_input
+            input_.span, steps.context, _scan(source), op.EmitOperator("irstream"), buffers_input=steps.buffers_input
         )
         own = [None if e is None else rebase_to_input(e, number) for e in after]
         if source.store is not None and not input_.unidirectional and reads_shared_relation(source, steps.context, own):
             shared[number] = source.store, tuple(_as_input(e, number) for e in x.conjuncts(source.filter))
             own.append(source.filter)
-        input_plan.row = ProjectOperator(p.Projection(input_.stream, ()), None, "unaggregated")
+        input_plan.row = op.ProjectOperator(p.Projection(input_.stream, ()), None, "unaggregated")
         _keep(input_plan, _views(input_.stream), own, False, True)
         inputs.append(input_plan)
     steps.inputs = tuple(inputs)
     steps.join = replace(join, shared=shared)
-    steps.stages = (WindowOperator((), False, (), (), False, False, True, 0),)
+    steps.stages = (op.WindowOperator((), False, (), (), False, False, True, 0),)
     steps.priors = ()
 
 
@@ -186,7 +177,6 @@ def rebase_to_input(e: BoundExpr, number: int) -> BoundExpr:
 
 
 def _as_input(e: BoundExpr, number: int) -> BoundExpr:
-    """Return `e`, which reads only stream 0, as an expression over input `number`."""
     nodes = (node for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf)))
     return substitute_expr(e, {node: replace(node, stream=number) for node in nodes})
 
@@ -210,7 +200,6 @@ def reads_shared_relation(source: p.SourceNode, context: str | None, after: Iter
 
 
 def _in_order(e: BoundExpr) -> list[BoundExpr]:
-    """Split a range between columns into two comparisons: a join needs its bounds in order (recorded: between_join)."""
     if not isinstance(e, x.RangeTest) or e.negated or all(isinstance(b, x.Const) for b in (e.low, e.high)):
         return [e]
     above = x.ComparisonExpr(BOOLEAN, ">=" if e.include_low else ">", e.operand, e.low, span=e.span)
@@ -230,9 +219,6 @@ def _keep(
     wildcard: bool,
     by_ordinal: bool,
 ) -> None:
-    """Plan the windows of a stream. `after` are the expressions evaluated after the windows; with `wildcard` the whole
-    event.
-    """
     steps.priors = _priors(after)
     derived = next((node for node in streams if isinstance(node, p.Derivation)), None)
     windowed = [node for node in streams if isinstance(node, p.Windowed)]
@@ -240,7 +226,7 @@ def _keep(
         steps.stages = (_stage(None, [], after, wildcard, 0, True),)
         return
     if steps.source.contained:
-        steps.derive = UnnestOperator(steps.source.contained)
+        steps.derive = op.UnnestOperator(steps.source.contained)
         above = windowed[0] if windowed else None
         whole = _stage(None, [steps.source.filter], [], True, 0, True)
         steps.stages = (whole, _stage(above, [], after, wildcard, 0, True))
@@ -249,7 +235,7 @@ def _keep(
         below = windowed[0] if windowed else None
         steps.stages = (_stage(below, [steps.source.filter], after, wildcard, 0, by_ordinal),)
         return
-    steps.derive = DeriveOperator(derived)
+    steps.derive = op.DeriveOperator(derived)
     below = windowed[-1] if windowed and windowed[-1] is derived.input else None
     above = windowed[0] if streams[0] is not derived and windowed else None
     derives = [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
@@ -260,7 +246,6 @@ def _keep(
 
 
 def _reads_others(e: BoundExpr) -> bool:
-    """Return whether an expression reads events of another input."""
     return any(isinstance(node, (x.Prop, x.EventOf)) and node.stream < 0 for node in x.walk(e))
 
 
@@ -271,7 +256,7 @@ def _stage(
     wildcard: bool,
     more: int,
     by_ordinal: bool,
-) -> WindowOperator:
+) -> op.WindowOperator:
     windows = () if node is None else node.windows
     rows = [w.row for w in windows]
     later = list(after)
@@ -284,7 +269,7 @@ def _stage(
     timestamps = any(value.name.endswith("_timestamp") for value in nodes)
     several = sum(row.holds for row in rows) > 1
     merged = any(row.merging for row in rows)
-    return WindowOperator(
+    return op.WindowOperator(
         windows,
         node is not None and node.union,
         tuple(lower.property_names(*arriving, *later)),

@@ -15,25 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.physical import operators as op
 from cepbook.engine.physical.join import JoinOperator
-from cepbook.engine.physical.operators import (
-    TIME_VARYING,
-    AggregateOperator,
-    CycleOperator,
-    DeriveOperator,
-    EmitOperator,
-    Eviction,
-    FilterOperator,
-    LookupOperator,
-    Operator,
-    OutputRateOperator,
-    PatternOperator,
-    ProjectOperator,
-    RecognizeOperator,
-    ScanOperator,
-    UnnestOperator,
-    WindowOperator,
-)
 from cepbook.errors import Span
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
@@ -54,15 +37,15 @@ class PhysicalPlan:
 
     span: Span
     context: str | None
-    scan: ScanOperator | PatternOperator
-    emit: EmitOperator
-    stages: tuple[WindowOperator, ...] = ()
-    derive: DeriveOperator | UnnestOperator | None = None
-    recognizer: RecognizeOperator | None = None
-    filter: FilterOperator | None = None
-    aggregate: AggregateOperator | None = None
-    row: ProjectOperator | None = None
-    output_rate: OutputRateOperator | None = None
+    scan: op.ScanOperator | op.PatternOperator
+    emit: op.EmitOperator
+    stages: tuple[op.WindowOperator, ...] = ()
+    derive: op.DeriveOperator | op.UnnestOperator | None = None
+    recognizer: op.RecognizeOperator | None = None
+    filter: op.FilterOperator | None = None
+    aggregate: op.AggregateOperator | None = None
+    row: op.ProjectOperator | None = None
+    output_rate: op.OutputRateOperator | None = None
     priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
     owned_store: StoreType | None = None  # the named window whose rows its views keep
     table: StoreType | None = None  # the table that it is, which others fill
@@ -71,16 +54,16 @@ class PhysicalPlan:
     on_select: p.OnSelectStatement | None = None  # events are joined with what a store holds, once each
     join: JoinOperator | None = None
     inputs: tuple[PhysicalPlan, ...] = ()
-    lookup: LookupOperator | None = None  # of a subquery
+    lookup: op.LookupOperator | None = None  # of a subquery
     buffers_input: bool = False  # all that comes in with an activation is one change
-    cycle: CycleOperator | None = None  # it is run in cycles
+    cycle: op.CycleOperator | None = None  # it is run in cycles
     subqueries: tuple[PhysicalPlan, ...] = ()  # those of the statement
 
     @property
-    def all(self) -> tuple[Operator, ...]:
+    def all(self) -> tuple[op.Operator, ...]:
         """The operators in the order in which a delta passes them."""
         if self.join is not None or self.cycle is not None:
-            below_filter: list[Operator | None] = [self.join or self.cycle]
+            below_filter: list[op.Operator | None] = [self.join or self.cycle]
         else:
             below, *above = self.stages or (None,)
             between = [self.derive] * (self.derive is not None) + [self.recognizer] * (self.recognizer is not None)
@@ -89,7 +72,7 @@ class PhysicalPlan:
         return tuple(step for step in operators if step is not None)
 
     @property
-    def scans(self) -> tuple[ScanOperator | PatternOperator, ...]:
+    def scans(self) -> tuple[op.ScanOperator | op.PatternOperator, ...]:
         """The operators that read events, one per input."""
         return tuple(input_.scan for input_ in self.inputs) or (self.scan,)
 
@@ -116,7 +99,7 @@ class PhysicalPlan:
     @property
     def reads_pattern(self) -> bool:
         """True if an input reads the matches of a pattern."""
-        return any(isinstance(scan, PatternOperator) for scan in self.scans)
+        return any(isinstance(scan, op.PatternOperator) for scan in self.scans)
 
     # -------------------------------------------------------------- of the plan
     @property
@@ -135,7 +118,7 @@ class PhysicalPlan:
 
     @property
     def derived(self) -> p.Derivation | None:
-        return self.derive.node if isinstance(self.derive, DeriveOperator) else None
+        return self.derive.node if isinstance(self.derive, op.DeriveOperator) else None
 
     @property
     def recognize(self) -> p.Recognition | None:
@@ -302,7 +285,7 @@ class PhysicalPlan:
         Without ``order by`` each match is a delta of its own (recorded: order_by_over_a_pattern,
         pattern_multi_rows_count), and a limit applies to each.
         """
-        matches = isinstance(self.scan, PatternOperator) and not self.inputs
+        matches = isinstance(self.scan, op.PatternOperator) and not self.inputs
         return matches and self.output is None and bool(self.row and self.projection.order_by)
 
     @property
@@ -345,7 +328,6 @@ class PhysicalPlan:
         return not (emptied and any(map(_remembers, self.calls)))
 
     def _reads(self, *kinds: type[BoundExpr]) -> bool:
-        """Return whether rows, conditions or aggregates read an expression of one of `kinds`."""
         nodes = (node for e in expressions_after_windows(self) if e is not None for node in x.walk(e))
         return any(isinstance(node, kinds) for node in nodes)
 
@@ -392,39 +374,41 @@ class PhysicalPlan:
 
     # -------------------------------------------------------------- aggregates
     @property
-    def eviction(self) -> Eviction:
+    def eviction(self) -> op.Eviction:
         """The order in which events leave one group of the aggregation."""
         within = self._leaving()
         nodes = (node for e in aggregate_inputs(self.calls) if e is not None for node in x.walk(e))
         nested = any(isinstance(node, x.AggregateRef) for node in nodes)  # other values leave than entered
-        return Eviction.ARBITRARY if within is Eviction.FIFO and (self.membership_may_change or nested) else within
+        return (
+            op.Eviction.ARBITRARY if within is op.Eviction.FIFO and (self.membership_may_change or nested) else within
+        )
 
     @property
     def keeps_relation(self) -> bool:
         """True if events are kept in a relation and aggregates are computed at each lookup (subqueries)."""
         return self.lookup is not None and self.lookup.access is not None
 
-    def _leaving(self) -> Eviction:
+    def _leaving(self) -> op.Eviction:
         if self.resets_aggregates or self.keeps_relation:
-            return Eviction.NONE
+            return op.Eviction.NONE
         if self.inputs or (self.lookup is not None and self.lookup.follows):
-            return Eviction.ARBITRARY
+            return op.Eviction.ARBITRARY
         holding = [w for stage in self.stages for w in stage.holding]
         if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.touches_store or self.into:
-            return Eviction.ARBITRARY
+            return op.Eviction.ARBITRARY
         leaves = holding[0].row.leaves if holding else "never"
-        within = Eviction.NONE if leaves is None else Eviction(leaves)
+        within = op.Eviction.NONE if leaves is None else op.Eviction(leaves)
         groups = set(self.stages[0].group_keys)
         keys = set(self.keys) if not self.levels else set[BoundExpr]()
-        if within is Eviction.FIFO and groups and not groups <= keys:
-            return Eviction.ARBITRARY
+        if within is op.Eviction.FIFO and groups and not groups <= keys:
+            return op.Eviction.ARBITRARY
         return within
 
     @property
-    def local_eviction(self) -> Eviction:
+    def local_eviction(self) -> op.Eviction:
         """The order in which events leave a local group, whatever its keys are."""
         grouped = any(stage.group_keys for stage in self.stages)
-        return Eviction.ARBITRARY if self.eviction is Eviction.FIFO and grouped else self.eviction
+        return op.Eviction.ARBITRARY if self.eviction is op.Eviction.FIFO and grouped else self.eviction
 
     @property
     def may_leave_unentered(self) -> bool:
@@ -460,7 +444,7 @@ class PhysicalPlan:
         if self.reclaims and self.data_window_names:
             return True
         conditions = [self.where, *self.keys, *(e for call in self.calls for e in call.group_by or ())]
-        return any(isinstance(node, TIME_VARYING) for e in conditions if e is not None for node in x.walk(e))
+        return any(isinstance(node, op.TIME_VARYING) for e in conditions if e is not None for node in x.walk(e))
 
     @property
     def evicts_own_group(self) -> bool:
@@ -484,7 +468,6 @@ class PhysicalPlan:
 
 
 def _remembers(call: p.AggregateCall) -> bool:
-    """Return whether the value depends on events that have left the window."""
     return call.ever or aggregate_row(call.name).remembers
 
 

@@ -85,7 +85,6 @@ def _can_follow_table(steps: PhysicalPlan, fed_table: str | None) -> bool:
 
 
 def _access_path(conditions: Sequence[x.BoundExpr], steps: PhysicalPlan, shared: bool) -> AccessPath:
-    """Plan the access under `conditions`; rows of a shared relation must also pass the filter of the source."""
     store = steps.source.store
     if not shared or store is None:
         return plan_access(conditions, 0, ())
@@ -93,7 +92,6 @@ def _access_path(conditions: Sequence[x.BoundExpr], steps: PhysicalPlan, shared:
 
 
 def _is_membership(subquery: p.SubqueryPlan, path: AccessPath) -> bool:
-    """True if the subquery only finds a value in a column: ``x in (select column from …)``."""
     unconditional = subquery.form == "any" and subquery.op == "=" and path.scans and not path.rest
     if not unconditional or subquery.kind != "unaggregated" or isinstance(subquery.root.input, p.Having):
         return False
@@ -111,7 +109,6 @@ def _null_safe_keys(conditions: Sequence[x.BoundExpr]) -> list[x.BoundExpr]:
 
 
 def _is_correlation(e: x.ComparisonExpr) -> bool:
-    """True if a column of the subquery is compared with a value that does not depend on the subquery's events."""
     sides = ((e.left, e.right), (e.right, e.left))
     return any(_is_column(own) and not inputs_read(other) for own, other in sides)
 
