@@ -83,7 +83,7 @@ class Runtime(EventEngine):
             if users and self.catalog.event_types[name] != event_type:
                 raise UsageError(f"event type `{name}` is used by {statement_names_text(users)}; drop these first")
             if not replace and not users:
-                raise UsageError(f"event type `{name}` exists already")
+                raise UsageError(f"event type `{name}` already exists")
         self.catalog.event_types[name] = event_type
         self.rewired()
 
@@ -91,7 +91,7 @@ class Runtime(EventEngine):
     def define_variable(self, name: str, type_: Type, value: object = None, *, constant: bool = False) -> None:
         """Add a variable from Python. Errors: UsageError if it exists, or `value` does not fit."""
         if name in self.catalog.variables:
-            raise UsageError(f"variable `{name}` exists already")
+            raise UsageError(f"variable `{name}` already exists")
         fitting = convert_value(name, value, type_)
         simple = constant and type_.of is None and type_.name in SIMPLE
         self.catalog.variables[name] = VariableType(name, type_, constant, fitting if constant else None, simple)

@@ -68,7 +68,7 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
     ("clause", "what"),
     [
         ("select * from sql:db ['select 1']", "sql streams"),
-        ("select * from Tick#size#uni(size)", "a derived-value window behind another one"),
+        ("select * from Tick#size#uni(size)", "a derived-value window after another one"),
         ("@Hint('reclaim_group_aged=1') select * from Tick#groupwin(symbol)#size", "reclaim_group hints"),
         ("select sum(prev(1, price)) from Tick#length(2)", "prev, prior and istream in an aggregate"),
         ("select new Tick(symbol) from Tick", "`new Tick(…)`"),

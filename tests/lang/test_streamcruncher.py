@@ -107,7 +107,7 @@ def test_every_row_has_a_doc_and_an_example_that_runs(row: object) -> None:
     ("settings", "fact"),
     [
         ({"weights": {"s": -1}}, "the weight of `s`"),
-        ({"weights": {"ss": 1}}, "`ss`, which is no stream"),
+        ({"weights": {"ss": 1}}, "`ss`, which is not a stream"),
         ({"weights": 3}, "a value for each stream"),
         ({"schedule": {"policy": "later"}}, "`schedule` is not understood"),
         ({"schedule": {"policy": "fixed", "every_ms": 0}}, "`schedule` is not understood"),

@@ -277,7 +277,7 @@ def test_a_marble_diagram_of_events_that_arrive_together() -> None:
 # ---------------------------------------------------------------- what is wrong
 def test_errors_are_in_the_words_of_the_dialect() -> None:
     cep = bench()
-    with pytest.raises(ParseError, match=r"(?s)`within` stands behind `retain`.*apama:1:.*in this order"):
+    with pytest.raises(ParseError, match=r"(?s)`within` comes after `retain`.*apama:1:.*in this order"):
         cep.run("from t in all Tick() retain 2 within 1.0 select t", dialect="apama")
     with pytest.raises(BindError, match=r"(?s)`Tick` has no field `prise`.*apama:1:.*did you mean `price`"):
         cep.run("from t in all Tick() select t.prise", dialect="apama")
@@ -290,7 +290,7 @@ def test_unknown_dialects_and_settings() -> None:
         cep.run("from t in all Tick() select t", dialect="apamma")
     with pytest.raises(UsageError, match="apama has no setting `weights`"):
         cep.run("from t in all Tick() select t", dialect="apama", weights={})
-    with pytest.raises(BindError, match="a statement named `q` exists already"):
+    with pytest.raises(BindError, match="a statement named `q` already exists"):
         cep.run("@name('q') select * from Tick")
         cep.runtime.compile(_text("from t in all Tick() select t", "q"))
 

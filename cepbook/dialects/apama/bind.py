@@ -109,7 +109,7 @@ class _Binder:
         if not isinstance(name, str) or not name.strip():
             self.problems.add("wrong-name", "the name of the statement is no text", span, "give it one of letters")
         if name in self.names:
-            fact = f"a statement named `{name}` exists already"
+            fact = f"a statement named `{name}` already exists"
             self.problems.add("duplicate-name", fact, span, "give the query another name")
         return str(name)
 
@@ -166,7 +166,7 @@ class _Binder:
             return t.event_of(node.name)
         if node.name in ("decimal", "location", "sequence", "dictionary", "chunk", "any", "optional", "context"):
             hint = f"there are {', '.join(SCALAR_TYPES)}"
-            self.problems.fail("unknown-type", f"fields of type {node.name} are no part of this", node.span, hint)
+            self.problems.fail("unknown-type", f"fields of type {node.name} are not part of this", node.span, hint)
         self.problems.fail("unknown-type", f"no type `{node.name}`", node.span, self._types_like(node.name))
 
     def _types_like(self, name: str) -> str | None:
@@ -474,7 +474,7 @@ def _alike(known: Type, declared: Type) -> bool:
 
 def _converted(field_type: Type | None, value_type: Type | None) -> str | None:
     if field_type == t.STRING and value_type is not None:
-        return "write .toString() behind the value"
+        return "write .toString() after the value"
     if field_type == t.LONG and value_type == t.DOUBLE:
         return "a float becomes an integer with .round(), .floor() or .ceil()"
     return "write a comparison, such as x > 0" if field_type == t.BOOLEAN else None

@@ -132,7 +132,7 @@ def _name(node: a.ApamaName, scope: ApamaScope) -> x.BoundExpr:
         known = [*scope.items, *APAMA_AGGREGATES]
         if not scope.items:
             fact = f"{scope.place or 'this'} must be a constant, found `{node.name}`"
-            template = f'several conditions are separated by commas; text stands in double quotes: "{node.name}"'
+            template = f'several conditions are separated by commas; strings use double quotes: "{node.name}"'
             how = template if scope.place == "a template" else "it is known when the query is created, such as 10"
             scope.fail("unknown-name", fact, node.span, how)
         fields = [f"{n}.{node.name}" for n, i in scope.items.items() if i.scalar is None and _has(i, node.name)]
@@ -226,7 +226,7 @@ def _mismatch(node: a.ApamaUnary | a.ApamaBinary, operand: x.BoundExpr, expected
     elif "number" not in expected:
         hint = "write a comparison, such as x > 0"
     elif node.op == "+" and apama_type(operand.type) == t.STRING:
-        hint = "text is added to text: write .toString() behind the other"
+        hint = "text is added to text: write .toString() after the other"
     scope.fail("type-mismatch", fact, operand.span if operand.span.end else node.span, hint)
 
 

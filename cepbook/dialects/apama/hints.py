@@ -36,7 +36,7 @@ APAMA_KEYWORDS = {
 }
 
 _ORDER = "from … in …, window, second stream, where, group by, having, select"
-_WINDOW = "the parts of a window stand in this order: partition by, within, every, retain, with unique"
+_WINDOW = "the parts of a window come in this order: partition by, within, every, retain, with unique"
 _OUTSIDE = {
     "monitor": "monitors",
     "on": "event listeners",
@@ -89,16 +89,16 @@ def _of_the_word_before(current: str, before: list[str]) -> tuple[str, str] | No
     begun, last = before[_begin(before) :], before[-1] if before else ""
     if begun == [last]:
         if last in _OUTSIDE:
-            return f"{_OUTSIDE[last]} are no part of stream queries", "write the query alone: from … select …"
+            return f"{_OUTSIDE[last]} are not part of stream queries", "write the query alone: from … select …"
         if last == "select":
             return "a query does not begin with `select`", "write from item in all Type() select expression"
         if last not in APAMA_KEYWORDS and last.lower() in APAMA_KEYWORDS:
-            return f"`{last}` is no keyword", f"keywords are in lower case: {last.lower()}"
+            return f"`{last}` is not a keyword", f"keywords are in lower case: {last.lower()}"
         if current == "in" and last not in APAMA_KEYWORDS:
             return "a query does not begin with an item", f"write from {last} in"
     taken = last in APAMA_KEYWORDS and last not in _VALUES and before[-2:] != ["retain", "all"]
     if taken and before[-2:-1] and before[-2] in _TAKES:
-        return f"nothing stands behind `{before[-2]}`", APAMA_KEYWORDS[before[-2]]
+        return f"nothing follows `{before[-2]}`", APAMA_KEYWORDS[before[-2]]
     return None
 
 
@@ -111,13 +111,13 @@ def _known(current: str, before: list[str], after: str) -> tuple[str | None, str
         return "an event template is a stream only with `all`", f"write all {last}(…)"
     begun = before[_begin(before) :]
     if current in _OUTSIDE and not begun:
-        return f"{_OUTSIDE[current]} are no part of stream queries", "write the query alone: from … select …"
+        return f"{_OUTSIDE[current]} are not part of stream queries", "write the query alone: from … select …"
     if current in ("from", "join") and before.count("in") > 1 and clause != "select":
         return "a query has at most two input streams", "join two of them in a stream of their own, named by stream<…>"
     if current in ("within", "partition") and clause in ("retain", "within", "every", "unique"):
-        return f"`{current}` stands behind `{clause}`", _WINDOW
+        return f"`{current}` comes after `{clause}`", _WINDOW
     if current in ("retain", "every") and clause == "unique":
-        return f"`{current}` stands behind `with unique`", _WINDOW
+        return f"`{current}` comes after `with unique`", _WINDOW
     if current == "every" and before[-2:] == ["retain", "all"]:
         return "`retain all` cannot be batched", "write retain n every m"
     if current == "every" and clause == "every":
@@ -136,15 +136,15 @@ def _known(current: str, before: list[str], after: str) -> tuple[str | None, str
         "where",
         "having",
     ):
-        return f"`{current}` stands behind `{clause}`", f"the parts of a query stand in this order: {_ORDER}"
+        return f"`{current}` comes after `{clause}`", f"the parts of a query come in this order: {_ORDER}"
     if current.startswith('"') or (current == "" and '"' in after):
         return "a string is not closed", 'end it with "'
     if current == "/" and after.startswith("*"):
         return "a comment is not closed", "end it with */"
     if current == "'":
-        return "strings stand in double quotes", 'write "text"'
+        return "strings use double quotes", 'write "text"'
     if current == "=" and last == "=":
-        return "`==` is no operator", "equality is written ="
+        return "`==` is not an operator", "equality is written ="
     return _of_habit(current, before, clause)
 
 
@@ -160,15 +160,15 @@ def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None,
     begun = before[_begin(before) :]
     if current in _SIGNS:
         sign, word = _SIGNS[current]
-        return f"`{sign}` is no operator", f"write {word}"
+        return f"`{sign}` is not an operator", f"write {word}"
     if current in _UNITS and clause in ("within", "every"):
         return "durations have no unit, they are seconds", "such as within 1.5"
     if current in _UNITS and clause == "retain":
         return "`retain` takes a number of items", "write within 1.5 for items of the last seconds"
     if current == "*" and before[-2:] == ["count", "("]:
-        return "`*` is no expression", "count() counts the items"
+        return "`*` is not an expression", "count() counts the items"
     if current == "*" and clause in ("select", "rstream"):
-        return "`*` is no expression", "write the name of the item for all that it has"
+        return "`*` is not an expression", "write the name of the item for all that it has"
     if current == "," and clause in ("select", "rstream", "as"):
         return "a query selects one expression", "put several values into a new event: select Name(a, b)"
     if current not in ("(", ".") and before[-2:-1] == ["all"] and before[-3:-2] in (["in"], [":="]):
@@ -178,11 +178,11 @@ def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None,
     if current == "order":
         return "a query has no `order by`", "items are in the order of arrival"
     if current == "like":
-        return "`like` is no operator", "texts are compared as wholes: = and !="
+        return "`like` is not an operator", "texts are compared as wholes: = and !="
     if current == "is":
-        return "`is` is no operator", "values are never null; equality is written ="
+        return "`is` is not an operator", "values are never null; equality is written ="
     if last == "new":
-        return "`new` is no operator", f"write {current}(…) alone"
+        return "`new` is not an operator", f"write {current}(…) alone"
     if current == "=" and begun[:1] == ["stream"]:
         return "found `=`, expected `:=`", "write stream<type> name := query;"
     if begun == ["stream"]:
@@ -198,29 +198,29 @@ def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None,
     if current == "," and "select" not in begun and "(" not in begun[_last(begun, clause) if clause in begun else 0 :]:
         return "found `,` between two streams", "write join item in stream on key equals key, or from item in stream"
     if not current and last in (*_TAKES, "rstream"):
-        return f"nothing stands behind `{last}`", APAMA_KEYWORDS[last]
+        return f"nothing follows `{last}`", APAMA_KEYWORDS[last]
     if current == "unique":
         return "`unique` without `with`", APAMA_KEYWORDS["unique"]
     if current == "where" and "by" in begun and "select" not in begun:
-        return "`where` stands behind `group by`", f"the parts of a query stand in this order: {_ORDER}"
+        return "`where` comes after `group by`", f"the parts of a query come in this order: {_ORDER}"
     if "join" in begun and "on" not in begun and current in _BEHIND:
         return f"found `{current}`, expected `on`", "write on left key equals right key"
     if clause == "on" and "equals" not in before and current in _BEHIND:
         return "the keys of a join are compared with `equals`", "write on left key equals right key"
     if clause == "by" and before[_last(before, "by") - 1] == "partition" and current in _BEHIND:
-        return "`partition by` without a window", "write within or retain behind it"
+        return "`partition by` without a window", "write within or retain after it"
     if current in ("from", "stream", "event") and last == ";" and "select" in before:
         return "a second query", "a text has one query; run others by themselves, or name them: stream<type> name := …;"
     if current == ">" and last == "<":
-        return "`<>` is no operator", "write !="
+        return "`<>` is not an operator", "write !="
     if last == "distinct" and before[-2:-1] in (["select"], ["rstream"]):
-        return "a query has no `distinct`", "write with unique key behind the window"
+        return "a query has no `distinct`", "write with unique key after the window"
     if last == "istream" and before[-2:-1] == ["select"]:
         return "`istream` is not written", "select gives what enters the window, select rstream what leaves it"
     if current == "limit":
         return "a query has no `limit`", "write retain n for the last n items"
     if current in ("in", "between") and clause in ("where", "having", "and", "or", "not", "xor", "select"):
-        return f"`{current}` is no operator", "write two comparisons: x >= low and x <= high"
+        return f"`{current}` is not an operator", "write two comparisons: x >= low and x <= high"
     if current in ("retain", "within") and clause == current:
         return f"`{current}` twice", _WINDOW
     return None, None
@@ -256,13 +256,13 @@ def _hint(current: str, before: list[str], expected: set[str]) -> str | None:
     if last in APAMA_KEYWORDS:
         return APAMA_KEYWORDS[last]
     if last == "as":
-        return "write a name behind as"
+        return "write a name after as"
     if before.count("(") > before.count(")") and (not current or current in APAMA_KEYWORDS):
         return "close the bracket ( with )"
     if current == ")":
         return "no ( is open here" if before.count("(") <= before.count(")") else "write a value before it"
     if not current and last and last != ")" and not last[-1].isalnum():
-        return f"write a value behind {last}"
+        return f"write a value after {last}"
     if current == ",":
         return "write a value before the comma"
     if current == ";":

@@ -17,7 +17,7 @@ def check_query(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
     aggregated = any(_aggregates(clause) for clause in (node.select, node.having))
     _check_rstream(node, aggregated, problems)
     if not aggregated and node.having is not None:
-        hint = "conditions on items stand behind where"
+        hint = "write conditions on items after where"
         problems.fail("wrong-having", "`having` without an aggregate", node.having.span, hint)
     if not aggregated and node.group_by:
         fact = "`group by` without an aggregate in select or having"
@@ -72,7 +72,7 @@ def _check_aggregates(node: a.ApamaQuery, problems: DiagnosticCollector) -> None
 def _refuse_aggregates(expr: a.Expr | None, place: str, problems: DiagnosticCollector) -> None:
     for call in _aggregates(expr):
         own = "aggregate in a stream of its own"
-        hint = "conditions on aggregates stand behind having" if place == "where" else own
+        hint = "write conditions on aggregates after having" if place == "where" else own
         problems.fail("aggregate-not-allowed", f"the aggregate `{call.name}` in {place}", call.span, hint)
 
 

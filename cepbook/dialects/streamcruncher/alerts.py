@@ -48,7 +48,7 @@ def bind_alert(
     names = [item.alias.text for item in node.columns]
     for item in node.columns:
         if names.count(item.alias.text) > 1:
-            hint = "give it another name behind as"
+            hint = "give it another name with as"
             module.report("duplicate-name", f"column `{item.alias.text}` occurs twice", item.alias.span, hint)
     patterns = tuple(_pattern(item, aliases, module) for item in node.patterns)
     if len(module.problems.found) > before or any(relations[alias].columns is None for alias in aliases):
@@ -110,7 +110,7 @@ def _pattern(node: ast.Present, aliases: Sequence[str], module: ModuleScope) -> 
     seen: set[str] = set()
     for name in (*node.wanted, *node.unwanted):
         if name.text in seen:
-            fact = f"`{name.text}` stands twice in one present"
+            fact = f"`{name.text}` occurs twice in one present"
             module.report("duplicate-name", fact, name.span, "leave one of them out")
         seen.add(name.text)
     if not node.wanted:

@@ -34,7 +34,7 @@ from cepbook.lang.syntax.source_text import settings_of
 from cepbook.lang.types import Type
 
 _LEAVE = "leave the condition out"
-_RENAME = "give it another name behind as"
+_RENAME = "give it another name with as"
 _WITHIN = "alert"  # the name of the relation of what an alert makes
 
 
@@ -241,7 +241,7 @@ class _Reads:
         if name in module.catalog.stores and known is not None:
             return BoundRelation(alias, name, known.properties)
         if known is not None:
-            hint = f"say what of it is kept: {name} (partition store last 10) as {alias}"
+            hint = f"say which rows to retain: {name} (partition store last 10) as {alias}"
             module.report("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
         elif name not in module.dropped:
             tables = [candidate for candidate in module.catalog.stores if candidate not in self.query.internal]
@@ -405,7 +405,7 @@ def _of_stream(settings: Mapping[str, Any], setting: str, stream: str, module: M
     for name in values:
         if name not in module.catalog.event_types:
             streams = [type_name for type_name in module.catalog.event_types if type_name not in module.catalog.stores]
-            raise UsageError(f"`{setting}` names `{name}`, which is no stream{known_names_line(str(name), streams)}")
+            raise UsageError(f"`{setting}` names `{name}`, which is not a stream{known_names_line(str(name), streams)}")
     return values.get(stream)
 
 
@@ -491,7 +491,7 @@ def _in_its_words(diagnostic: Diagnostic, text: str) -> Diagnostic:
         hint = f"write {message.partition('`')[2].partition('`')[0]} with its source before it, as in w.column"
     named = text[diagnostic.span.start : diagnostic.span.end]
     if diagnostic.code == "unknown-property" and named[:1] == '"' and not (hint or "").startswith("did"):
-        hint = f"names stand in double quotes, texts in single ones: '{named[1:-1]}'"
+        hint = f"names use double quotes, strings use single quotes: '{named[1:-1]}'"
     return replace(diagnostic, message=message, hint=hint)
 
 

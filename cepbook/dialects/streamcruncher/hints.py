@@ -18,13 +18,13 @@ _NAMES |= {"ROW_STATUS": f"`{STATUS}`", "UPDATE_GROUP": "`with update group`"}
 _OPERATORS = {"==": "compare with a single =", "&&": "write and", "||": "write or", "!": "write not"}
 _MISSING = {
     "select": "say what to select, for example * or the names of columns",
-    "from": "name a stream with a partition, or a table, behind from",
-    "where": "write a condition behind where",
-    "having": "write a condition behind having",
-    "by": "write an expression behind by",
-    "as": "write a name behind as",
+    "from": "name a stream with a partition, or a table, after from",
+    "where": "write a condition after where",
+    "having": "write a condition after having",
+    "by": "write an expression after by",
+    "as": "write a name after as",
     "on": "name the column that tells events apart",
-    "when": "write present(…) behind when",
+    "when": "write present(…) after when",
 }
 # What stands behind a word where a name or a number is wanted
 _FORMS = {
@@ -63,16 +63,16 @@ _ONLY = {
     frozenset(("END",)): "a case ends with end",
     frozenset(("ON",)): "write correlate on and the column that tells events apart",
     frozenset(("PRESENT",)): "say which are there together: when present(x and y)",
-    frozenset(("BETWEEN", "IN", "LIKE")): "write is not null; not stands before between, in and like",
+    frozenset(("BETWEEN", "IN", "LIKE")): "write is not null; not goes before between, in and like",
 }
 # Words that stand elsewhere, or that other languages have
 _ELSEWHERE = {
-    "pinned": "pinned stands before the aggregates: with pinned count(id) as c",
-    "entrance": "entrance only stands before the name: count(id) entrance only as c",
+    "pinned": "pinned goes before the aggregates: with pinned count(id) as c",
+    "entrance": "entrance only goes before the name: count(id) entrance only as c",
     "with": _PARTS,
     "descending": "write desc",
     "ascending": "write asc",
-    "having": "having stands behind group by",
+    "having": "having goes after group by",
     **dict.fromkeys(
         "inner outer left right full cross join union minus intersect".split(),
         "streams are joined by commas, with conditions in where",
@@ -90,7 +90,7 @@ def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Di
     start = tokens[-1].end if error.token.type == "$END" else error.token.start_pos
     at = next((i for i, token in enumerate(tokens) if token.start == start), len(tokens))
     if at < len(tokens):
-        span, fact = Span(tokens[at].start, tokens[at].end), f"`{tokens[at].text}` cannot stand here"
+        span, fact = Span(tokens[at].start, tokens[at].end), f"`{tokens[at].text}` is not allowed here"
     else:
         span, fact = Span(tokens[-1].end, tokens[-1].end), "the query ends too early"
     if at < len(tokens) and tokens[at].text[0] == "$" and tokens[at].text.lower() != STATUS:
@@ -118,7 +118,7 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     if here in _OPERATORS:
         return _OPERATORS[here]
     if "UNIT" in accepted and _word(tokens, at + 1) == "(":
-        return "aggregates stand behind with: with count(id) as c"
+        return "aggregates go after with: with count(id) as c"
     if "UNIT" in accepted and here and tokens[at].kind == "word" and here not in RESERVED_WORDS:
         close = get_close_matches(here, DURATION_UNITS, n=1, cutoff=0.6)
         if close:
@@ -132,20 +132,20 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     if before in _MISSING and (at >= len(tokens) or here in RESERVED_WORDS or here in _CLOSED.values()):
         return _MISSING[before]
     if before == "update" and here == "group" and "UPDATE_GROUP" not in accepted:
-        return "an update group stands behind highest or lowest 5 using column"
+        return "an update group goes after highest or lowest 5 using column"
     if before == "group" and _word(tokens, at - 2) == "update":
         return "name the columns: with update group country, state"
     if before in _FORMS and not accepted & {"SELECT", "FROM"}:
         return _FORMS[before]
     nothing = at >= len(tokens) or here in RESERVED_WORDS or here in _CLOSED.values()
     if before in _NEED_A_VALUE and accepted not in _ONLY and nothing:
-        return f"write a value behind {before}"
+        return f"write a value after {before}"
     if before == ")" and (here in _BEHIND_FROM or at >= len(tokens)) and {"NAME", "AS"} <= accepted:
         return "name the partition: (partition …) as w"
     if here in DURATION_UNITS and _word(tokens, at - 2) in ("latest", "random"):
         return "windows by time are written last 5 seconds"
     if here == "max" and "UNIT" in accepted:
-        return "max stands behind a time: last 5 seconds max 3"
+        return "max goes after a time: last 5 seconds max 3"
     if here == "update" and "UPDATE_GROUP" in accepted:
         return "write with update group and the columns"
     if here in ("*", ")") and before == "(" and accepted == {"NAME"}:
@@ -153,13 +153,13 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     if (before == STATUS and "IS" in accepted) or ("DEAD" in accepted and "NULL" not in accepted):
         return f"write {STATUS} is new, is dead or is not dead"
     if here in ("store", "by") and before == "partition":
-        return "a partition stands in brackets: (partition store last 5) as w"
+        return "write a partition in brackets: (partition store last 5) as w"
     if here.isdigit() and before == "top":
         return f"write first {here}"
     if _word(tokens, at - 2) == STATUS[1:] and here in ("new", "dead"):
         return f"did you mean `{STATUS}`?"
     if here == "or" and _word(tokens, at - 2) in ("(", "and", "not") and "AND" in accepted and "OR" not in accepted:
-        return "or stands between patterns: present(a) or present(b)"
+        return "or goes between patterns: present(a) or present(b)"
     if here in _ELSEWHERE:
         return _ELSEWHERE[here]
     if before == "self" and here == ".":

@@ -20,7 +20,7 @@ from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.types import Type
 
 _FILTER = "a pre-filter"
-_ALLOWED = "it has comparisons, arithmetic, in, and, or, not; a condition behind the partitions may have more"
+_ALLOWED = "it has comparisons, arithmetic, in, and, or, not; a condition after the partitions may have more"
 _UNKEYED = t.UNHASHABLE
 
 
@@ -130,7 +130,7 @@ class _Stage:
             if aggregate.alias.text in output:
                 what = "a partition column" if aggregate.alias.text in keys else "another aggregate"
                 fact = f"`{aggregate.alias.text}` is the name of {what} already"
-                problems.add("duplicate-name", fact, aggregate.alias.span, "give it another name behind as")
+                problems.add("duplicate-name", fact, aggregate.alias.span, "give it another name with as")
             output[aggregate.alias.text] = row.result(type_)
             aggregates.append(
                 CycleAggregate(
@@ -155,7 +155,7 @@ class _Stage:
         for column in node.update_group:
             type_ = self._column(column)
             if not _is_key(type_):
-                fact = f"{describe_type(type_)} is no key of an update group"
+                fact = f"{describe_type(type_)} cannot be a key of an update group"
                 problems.add("type-mismatch", fact, column.span, self._others(_is_key))
         size = node.size
         if node.kind == "recent" and self.module.options.microseconds:
@@ -171,7 +171,7 @@ class _Stage:
         for subexpr in walk(node):
             if isinstance(subexpr, ast.RowStatus):
                 fact = f"events have no `{STATUS}` before the first partition"
-                hint = "write the condition behind the partitions, in where"
+                hint = "write the condition after the partitions, in where"
                 self.module.report("wrong-parameter", fact, subexpr.span, hint)
         return None, self._condition(node, alias)
 
@@ -194,7 +194,7 @@ class _Stage:
         for subexpr in (subexpr for conjunct in rest for subexpr in walk(conjunct)):
             if isinstance(subexpr, ast.RowStatus):
                 fact = f"`{STATUS}` stands only at the beginning of the where clause of a chained partition"
-                hint = f"a condition behind the partitions, in where, tests {alias}.{STATUS}"
+                hint = f"a condition after the partitions, in where, tests {alias}.{STATUS}"
                 problems.add("wrong-parameter", fact, subexpr.span, hint)
         takes: Literal["new", "dead"] = "new"
         if isinstance(first, ast.RowStatus):

@@ -149,7 +149,7 @@ class _Reader(ExpressionReader):
         if not isinstance(value, int):
             raise MisplacedSyntax(f"{what} is a whole number, found {token}", span_of(token), "such as last 5")
         if value < 1:
-            raise MisplacedSyntax(f"{what} must be at least 1", span_of(token), "without a window nothing is kept")
+            raise MisplacedSyntax(f"{what} must be at least 1", span_of(token), "without a window no row is retained")
         if value > _MOST:
             raise MisplacedSyntax(f"{what} is too large", span_of(token), f"at most {_MOST:,}")
         return value

@@ -69,7 +69,7 @@ class Deployer:
         """Implement `Runtime.deploy`."""
         id_ = deployment_id if deployment_id is not None else fresh_id(self.deployments)
         if id_ in self.deployments:
-            raise UsageError(f"a deployment `{id_}` exists already")
+            raise UsageError(f"a deployment `{id_}` already exists")
         self._turn.check()
         plan = self.compile(epl) if isinstance(epl, str) else epl
         built = self._build(self._programs(plan, self._registry.catalog, self._registry.variables), id_)

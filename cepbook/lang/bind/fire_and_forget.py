@@ -61,7 +61,7 @@ def _of_source(source: ast.StreamSource, catalog: Catalog) -> list[Diagnostic]:
         fact = f"`{stream.type_name}` is an event type, and events are not kept"
         return [_problem(fact, stream.span, "query a named window or a table")]
     if source.windows:
-        return [_problem("a query reads the rows that are held now and takes no data window", source.windows[0].span)]
+        return [_problem("a query reads the current rows and takes no data window", source.windows[0].span)]
     return []
 
 

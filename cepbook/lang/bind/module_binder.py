@@ -80,7 +80,7 @@ def _reserve(module: ast.Module, headings: dict[int, StatementHeading], state: M
             continue
         if name in state.taken:
             at = next((a.span for a in node.annotations if a.name.lower() == "name"), node.span)
-            state.report("duplicate-name", f"a statement named `{name}` exists already", at)
+            state.report("duplicate-name", f"a statement named `{name}` already exists", at)
         state.taken.add(name)
 
 
@@ -105,7 +105,7 @@ def _bind_statement(
     if rule is not None:
         return rule(node, heading, state)
     if isinstance(node, (ast.FafUpdate, ast.FafDelete, ast.FafInsert)):
-        fact, hint = "this is asked once, of what is held now", "ask it as a query, or write an on-trigger"
+        fact, hint = "this statement is a query that runs once", "run it as a query, or write an on-trigger"
         state.report("wrong-query", fact, node.span, hint)
         return None
     what, instead = _UNSUPPORTED.get(type(node), ("this statement", None))

@@ -327,7 +327,7 @@ def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = T
     known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
     hint = nearest_or_known_names(name, known)
     if of and builtin_type(of) is not None:
-        hint = "name and type stand the other way round"
+        hint = "write the type and the name in the other order"
     module.report("unknown-type", f"no type `{name}`", module.word(name, span), hint)
     return ERROR
 

@@ -100,7 +100,7 @@ def test_a_variable_from_python() -> None:
     runtime.set_variable("lim", 4)
     runtime.send("B", {"id": "b", "v": 5})
     assert found == [("s0", [{"id": "b", "n": "n"}], None)]
-    with pytest.raises(UsageError, match="variable `lim` exists already"):
+    with pytest.raises(UsageError, match="variable `lim` already exists"):
         runtime.define_variable("lim", t.INT)
     with pytest.raises(UsageError, match="variable `x` is int: 'a' does not fit"):
         runtime.define_variable("x", t.INT, "a")

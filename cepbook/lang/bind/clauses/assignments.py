@@ -113,7 +113,7 @@ def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
 def _refuse(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str) -> NoReturn:
     hint = cast_hint(value.type, type_)
     if type_ == t.FLOAT and isinstance(value, x.Const) and value.type == t.DOUBLE:
-        hint = f"write an f behind it: {value.value}f"
+        hint = f"append an f: {value.value}f"
     message = f"{what} `{name}` is {describe_type(type_)}, the value is {describe_type(value.type)}"
     scope.fail("type-mismatch", message, value.span, hint)
 

@@ -56,7 +56,7 @@ def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:
     """
     for item in node.items:
         if item.expr is None:
-            hint = "write from and an event type behind the select list"
+            hint = "write from and an event type after the select list"
             module.report("wrong-parameter", "`*` without a from-clause selects nothing", item.span, hint)
     last = node.items[-1]
     if last.alias in module.catalog.event_types and isinstance(last.expr, ast.Chain):

@@ -79,7 +79,7 @@ def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, .
         return _joined([_keys(element, keys, scope) for element in item.elements])
     key = bind_expr(item, scope)
     if isinstance(key, x.Const) and key.type != ERROR:
-        scope.report("invalid-group-by", "a constant is no group by key", item.span)
+        scope.report("invalid-group-by", "a constant is not a group by key", item.span)
     if key not in keys:
         keys.append(key)
     return (keys.index(key),)

@@ -168,7 +168,7 @@ class _Binder:
         event_type = self.scope.module.event_type(stream.type_name, stream.span)
         store = self.scope.module.catalog.stores.get(stream.type_name)
         if store is not None and store.kind == "table":
-            problems.add("wrong-parameter", f"`{store.name}` is a table: its rows are no events", stream.span)
+            problems.add("wrong-parameter", f"`{store.name}` is a table: its rows are not events", stream.span)
         name = "" if stream.type_name in prior else stream.type_name
         arriving = ScopeStream(node.tag, event_type, name, also=name)
         filters = [bind_filter(condition, self.seeing(condition, prior, arriving)) for condition in stream.filters]
@@ -277,7 +277,7 @@ class _Binder:
         keys: list[x.BoundExpr] = []
         expiry: x.BoundExpr | None = None
         for position, key in enumerate(node.distinct):
-            bound = self.value(key, tags, "keys read the tags of the sub-expression behind them")
+            bound = self.value(key, tags, "keys read the tags of the sub-expression after them")
             last = position == len(node.distinct) - 1
             if last and (isinstance(bound, x.Period) or (keys and isinstance(bound, x.Const))):
                 expiry = bind_duration(bound, "the expiry of `every-distinct`", self.scope)

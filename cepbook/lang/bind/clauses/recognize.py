@@ -260,7 +260,7 @@ class _Binder:
         for chain in walk(node):
             if isinstance(chain, ast.Chain) and chain.steps[0].name in later and chain.steps[0].args is None:
                 first = chain.steps[0]
-                hint = "a condition sees the rows of variables that stand before its own in the pattern"
+                hint = "a condition sees the rows of variables that come before its own in the pattern"
                 fact = f"variable `{first.name}` is not known here"
                 self.scope.report("unknown-property", fact, first.span, hint)
         what = f"the condition of `{name}`"

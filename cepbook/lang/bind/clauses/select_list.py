@@ -151,6 +151,6 @@ def _check_names(columns: Sequence[nodes.OutputColumn], wildcard: bool, scope: S
     for column in columns:
         if column.name in seen:
             twice = column.name in [c.name for c in columns if c is not column]
-            hint = "name one of them otherwise, behind as" if twice else "the wildcard selects it"
+            hint = "rename one of them with as" if twice else "the wildcard selects it"
             scope.report("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
         seen.add(column.name)

@@ -147,7 +147,7 @@ def _refuse_parameters(e: x.BoundExpr, where: str, scope: Scope) -> None:
     for subexpr in x.walk(e):
         if isinstance(subexpr, x.SubqueryParameter):
             fact = f"{where} cannot read the streams around it"
-            hint = "it can stand beside the aggregate" if "aggregate" in where else None
+            hint = "write it outside of the aggregate" if "aggregate" in where else None
             scope.reject(fact, subexpr.span, hint)
 
 

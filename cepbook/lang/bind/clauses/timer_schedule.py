@@ -129,7 +129,7 @@ def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
 
 
 def _malformed(text: str, span: Span, scope: Scope) -> NoReturn:
-    scope.reject(f"`{text}` is no schedule", span, _FORM)
+    scope.reject(f"`{text}` is not a schedule", span, _FORM)
 
 
 def _instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
@@ -137,7 +137,7 @@ def _instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        scope.reject(f"`{text}` is no date of ISO 8601", span, "such as 2024-03-04T09:00:00Z")
+        scope.reject(f"`{text}` is not an ISO 8601 date", span, "such as 2024-03-04T09:00:00Z")
     zoned = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=zone_of(scope.module.options.time_zone))
     since = zoned - datetime(1970, 1, 1, tzinfo=UTC)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

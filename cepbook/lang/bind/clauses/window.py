@@ -120,30 +120,30 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         elif says("grouping") and (not behind or _row_says(behind[0], "merging")):
             scope.report(
                 "wrong-parameter",
-                f"`{node.name}` needs a data window behind it",
+                f"`{node.name}` needs a data window after it",
                 node.span,
                 f"such as #{node.name}(key)#length(5)",
             )
         elif says("batch") and source.retain != "union" and _any_says(_together(before), "batch"):
-            fact = f"`{node.name}` behind another batch window: only one can say when events are released"
+            fact = f"`{node.name}` after another batch window: only one can say when events are released"
             hint = "insert the events of one into a stream for the other"
             scope.report("wrong-parameter", fact, node.span, hint)
         elif says("hides") and not _in_order(before, behind, source.retain):
             scope.report(
                 "wrong-parameter",
-                f"`{node.name}` stands last, behind windows that drop the oldest event first",
+                f"`{node.name}` must come last, after windows that evict the oldest event first",
                 node.span,
                 f"such as #length(5)#{node.name}(key)",
             )
         elif says("gates") and _beside(before, behind):
-            fact = f"`{node.name}` beside other windows, which do not wait for its gates"
+            fact = f"`{node.name}` does not go with other windows, which do not wait for its gates"
             scope.report("wrong-parameter", fact, node.span)
         elif says("chooses") and _beside(before, behind):
-            fact = f"`{node.name}` beside other windows, which take all events"
+            fact = f"`{node.name}` does not go with other windows, which take all events"
             hint = "derive a stream from it: insert into Chosen select * from …"
             scope.report("wrong-parameter", fact, node.span, hint)
         elif says("passing") and (before or behind):
-            scope.report("wrong-parameter", f"`{node.name}` beside other windows", node.span)
+            scope.report("wrong-parameter", f"`{node.name}` does not go with other windows", node.span)
         elif says("merging") and (not grouped or merged):
             scope.report(
                 "wrong-parameter",
@@ -153,7 +153,7 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
             )
         elif merged and node.name in WINDOWS and not says("derived") and not _any_says(before, "derived"):
             hint = "derived values may follow merge; leave it out, or insert the events into a stream of their own"
-            scope.report("wrong-parameter", f"`{node.name}` behind `merge`", node.span, hint)
+            scope.report("wrong-parameter", f"`{node.name}` after `merge`", node.span, hint)
 
 
 def _row_says(name: str, fact: str) -> bool:
@@ -248,7 +248,7 @@ def _add_derived(
     derived: BoundDerivedWindow, windows: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
 ) -> None:
     if windows.derived is not None:
-        scope.unsupported("a derived-value window behind another one", derived.span)
+        scope.unsupported("a derived-value window after another one", derived.span)
         return
     if [spec.row.grouping for spec in windows.below] == [True]:  # its keys are those of the derived values
         windows.below = ()

@@ -102,7 +102,7 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     ]
     at = next((i for i, value in enumerate(bound) if i and value is not None and _is_int(fold_expr(value))), None)
     if at is None or at == len(bound) - 1:
-        missing = "a constant int size behind the keys" if at is None else "sort criteria behind the size"
+        missing = "a constant int size after the keys" if at is None else "sort criteria after the size"
         scope.reject(f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
     arguments = WindowArguments()
     _bind_parameter(row, size, node.args[at], arguments, scope)

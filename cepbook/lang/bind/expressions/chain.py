@@ -242,7 +242,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     what = "property or stream" if more else "property"
     hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
     if hint is None and scope.no_aggregates == NO_FROM_CLAUSE:
-        hint = "write from and an event type behind the select list"
+        hint = "write from and an event type after the select list"
     if hint is None and more and scope.no_aggregates == CONTEXT_DECLARATION and scope.correlated:
         hint = f"what begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
     if hint is None and builtin_type(step.name) is not None:

@@ -244,4 +244,4 @@ def check_date_pattern(bound: x.BoundExpr, what: str, iso: bool, scope: Scope) -
         span = bound.span
         if span.end - span.start == len(bound.value) + 2:  # a text without escapes: show the very letter
             span = Span(span.start + 1 + error.at, span.start + 2 + error.at)
-        scope.reject(f"{what} is no pattern of dates: {error}", span, LETTERS_EXPLAINED)
+        scope.reject(f"{what} is not a date pattern: {error}", span, LETTERS_EXPLAINED)

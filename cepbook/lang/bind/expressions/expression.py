@@ -113,7 +113,7 @@ def _operation(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: S
         hint = "use || to join strings" if node.op == "+" and t.STRING in (left.type, right.type) else None
         hint = "cast it: cast(…, double)" if t.OBJECT in (left.type, right.type) else hint
         if node.op in "&|^" and t.is_integral(left.type) and t.is_integral(right.type):
-            hint = "both sides need the same type: cast one of them (a literal is long with an L behind it)"
+            hint = "both sides need the same type: cast one of them (a literal with the suffix L is long)"
         hint = None if scope.module.only_functions else hint
         scope.fail(
             "type-mismatch",
@@ -423,7 +423,7 @@ def _star(node: ast.Star, scope: Scope) -> x.BoundExpr:
 
 def _lambda(node: ast.Lambda, scope: Scope) -> x.BoundExpr:
     hint = "methods of arrays take one, such as where(x => x.price > 10)"
-    scope.reject("a lambda stands here where a value is needed", node.span, hint)
+    scope.reject("a value is needed here, not a lambda", node.span, hint)
 
 
 _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.BoundExpr]] = {

@@ -155,7 +155,7 @@ def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Bo
         if key.type == ERROR:
             return key
         if key not in scope.grouping_keys:
-            scope.reject(f"the parameter of `{name}` is no group by key", arg.span)
+            scope.reject(f"the parameter of `{name}` is not a group by key", arg.span)
         keys.append(scope.grouping_keys.index(key))
     if len(set(keys)) < len(keys):
         scope.reject(f"the same key twice in `{name}`", step.span)

@@ -45,7 +45,7 @@ def bind_context(node: ast.CreateContext, module: ModuleScope) -> tuple[ContextT
     before = len(module.problems.found)
     if node.name in module.catalog.contexts:
         at = module.word(node.name, node.span)
-        module.report("duplicate-name", f"context `{node.name}` exists already", at)
+        module.report("duplicate-name", f"context `{node.name}` already exists", at)
     context, spec = _bind(node.name, node.spec, module)
     if len(module.problems.found) > before:
         module.dropped.add(node.name)
@@ -131,7 +131,7 @@ class _Life:
         event_type = self.module.event_type(stream.type_name, stream.span)
         store = self.module.catalog.stores.get(stream.type_name)
         if store is not None and store.kind == "table":
-            fact = f"`{stream.type_name}` is a table: its rows are no events"
+            fact = f"`{stream.type_name}` is a table: its rows are not events"
             self.module.report("wrong-parameter", fact, stream.span, "name what is inserted into it")
         scope = self.scope(ScopeStream(node.alias, event_type, stream.type_name))
         filters = [bind_condition(condition, scope, "the filter") for condition in stream.filters]

@@ -22,7 +22,7 @@ def bind_create_expression(
         return None
     if declaration.name in module.catalog.expressions:
         at = module.word(declaration.name, node.span)
-        module.report("duplicate-name", f"expression `{declaration.name}` exists already", at)
+        module.report("duplicate-name", f"expression `{declaration.name}` already exists", at)
     module.catalog.expressions[declaration.name] = declaration
     module.provides["expression", declaration.name] = None
     return plan.CreateExpressionStatement(expression=declaration, **heading.fields(node.span, module))

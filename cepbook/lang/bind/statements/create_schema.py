@@ -16,7 +16,7 @@ from cepbook.lang.types import Type
 def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     """Return the declared event type, entered into the module's catalog."""
     if node.name in module.catalog.event_types:
-        module.report("duplicate-name", f"event type `{node.name}` exists already", module.word(node.name, node.span))
+        module.report("duplicate-name", f"event type `{node.name}` already exists", module.word(node.name, node.span))
     if node.representation == "variant":
         found_type = bind_variant(node, module)
         module.catalog.event_types[node.name] = found_type

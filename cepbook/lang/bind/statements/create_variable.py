@@ -22,7 +22,7 @@ def bind_create_variable(
     context, unknown_context = resolve_context(node.context, node.span, module)
     if node.name in module.catalog.variables:
         at = module.word(node.name, node.span)
-        module.report("duplicate-name", f"variable `{node.name}` exists already", at)
+        module.report("duplicate-name", f"variable `{node.name}` already exists", at)
     type_ = resolve_type(node.type_name, module, node.span, of=node.name)
     for _ in range(node.dimensions):
         type_ = type_ if type_ == ERROR else t.array_of(type_)

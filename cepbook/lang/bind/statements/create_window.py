@@ -83,7 +83,7 @@ def check_name_is_free(name: str, node: ast.SyntaxNode, module: ModuleScope) -> 
     if name not in module.catalog.event_types:
         return True
     kind = kind_of_name(name, module)
-    module.report("duplicate-name", f"{kind} `{name}` exists already", module.word(name, node.span))
+    module.report("duplicate-name", f"{kind} `{name}` already exists", module.word(name, node.span))
     return False
 
 
@@ -180,7 +180,7 @@ def bind_create_index(
     columns = tuple(_index_column(key, kind, target, module) for key, kind in node.columns)
     index = IndexType(node.name, node.target, tuple(c for c in columns if c is not None), node.unique)
     if index.full_name in module.catalog.indexes:
-        fact = f"an index `{node.name}` of `{node.target}` exists already"
+        fact = f"an index `{node.name}` of `{node.target}` already exists"
         module.report("duplicate-name", fact, module.word(node.name, node.span))
     if None in columns:
         return None

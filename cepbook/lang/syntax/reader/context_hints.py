@@ -12,7 +12,7 @@ CONDITION_FORMS = "an event type, a pattern [ … ], a crontab (0, 9, *, *, *) o
 CONTEXT_KINDS_HINT = (
     "say how it divides events: partition by, coalesce by, group by, start … end or initiated by … terminated by"
 )
-CONTEXT_FIRST_HINT = "context stands first: context NAME select …"
+CONTEXT_FIRST_HINT = "write context first: context NAME select …"
 
 
 def context_hint(stop: ParseFailure) -> str | None:
@@ -50,7 +50,7 @@ def _in_declaration(stop: ParseFailure, words: list[str]) -> str | None:
 
 def _before_kind(stop: ParseFailure, own: list[str], *, nested: bool) -> str | None:
     if stop.text() == "distinct":
-        return "distinct stands behind initiated by: initiated by distinct(o.id) Order as o"
+        return "distinct goes after initiated by: initiated by distinct(o.id) Order as o"
     if stop.text() == "," and len(own) == 1 and stop.text(1) == "context":
         return "write no comma before the first level"
     if stop.text() == "," and nested:
@@ -67,7 +67,7 @@ def _of_condition(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
     if word in ("terminated", "initiated") and kind == "start" and before not in ("start", "end"):
         return f"write end: {word} goes with {'initiated' if word == 'terminated' else 'terminated'} by"
     if word == "and" and before == "now" and kind == "start":
-        return "@now and stands behind initiated by"
+        return "@now and goes after initiated by"
     behind = own[-2:] if own[-1:] == ["by"] else own[-1:]
     begins, ends = behind[0] in ("start", "initiated"), behind[0] in ("end", "terminated")
     if not (begins or ends):
@@ -106,8 +106,8 @@ def _of_statement(stop: ParseFailure) -> str | None:
         return "name a context: context NAME select …"
     if first == 0 and stop.at == 2:
         if stop.text() == ",":
-            return "a statement stands in one context; a nested context does the work of two"
-        return "write a statement behind it" if stop.ended else None
+            return "a statement has one context; a nested context does the work of two"
+        return "write a statement after it" if stop.ended else None
     if stop.text() == "context" and stop.at == first and words:
         alone = stop.at + 2 >= len(stop.tokens)  # else it may be the next statement
         return CONTEXT_FIRST_HINT if words[-2:-1] == ["into"] or (alone and "from" in words) else None

@@ -71,7 +71,7 @@ class ExpressionReader:
         """Return the expression of a tree. Raises MisplacedSyntax for a list in parentheses."""
         value: ast.Expr = getattr(self, str(node.data))(node)
         if type(value) is ast.Tuple_:
-            raise MisplacedSyntax("a list in parentheses is no value", value.span, "write {a, b} for an array")
+            raise MisplacedSyntax("a list in parentheses is not a value", value.span, "write {a, b} for an array")
         return value
 
     def exprs(self, nodes: Iterable[Any]) -> tuple[ast.Expr, ...]:
@@ -373,13 +373,13 @@ class ExpressionReader:
         return ast.Star(span=span_of(node))
 
     def distinct_arg(self, node: ParseNode) -> ast.Expr:
-        raise MisplacedSyntax("distinct stands only before the first argument of a function", span_of(node))
+        raise MisplacedSyntax("distinct is allowed only before the first argument of a function", span_of(node))
 
     def all_arg(self, node: ParseNode) -> ast.Expr:
         return self.expr(node.children[0])
 
     def named_arg(self, node: ParseNode) -> ast.Expr:
-        raise MisplacedSyntax("a named parameter cannot stand here", span_of(node))
+        raise MisplacedSyntax("a named parameter is not allowed here", span_of(node))
 
     def stream_star(self, node: ParseNode) -> ast.Expr:
         *steps, _ = node.children

@@ -26,7 +26,7 @@ def _creating(stop: ParseFailure) -> str | None:
             return f"an event type is a schema: create schema {stop.found} (…)"
         return f"create makes a {', '.join(CREATABLE_KINDS[:-1])} or {CREATABLE_KINDS[-1]}"
     if stop.kind() == "{" and stop.text(-2) == "schema":
-        return f"properties stand in parentheses: create schema {stop.tokens[stop.at - 1].text} (x int)"
+        return f"write properties in parentheses: create schema {stop.tokens[stop.at - 1].text} (x int)"
     words = [token.text.lower() for token in stop.tokens]
     if stop.ended and words[:2] == ["create", "window"]:
         return "say which events it holds: as Tick"
@@ -40,7 +40,7 @@ def _annotation(stop: ParseFailure) -> str | None:
         return f"write @{stop.tokens[stop.at - 1].text}('…')"
     first = stop.tokens[0].kind == "@" and not stop.open_brackets()
     if first and stop.kind() == "," and all(t.text.lower() != "select" for t in stop.tokens[: stop.at]):
-        return "write no comma behind an annotation" if stop.text(-1) == ")" or stop.text(-2) == "@" else None
+        return "write no comma after an annotation" if stop.text(-1) == ")" or stop.text(-2) == "@" else None
     return None
 
 
@@ -92,9 +92,9 @@ def _value(stop: ParseFailure) -> str | None:
     if stop.at == 0 and word == "with":
         return "EPL has no with: insert into X select … makes a stream X, which other statements read"
     if stop.kind() == "NUMBER" and before == "top" and stop.text(-2) == "select":
-        return f"write limit {stop.found} behind the other clauses"
+        return f"write limit {stop.found} after the other clauses"
     if word == "(" and before == "filter" and stop.text(-2) == ")":
-        return "a filter stands among the arguments: count(*, filter: x > 1), sum(x, filter: x > 1)"
+        return "write the filter as an argument: count(*, filter: x > 1), sum(x, filter: x > 1)"
     if before == "?" and word not in (".", "?"):
         return CASE_HINT
     if word == "instanceof":

@@ -186,7 +186,7 @@ class SelectReader(PatternReader):
             condition, then = ending.children
             if condition is not None and rate is not None and rate.data.startswith("every"):
                 raise MisplacedSyntax(
-                    "output every has no condition behind and when terminated",
+                    "output every has no condition after and when terminated",
                     span_of(condition),
                     "use output when … and when terminated and …",
                 )

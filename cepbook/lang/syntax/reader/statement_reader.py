@@ -37,7 +37,7 @@ class StatementReader(ContextReader):
             elif is_rule(child, "context_prefix"):
                 if context is not None:
                     hint = "a nested context does the work of two"
-                    raise MisplacedSyntax("a statement stands in one context", span_of(child), hint)
+                    raise MisplacedSyntax("a statement has one context", span_of(child), hint)
                 context = self.read(child.children[0])
             else:
                 expressions.append(self.read(child))
@@ -52,7 +52,7 @@ class StatementReader(ContextReader):
 
     def nothing(self, node: ParseNode) -> tuple[str, str]:
         if node.children:
-            raise MisplacedSyntax("an annotation stands before no statement", span_of(node))
+            raise MisplacedSyntax("no statement follows the annotation", span_of(node))
         return "", ""
 
     def module_decl(self, node: ParseNode) -> tuple[str, str]:
@@ -248,7 +248,9 @@ class StatementReader(ContextReader):
         kind = None if representation is None else unescape_name(representation.children[0]).lower()
         if kind is not None and kind not in SCHEMA_REPRESENTATIONS:
             raise MisplacedSyntax(
-                f"{kind} is no kind of schema", span_of(representation), f"one of {', '.join(SCHEMA_REPRESENTATIONS)}"
+                f"{kind} is not a kind of schema",
+                span_of(representation),
+                f"one of {', '.join(SCHEMA_REPRESENTATIONS)}",
             )
         lists: dict[str, tuple[str, ...]] = {"inherits": (), "copyfrom": (), "starttimestamp": (), "endtimestamp": ()}
         for word in words:
@@ -286,7 +288,7 @@ class StatementReader(ContextReader):
         for word in (node.children[0] for node in brackets if node.children[0] is not None):
             text = self.read(word).lower()
             if text != "primitive":
-                fact = f"{text} cannot stand in the brackets of an array type"
+                fact = f"{text} is not allowed in the brackets of an array type"
                 raise MisplacedSyntax(fact, span_of(word), "write [] or [primitive]")
         return brackets
 

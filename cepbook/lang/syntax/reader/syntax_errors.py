@@ -24,17 +24,17 @@ CLAUSE_TEXT = "select, from, where, group by, having, output, order by, limit"
 CLOSING_TERMINALS = {")": "RPAR", "]": "RSQB", "}": "RBRACE"}
 OPERATORS = {
     "==": "compare with a single =",
-    "=>": "write >= for at least; => stands behind the parameter of a lambda",
+    "=>": "write >= for at least; => goes after the parameter of a lambda",
     "!==": "write != for unequal",
     "&&": "write and",
     "!": "write not",
     "**": "EPL has no power operator; use Math.pow(x, y)",
     "++": "EPL has no ++; in a set clause write v = v + 1",
     "~": "EPL has no ~ operator",
-    "?": "a parameter ? stands where a value may stand",
-    "\\": "a backslash stands only inside strings and before a dot in a name",
+    "?": "a parameter ? replaces a value",
+    "\\": "a backslash is allowed only inside strings and before a dot in a name",
     ";": "a semicolon ends a statement",
-    "%": "* and / and % stand between two values",
+    "%": "* and / and % go between two values",
 }
 REVERSED_OPERATORS = {"<": "write <= for at most", "!": "write != for unequal"}  # what stands behind a =
 STATEMENTS = frozenset(("select", "insert", "create", "update", "delete", "on"))
@@ -60,7 +60,7 @@ def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Di
     if stop.ended:
         span, fact = Span(piece.tokens[-1].end, piece.tokens[-1].end), "the statement ends too early"
     else:
-        span, fact = Span(stop.tokens[at].start, stop.tokens[at].end), f"`{stop.found}` cannot stand here"
+        span, fact = Span(stop.tokens[at].start, stop.tokens[at].end), f"`{stop.found}` is not allowed here"
     expected = expected_text(accepted, spelled)
     message = f"{fact}, expected {expected}" if expected else fact
     hint = next((hint for remedy in REMEDIES if (hint := remedy(stop)) is not None), None)
@@ -110,7 +110,7 @@ def comment(stop: ParseFailure) -> str | None:
     signs = [a.kind + b.kind for a, b in pairwise(stop.tokens[: stop.at + 2]) if a.end == b.start]
     if "/*" in signs:
         return "close the comment with */"
-    return "a comment begins with //, or stands between /* and */" if "--" in signs else None
+    return "a comment begins with //, or is enclosed in /* and */" if "--" in signs else None
 
 
 def not_yet(stop: ParseFailure) -> str | None:
@@ -156,13 +156,13 @@ def declaration(stop: ParseFailure) -> str | None:
     if words[start - 1 : start] != ["expression"]:
         return None
     if "{" in words:
-        return f"a parameter stands before =>: {{{stop.text(-1)} => …}}" if stop.kind() == ":" else None
+        return f"write a parameter before =>: {{{stop.text(-1)} => …}}" if stop.kind() == ":" else None
     if stop.at == start:
         return "write a name before the body: expression f {x => x + 1}" if stop.kind() == "{" else None
     name = stop.tokens[start].text.rstrip(": ")
     if "alias" in (*words[start:], stop.text()):
         return f"write expression {name} alias for {{…}}"
-    return f"the body stands in braces: expression {name} {{x => x + 1}}"
+    return f"write the body in braces: expression {name} {{x => x + 1}}"
 
 
 def trailing_comma(stop: ParseFailure) -> str | None:
@@ -194,19 +194,19 @@ def clause_name(word: str) -> str:
 
 # What to write behind a word or sign after which a clause begins or the statement ends.
 MISSING_BEHIND = {
-    "from": "name an event type behind from",
-    "into": "name a stream behind into",
-    "where": "write a condition behind where",
-    "having": "write a condition behind having",
-    "by": "write an expression behind by",
-    "as": "write a name behind as",
-    "#": "name a data window behind #, for example #length(10)",
+    "from": "name an event type after from",
+    "into": "name a stream after into",
+    "where": "write a condition after where",
+    "having": "write a condition after having",
+    "by": "write an expression after by",
+    "as": "write a name after as",
+    "#": "name a data window after #, for example #length(10)",
     "every": "say how often, for example every 5 seconds or every 10 events",
-    "limit": "write a number of rows behind limit",
-    "case": "write when … then … behind case",
-    "when": "write a condition behind when",
-    "then": "write a value behind then",
-    "else": "write a value behind else",
+    "limit": "write a number of rows after limit",
+    "case": "write when … then … after case",
+    "when": "write a condition after when",
+    "then": "write a value after then",
+    "else": "write a value after else",
 }
 NEED_A_VALUE = frozenset("and or not = < > + - * / || <= >= != like between in is".split())
 
@@ -223,7 +223,7 @@ def missing_part(stop: ParseFailure) -> str | None:
     if before in MISSING_BEHIND:
         return MISSING_BEHIND[before]
     if before in NEED_A_VALUE:
-        return f"write a value behind {before}" if "from" in stop.clauses_before() or before != "*" else None
+        return f"write a value after {before}" if "from" in stop.clauses_before() or before != "*" else None
     return None
 
 
@@ -231,11 +231,11 @@ def missing_operand(stop: ParseFailure) -> str | None:
     """A value is missing before a word or sign that follows a value, or a type after a name."""
     before, word = stop.text(-1), stop.text()
     if stop.accepted & {"IDENT", "NULL", "NUMBER"} == {"IDENT", "NULL"} and stop.kind() in (",", ")"):
-        return f"write a type behind {stop.tokens[stop.at - 1].text}, for example int"
+        return f"write a type after {stop.tokens[stop.at - 1].text}, for example int"
     if not stop.accepted >= VALUE_TERMINALS:
         return None
     if word == "and" and before in TIME_UNITS and stop.kind(1) == "NUMBER":
-        return "the parts of a time period stand beside each other: 2 minutes 5 seconds"
+        return "the parts of a time period go next to each other: 2 minutes 5 seconds"
     names = stop.kind(1) in ("word", "tick") and not (word == "as" and stop.text(1) in CLAUSE_KEYWORDS)
     if (
         (word == "as" and names)
@@ -347,7 +347,7 @@ def keyword_typo(stop: ParseFailure) -> str | None:
 def second_selector(stop: ParseFailure) -> str | None:
     behind = 2 if stop.text(-1) == "," else 1
     if stop.text(1 if stop.kind() == "," else 0) in SELECTORS and stop.text(-behind) in SELECTORS:
-        return "only one of istream, rstream and irstream can stand here"
+        return "only one of istream, rstream and irstream is allowed here"
     return None
 
 
@@ -366,7 +366,7 @@ def missing_from(stop: ParseFailure) -> str | None:
 
 def window_notation(stop: ParseFailure) -> str | None:
     if stop.text() == "window" and "HASH" in stop.accepted | {"HASH"} and "from" in stop.clauses_before():
-        return "write the window behind the event type with a #, for example Tick#length(10)"
+        return "write the window after the event type with a #, for example Tick#length(10)"
     if stop.kind(-2) == "#" and stop.kind() == "NUMBER":
         return f"write parameters in parentheses: #{stop.text(-1)}({stop.found})"
     if stop.kind(-2) == "#" and stop.kind() == "[":
@@ -389,7 +389,7 @@ def missing_by(stop: ParseFailure) -> str | None:
     if by is None or stop.kind(by - 1) != "word" or stop.text(by - 1) in ("group", "order"):
         return None
     if stop.text(by - 1) == "partition":
-        return "group by makes groups; partition by stands in create context and match_recognize"
+        return "group by makes groups; partition by belongs to create context and match_recognize"
     close = get_close_matches(stop.text(by - 1), ("group", "order"), n=1, cutoff=0.6)  # misspelt, or an alias
     return f"did you mean {close[0]} by?" if close else None
 
@@ -404,12 +404,12 @@ def comparison_chain(stop: ParseFailure) -> str | None:
 
 def needs_parentheses(stop: ParseFailure) -> str | None:
     if stop.kind() == "(" and stop.kind(-1) in ("-", "+") and "NUMBER" in stop.accepted:
-        return "a sign stands before a number or a name: write -1 * (…)"
+        return "a sign goes before a number or a name: write -1 * (…)"
     pair = (stop.text(-1), stop.text())
     if pair in (("every", "not"), ("every", "every"), ("not", "every")):
-        return f"{pair[0]} stands before one part of a pattern: {pair[0]} ({pair[1]} …)"
+        return f"{pair[0]} applies to one part of a pattern: {pair[0]} ({pair[1]} …)"
     if stop.text() == "not" and stop.text(-1) == "not":
-        return "not stands once: use parentheses for not (not …)"
+        return "write not once: use parentheses for not (not …)"
     if stop.text() == "case":
         return "put case … end in parentheses"
     if stop.text(-1) == "end" and any(t.text.lower() == "case" for t in stop.tokens[: stop.at]):
@@ -427,7 +427,7 @@ def nested_context(stop: ParseFailure) -> str | None:
     if stop.text() == "context" and stop.text(-1) != ",":
         return "separate nested contexts with commas"
     if stop.kind() == "," and "_COMMA_CONTEXT" in stop.accepted:
-        return "a comma stands here only before the next nested context: , context NAME …"
+        return "a comma is allowed here only before the next nested context: , context NAME …"
     return None
 
 
