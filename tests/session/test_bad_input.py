@@ -72,7 +72,7 @@ CASES: dict[str, Case] = {
     "run: wrong type": (
         lambda cep: cep.run("select * from Tick where price > 'x'"),
         BindError,
-        ("`>` does not compare double with string", "^^^^^^^^^^^"),
+        ("`>` cannot compare double with string", "^^^^^^^^^^^"),
     ),
     "run: malformed": (
         lambda cep: cep.run("select symbol form Tick"),

@@ -99,7 +99,7 @@ def test_prepared_queries_change_stores_and_read_statements(cep: Workbench) -> N
         ((1,), {}, UsageError, "the query takes no values by number, found 1\n  hint: give it by name: run(least=…)"),
         ((), {"lest": 1}, UsageError, "the query has no parameter `lest`\n  hint: did you mean `least`?"),
         ((), {}, BindError, "`:least` has no value"),
-        ((), {"least": "x"}, BindError, "`>` does not compare int with string"),
+        ((), {"least": "x"}, BindError, "`>` cannot compare int with string"),
         ((), {"least": object()}, BindError, "which EPL has no type for"),
     ],
 )

@@ -28,6 +28,7 @@ from cepbook.dialects.apama.query_checks import check_query
 from cepbook.dialects.apama.reader import ORIGIN, parse
 from cepbook.errors import BindError, Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.filter import conjunction
 from cepbook.lang.bind.clauses.group_by import QueryShape, resolve_query_kind
 from cepbook.lang.bind.coercion import coerce
 from cepbook.lang.bind.scope import AlreadyReported, DiagnosticCollector, ModuleScope, Options
@@ -78,7 +79,7 @@ class _Binder:
     provides: dict[tuple[str, str], None] = field(default_factory=dict)
     name: str = ""
     nested: int = 0
-    refused: set[str] = field(default_factory=set)  # what declarations would have declared, were they not wrong
+    refused: set[str] = field(default_factory=set)  # names whose declarations were rejected
     later: set[str] = field(default_factory=set)  # streams whose declarations are still to come
 
     def bound(self) -> nodes.ModulePlan:
@@ -107,7 +108,7 @@ class _Binder:
         if name is None:
             return next(f"stmt_{n}" for n in range(1, len(self.names) + 2) if f"stmt_{n}" not in self.names)
         if not isinstance(name, str) or not name.strip():
-            self.problems.add("wrong-name", "the name of the statement is no text", span, "give it one of letters")
+            self.problems.add("wrong-name", "the name of the statement is not text", span, "give it one of letters")
         if name in self.names:
             fact = f"a statement named `{name}` already exists"
             self.problems.add("duplicate-name", fact, span, "give the query another name")
@@ -126,7 +127,7 @@ class _Binder:
                 name = node.name.rpartition(".")[2]
                 if not node.name.startswith("com.apama.aggregates.") or name not in APAMA_AGGREGATES:
                     hint = did_you_mean(name, APAMA_AGGREGATES) or "leave it out: com.apama.aggregates is known"
-                    self.problems.fail("unknown-name", f"nothing known is called `{node.name}`", node.span, hint)
+                    self.problems.fail("unknown-name", f"unknown name `{node.name}`", node.span, hint)
             case a.EventDeclaration():
                 self._event(node)
             case a.StreamDeclaration():
@@ -256,7 +257,7 @@ class _Binder:
                 hint = nearest_or_known_names(name, fields)
                 self.problems.fail("unknown-field", f"`{node.name}` has no field `{name}`", constraint.span, hint)
             parts += self._constraint(constraint, x.Prop(event_type.properties[name], 0, name, span=constraint.span))
-        return _Stream(event_type, None, _conjunction(parts))
+        return _Stream(event_type, None, conjunction(parts))
 
     def _constraint(self, node: a.TemplateConstraint, target: x.BoundExpr) -> list[x.BoundExpr]:
         if node.value is None:
@@ -397,7 +398,9 @@ class _Binder:
             self.problems.fail("wrong-parameter", fact, node.span, "such as retain 10, or retain 10 every 5")
         if size.value < 1:
             fact = f"{what} must be at least 1, found {size.value}"
-            self.problems.fail("wrong-parameter", fact, node.span, "without retain a query has the items of the moment")
+            self.problems.fail(
+                "wrong-parameter", fact, node.span, "without retain a query reads only the current items"
+            )
         return x.Const(t.INT, size.value, span=node.span)
 
     def _seconds(self, node: a.Expr, what: str) -> x.BoundExpr:
@@ -487,9 +490,3 @@ def _fields(event_type: EventType) -> str:
 
 def _everything(node: a.ApamaQuery) -> bool:
     return any(query_input.window is not None and query_input.window.everything for query_input in node.inputs)
-
-
-def _conjunction(parts: list[x.BoundExpr]) -> x.BoundExpr | None:
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    return x.Logic(t.BOOLEAN, "and", tuple(parts), span=parts[0].span.to(parts[-1].span))

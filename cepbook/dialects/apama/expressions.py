@@ -174,7 +174,7 @@ def _round(scope: ApamaScope, target: x.BoundExpr, name: str) -> x.BoundExpr:
     return inner if name == "round" else x.Convert(t.LONG, inner)
 
 
-# What methods values have: the types of what they are called on, and what they give
+# Methods of values: the types of the receiver, and a function that binds the call
 VALUE_METHODS: Mapping[str, tuple[tuple[Type, ...], Callable[[ApamaScope, x.BoundExpr, str], x.BoundExpr]]] = {
     "abs": ((t.LONG, t.DOUBLE), lambda scope, e, name: x.FunctionCall(_wide(e.type), "Math.abs", (e,))),
     "ceil": ((t.LONG, t.DOUBLE), _round),
@@ -220,7 +220,11 @@ def _unary(node: a.ApamaUnary, scope: ApamaScope) -> x.BoundExpr:
 
 def _mismatch(node: a.ApamaUnary | a.ApamaBinary, operand: x.BoundExpr, expected: str, scope: ApamaScope) -> None:
     fact = f"`{node.op}` takes {expected}, found {type_text(operand.type)}"
-    hint = "booleans go with and, or, xor and not" if operand.type == t.BOOLEAN else "of texts there is +, with a text"
+    hint = (
+        "booleans go with and, or, xor and not"
+        if operand.type == t.BOOLEAN
+        else "text supports only + with another text"
+    )
     if operand.type.event:
         hint = "name a field of it"
     elif "number" not in expected:
@@ -280,7 +284,7 @@ def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
     rule = APAMA_AGGREGATES.get(node.name)
     if rule is None:
         if node.name in scope.catalog.event_types:
-            fact = f"a new `{node.name}` stands inside an expression"
+            fact = f"a new `{node.name}` inside an expression"
             scope.fail("wrong-event", fact, node.span, "a new event is what a query selects")
         known = (*APAMA_AGGREGATES, *scope.catalog.event_types)
         declared = f"an event is declared before the query: event {node.name} {{ … }}"
@@ -289,7 +293,7 @@ def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
         scope.fail("unknown-name", f"no aggregate or event type `{node.name}`", node.span, hint)
     if scope.place is not None:
         fact = f"the aggregate `{node.name}` in {scope.place}"
-        scope.fail("aggregate-not-allowed", fact, node.span, "aggregate in a stream of its own")
+        scope.fail("aggregate-not-allowed", fact, node.span, "aggregate in a separate stream")
     least, most = rule.counts
     if not least <= len(node.args) <= most:
         count_text = f"{least}" if least == most else f"{least} or {most}"

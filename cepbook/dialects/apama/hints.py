@@ -15,8 +15,8 @@ APAMA_KEYWORDS = {
     "every": "within d every p: the window changes every p seconds; retain n every m: m items enter together",
     "false": "the boolean",
     "from": "from item in stream window select expression",
-    "group": "group by keys: an aggregate for each group, of which those that changed are given",
-    "having": "having condition: which results are given",
+    "group": "group by keys: an aggregate for each group; groups that changed are delivered",
+    "having": "having condition: which results are delivered",
     "in": "from item in stream",
     "join": "join item in stream window on key equals key",
     "not": "the condition does not hold",
@@ -25,7 +25,7 @@ APAMA_KEYWORDS = {
     "partition": "partition by keys: a window of its own for each key",
     "retain": "retain n: the last n items; retain all: everything since the beginning",
     "rstream": "select rstream: the items that leave the window",
-    "select": "select expression: what is given for each item that enters, or for the window as a whole",
+    "select": "select expression: the result for each item that enters, or for the whole window",
     "stream": "stream<type> name := query; names a stream",
     "true": "the boolean",
     "unique": "with unique key: of the items in the window only the newest of each key is seen",
@@ -37,7 +37,7 @@ APAMA_KEYWORDS = {
 
 _ORDER = "from … in …, window, second stream, where, group by, having, select"
 _WINDOW = "the parts of a window come in this order: partition by, within, every, retain, with unique"
-_OUTSIDE = {
+_UNSUPPORTED = {
     "monitor": "monitors",
     "on": "event listeners",
     "action": "actions",
@@ -73,23 +73,23 @@ def diagnose(text: str, span: Span, current: str, expected: set[str]) -> Diagnos
     )
     words = list(_WORD.finditer(blank, 0, span.start))
     before = [word.group() for word in words]
-    earlier = _of_the_word_before(current, before)
+    earlier = _previous_word_error(current, before)
     if earlier is not None:
         return Diagnostic("syntax-error", earlier[0], Span(*words[-1].span()), earlier[1])
-    message, hint = _known(current, before, text[span.end :])
+    message, hint = _common_mistake(current, before, text[span.end :])
     if message is None:
         message = f"found `{current}`" if current else "the text ends here"
-        expected_words = _wanted(expected)
+        expected_words = _expected_text(expected)
         message += f", expected {expected_words}" if expected_words else ""
         hint = _hint(current, before, expected)
     return Diagnostic("syntax-error", message, span, hint)
 
 
-def _of_the_word_before(current: str, before: list[str]) -> tuple[str, str] | None:
+def _previous_word_error(current: str, before: list[str]) -> tuple[str, str] | None:
     begun, last = before[_begin(before) :], before[-1] if before else ""
     if begun == [last]:
-        if last in _OUTSIDE:
-            return f"{_OUTSIDE[last]} are not part of stream queries", "write the query alone: from … select …"
+        if last in _UNSUPPORTED:
+            return f"{_UNSUPPORTED[last]} are not part of stream queries", "write the query alone: from … select …"
         if last == "select":
             return "a query does not begin with `select`", "write from item in all Type() select expression"
         if last not in APAMA_KEYWORDS and last.lower() in APAMA_KEYWORDS:
@@ -97,12 +97,12 @@ def _of_the_word_before(current: str, before: list[str]) -> tuple[str, str] | No
         if current == "in" and last not in APAMA_KEYWORDS:
             return "a query does not begin with an item", f"write from {last} in"
     taken = last in APAMA_KEYWORDS and last not in _VALUES and before[-2:] != ["retain", "all"]
-    if taken and before[-2:-1] and before[-2] in _TAKES:
+    if taken and before[-2:-1] and before[-2] in _NEED_A_VALUE:
         return f"nothing follows `{before[-2]}`", APAMA_KEYWORDS[before[-2]]
     return None
 
 
-def _known(current: str, before: list[str], after: str) -> tuple[str | None, str | None]:
+def _common_mistake(current: str, before: list[str], after: str) -> tuple[str | None, str | None]:
     last = before[-1] if before else ""
     clause = next((word for word in reversed(before) if word in APAMA_KEYWORDS), "")
     if current == "{" and clause in ("select", "rstream"):
@@ -110,8 +110,8 @@ def _known(current: str, before: list[str], after: str) -> tuple[str | None, str
     if current == "(" and last[:1].isalpha() and before[-2:-1] == ["in"]:
         return "an event template is a stream only with `all`", f"write all {last}(…)"
     begun = before[_begin(before) :]
-    if current in _OUTSIDE and not begun:
-        return f"{_OUTSIDE[current]} are not part of stream queries", "write the query alone: from … select …"
+    if current in _UNSUPPORTED and not begun:
+        return f"{_UNSUPPORTED[current]} are not part of stream queries", "write the query alone: from … select …"
     if current in ("from", "join") and before.count("in") > 1 and clause != "select":
         return "a query has at most two input streams", "join two of them in a stream of their own, named by stream<…>"
     if current in ("within", "partition") and clause in ("retain", "within", "every", "unique"):
@@ -145,17 +145,17 @@ def _known(current: str, before: list[str], after: str) -> tuple[str | None, str
         return "strings use double quotes", 'write "text"'
     if current == "=" and last == "=":
         return "`==` is not an operator", "equality is written ="
-    return _of_habit(current, before, clause)
+    return _foreign_construct(current, before, clause)
 
 
 _SIGNS = {"&": ("&&", "and"), "|": ("||", "or"), "!": ("!", "not")}
 _UNITS = tuple("ms msec s sec secs second seconds min minute minutes hour hours day days".split())
-_BEHIND = ("select", "where", "group", "having")
+_CLAUSES_AFTER_JOIN = ("select", "where", "group", "having")
 _VALUES = ("true", "false", "not", "rstream")
-_TAKES = ("retain", "within", "every", "unique", "where", "by", "having", "on", "equals", "select")
+_NEED_A_VALUE = ("retain", "within", "every", "unique", "where", "by", "having", "on", "equals", "select")
 
 
-def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None, str | None]:
+def _foreign_construct(current: str, before: list[str], clause: str) -> tuple[str | None, str | None]:
     last = before[-1] if before else ""
     begun = before[_begin(before) :]
     if current in _SIGNS:
@@ -168,7 +168,7 @@ def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None,
     if current == "*" and before[-2:] == ["count", "("]:
         return "`*` is not an expression", "count() counts the items"
     if current == "*" and clause in ("select", "rstream"):
-        return "`*` is not an expression", "write the name of the item for all that it has"
+        return "`*` is not an expression", "write the name of the item to select all its fields"
     if current == "," and clause in ("select", "rstream", "as"):
         return "a query selects one expression", "put several values into a new event: select Name(a, b)"
     if current not in ("(", ".") and before[-2:-1] == ["all"] and before[-3:-2] in (["in"], [":="]):
@@ -178,7 +178,7 @@ def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None,
     if current == "order":
         return "a query has no `order by`", "items are in the order of arrival"
     if current == "like":
-        return "`like` is not an operator", "texts are compared as wholes: = and !="
+        return "`like` is not an operator", "compare whole texts with = and !="
     if current == "is":
         return "`is` is not an operator", "values are never null; equality is written ="
     if last == "new":
@@ -197,17 +197,17 @@ def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None,
         return "the text ends here, but there is no query", "a query follows what is declared: from … select …"
     if current == "," and "select" not in begun and "(" not in begun[_last(begun, clause) if clause in begun else 0 :]:
         return "found `,` between two streams", "write join item in stream on key equals key, or from item in stream"
-    if not current and last in (*_TAKES, "rstream"):
+    if not current and last in (*_NEED_A_VALUE, "rstream"):
         return f"nothing follows `{last}`", APAMA_KEYWORDS[last]
     if current == "unique":
         return "`unique` without `with`", APAMA_KEYWORDS["unique"]
     if current == "where" and "by" in begun and "select" not in begun:
         return "`where` comes after `group by`", f"the parts of a query come in this order: {_ORDER}"
-    if "join" in begun and "on" not in begun and current in _BEHIND:
+    if "join" in begun and "on" not in begun and current in _CLAUSES_AFTER_JOIN:
         return f"found `{current}`, expected `on`", "write on left key equals right key"
-    if clause == "on" and "equals" not in before and current in _BEHIND:
+    if clause == "on" and "equals" not in before and current in _CLAUSES_AFTER_JOIN:
         return "the keys of a join are compared with `equals`", "write on left key equals right key"
-    if clause == "by" and before[_last(before, "by") - 1] == "partition" and current in _BEHIND:
+    if clause == "by" and before[_last(before, "by") - 1] == "partition" and current in _CLAUSES_AFTER_JOIN:
         return "`partition by` without a window", "write within or retain after it"
     if current in ("from", "stream", "event") and last == ";" and "select" in before:
         return "a second query", "a text has one query; run others by themselves, or name them: stream<type> name := …;"
@@ -216,7 +216,10 @@ def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None,
     if last == "distinct" and before[-2:-1] in (["select"], ["rstream"]):
         return "a query has no `distinct`", "write with unique key after the window"
     if last == "istream" and before[-2:-1] == ["select"]:
-        return "`istream` is not written", "select gives what enters the window, select rstream what leaves it"
+        return (
+            "`istream` is not written",
+            "select delivers items that enter the window, select rstream items that leave it",
+        )
     if current == "limit":
         return "a query has no `limit`", "write retain n for the last n items"
     if current in ("in", "between") and clause in ("where", "having", "and", "or", "not", "xor", "select"):
@@ -235,7 +238,7 @@ def _begin(words: list[str]) -> int:
     return ends[-1] + 1 if ends else 0
 
 
-def _wanted(expected: set[str]) -> str:
+def _expected_text(expected: set[str]) -> str:
     words = sorted(f"`{name.lower()}`" for name in expected if name.lower() in APAMA_KEYWORDS)
     others = sorted(_NAMED[name] for name in expected if name in _NAMED)
     texts = [*words, *others]

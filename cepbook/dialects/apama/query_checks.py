@@ -48,11 +48,11 @@ def _check_windows(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
             hint = "write retain n or within seconds"
             problems.fail("wrong-window", "`retain all` on a side of a join", window.span, hint)
         if window.everything and window.partition:
-            fact, hint = "`retain all` cannot be partitioned", "it has no effect on what is held: leave it out"
+            fact, hint = "`retain all` cannot be partitioned", "it has no effect: leave it out"
             problems.fail("wrong-window", fact, window.span, hint)
         if window.within is not None and window.retain is not None and window.retain[1] is not None:
             hint = "write within seconds every seconds retain n"
-            problems.fail("wrong-window", "`every` behind `within … retain`", window.retain[1].span, hint)
+            problems.fail("wrong-window", "`every` after `within … retain`", window.retain[1].span, hint)
         for expr in (*window.partition, *([] if window.unique is None else [window.unique])):
             _refuse_aggregates(expr, "a window", problems)
 
@@ -65,13 +65,13 @@ def _check_aggregates(node: a.ApamaQuery, problems: DiagnosticCollector) -> None
     for call in (call for expr in (node.select, node.having) for call in _aggregates(expr)):
         for inner in (inner for arg in call.args for inner in _aggregates(arg)):
             fact = f"`{inner.name}` inside the aggregate `{call.name}`"
-            hint = "aggregate a stream of what the inner one gives"
+            hint = "aggregate the inner result in a separate stream"
             problems.fail("nested-aggregate", fact, inner.span, hint)
 
 
 def _refuse_aggregates(expr: a.Expr | None, place: str, problems: DiagnosticCollector) -> None:
     for call in _aggregates(expr):
-        own = "aggregate in a stream of its own"
+        own = "aggregate in a separate stream"
         hint = "write conditions on aggregates after having" if place == "where" else own
         problems.fail("aggregate-not-allowed", f"the aggregate `{call.name}` in {place}", call.span, hint)
 
@@ -82,13 +82,13 @@ def _check_rstream(node: a.ApamaQuery, aggregated: bool, problems: DiagnosticCol
         return
     windows = [query_input.window for query_input in node.inputs]
     if aggregated:
-        fact = "`rstream` with an aggregate: its results do not leave"
+        fact = "`rstream` with an aggregate: results never leave a window"
         problems.fail("wrong-rstream", fact, at, "aggregate a stream that selects rstream")
     if any(query_input is not None and query_input.everything for query_input in windows):
         hint = "write retain n or within seconds"
         problems.fail("wrong-rstream", "`rstream` with `retain all`: nothing ever leaves", at, hint)
     if all(query_input is None for query_input in windows):
-        fact = "`rstream` without a window: nothing is there that could leave"
+        fact = "`rstream` without a window: no item can leave"
         problems.fail("wrong-rstream", fact, at, "add within or retain")
 
 

@@ -69,7 +69,7 @@ def _ids(
         if type_.name in _UNKEYED:
             columns = {} if relation is None else relation.columns or {}
             hint = nearest_or_known_names(None, [name for name, of in columns.items() if of.name not in _UNKEYED])
-            module.report("type-mismatch", f"{describe_type(type_)} tells no events apart", source.column.span, hint)
+            module.report("type-mismatch", f"{describe_type(type_)} cannot identify events", source.column.span, hint)
         elif first is not None and type_ not in (first, t.NULL) and first != t.NULL:
             fact = f"ids of type {describe_type(type_)} are correlated with ids of type {describe_type(first)}"
             hint = "ids are of the same type in all sources"

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from cepbook.dialects.streamcruncher.alerts import BoundRelation, bind_alert
-from cepbook.dialects.streamcruncher.partition_stages import bind_stages
+from cepbook.dialects.streamcruncher.partition_stages import bind_stages, split_conjuncts
 from cepbook.dialects.streamcruncher.reader import DIALECT_NAME, parse
 from cepbook.dialects.streamcruncher.reference_tables import TableRows, create_window_for, read_tables, widen_rows
 from cepbook.errors import BindError, Diagnostic, Span, UsageError, known_names_line, nearest_or_known_names
@@ -33,9 +33,9 @@ from cepbook.lang.syntax.ast.syntax_node import replace_nodes, walk
 from cepbook.lang.syntax.source_text import settings_of
 from cepbook.lang.types import Type
 
-_LEAVE = "leave the condition out"
-_RENAME = "give it another name with as"
-_WITHIN = "alert"  # the name of the relation of what an alert makes
+_LEAVE_OUT_HINT = "leave the condition out"
+_RENAME_HINT = "give it another name with as"
+_ALERT_NAME = "alert"  # the name of the relation of what an alert makes
 
 
 @dataclass(slots=True)
@@ -76,15 +76,15 @@ def bind_running_query(
             by_alias = {r.alias: r for r in query.relations.values()}
             correlation = bind_alert(source.stream, by_alias, query.declare, module)
             columns = None if correlation is None else _composite(correlation.columns, query)
-            store = query.declare(_WITHIN, columns) if correlation is None else correlation.store
+            store = query.declare(_ALERT_NAME, columns) if correlation is None else correlation.store
             if correlation is not None:
                 module.catalog.event_types[store.name] = EventType(store.name, columns or {})
                 module.catalog.stores[store.name] = store
             query.relations[source.stream.span.start] = BoundRelation("", store.name, columns)
     if any(item.code == "duplicate-name" for item in module.problems.found[before:]):
-        return None  # whose columns are meant is not known
+        return None  # the duplicate name makes columns ambiguous
     _refuse_nested(node.select, module)
-    select = _Reads(query, node.select, None).rewritten()
+    select = _SelectRewriter(query, node.select, None).rewritten()
     select_plan = bind_select(select, heading, module)
     for item in query.internal:
         module.requires.pop(("event type", item), None)
@@ -99,8 +99,8 @@ def bind_running_query(
         select=select_plan,
         output_type=select_plan.output_type,
         every=every,
-        fills=_choice(settings, "sliding", ("one", "fill"), "one") == "fill",
-        seed=_whole(settings, "seed", 0),
+        fills=_choice_setting(settings, "sliding", ("one", "fill"), "one") == "fill",
+        seed=_integer_setting(settings, "seed", 0),
     )
 
 
@@ -158,7 +158,7 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     assert isinstance(stream, ast.PartitionStream) and source.alias is not None
     if any(source.alias == relation.alias for relation in query.relations.values()):
         at = module.word(source.alias, Span(stream.stages[-1].span.end, source.span.end))
-        module.report("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME)
+        module.report("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME_HINT)
     event_type = module.catalog.event_types.get(stream.type_name)
     if event_type is not None and stream.type_name in module.catalog.stores:
         kind = module.catalog.stores[stream.type_name].kind
@@ -172,14 +172,14 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     else:
         module.need("event type", stream.type_name)
     nothing = ast.Select((), (), span=stream.span)
-    bound = bind_stages(stream, source.alias, event_type, _Reads(query, nothing, None).expr, module)
+    bound = bind_stages(stream, source.alias, event_type, _SelectRewriter(query, nothing, None).expr, module)
     store = query.declare(source.alias, bound.columns)
     number = len(query.partitions)
     query.relations[stream.span.start] = BoundRelation(source.alias, store.name, bound.columns, number)
-    weight = _of_stream(settings, "weights", stream.type_name, module)
+    weight = _stream_setting(settings, "weights", stream.type_name, module)
     if weight is not None and (isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight >= 0):
         raise UsageError(f"the weight of `{stream.type_name}` is a number not below 0, found {weight!r}")
-    time = _of_stream(settings, "timestamp", stream.type_name, module)
+    time = _stream_setting(settings, "timestamp", stream.type_name, module)
     if time is not None and event_type is not None:
         of = event_type.properties
         if time not in of:
@@ -205,10 +205,10 @@ def _composite(columns: Sequence[tuple[int, str, str]], query: _Query) -> dict[s
     return composite
 
 
-class _Reads:
+class _SelectRewriter:
     """Rewrites one select (the query, or a subquery in it) to read relations; `around` is the select around it."""
 
-    def __init__(self, query: _Query, node: ast.Select, around: _Reads | None) -> None:
+    def __init__(self, query: _Query, node: ast.Select, around: _SelectRewriter | None) -> None:
         self.query = query
         self.module = query.module
         self.node = node
@@ -217,7 +217,7 @@ class _Reads:
         aliases = [relation.alias for relation in self.relations]
         for number, (source, alias) in enumerate(zip(node.sources, aliases, strict=True)):
             if alias and alias in aliases[:number]:
-                self.module.report("duplicate-name", f"`{alias}` names two sources", source.span, _RENAME)
+                self.module.report("duplicate-name", f"`{alias}` names two sources", source.span, _RENAME_HINT)
 
     def _relation(self, source: ast.StreamSource) -> BoundRelation:
         stream, module = source.stream, self.module
@@ -254,7 +254,7 @@ class _Reads:
         node = self.node
         filters: list[list[ast.Expr]] = [[] for _ in self.relations]
         rest: list[ast.Expr] = []
-        for conjunct in _conjuncts(node.where):
+        for conjunct in split_conjuncts(node.where):
             place = self._place(conjunct)
             (rest if place is None else filters[place]).append(self.expr(conjunct))
         where = rest[0] if len(rest) == 1 else ast.Logical("and", tuple(rest), span=node.span) if rest else None
@@ -325,7 +325,7 @@ class _Reads:
         if isinstance(node, ast.Between):
             return range_comparisons(node, self.expr)
         if isinstance(node, ast.Select):
-            return _Reads(self.query, node, self).rewritten()
+            return _SelectRewriter(self.query, node, self).rewritten()
         return None
 
     def _status(self, node: ast.RowStatus) -> ast.Expr:
@@ -348,17 +348,17 @@ class _Reads:
                 hint = f"write {own[0].alias}.{STATUS}"
                 problems.add("ambiguous", f"`{STATUS}` of which partition: {_listed(own)}", node.span, hint)
             else:
-                problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE)
+                problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE_OUT_HINT)
             return None
-        scope: _Reads | None = self
+        scope: _SelectRewriter | None = self
         while scope is not None:
             relation = next((r for r in scope.relations if r.alias == node.alias), None)
             if relation is not None:
                 if relation.partition is None and relation.columns is not None:
                     fact = f"`{node.alias}` is a table, and only partitions have a `{STATUS}`"
-                    problems.add("wrong-parameter", fact, node.span, _LEAVE)
+                    problems.add("wrong-parameter", fact, node.span, _LEAVE_OUT_HINT)
                 elif relation.columns is None and relation.partition is None:
-                    problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE)
+                    problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE_OUT_HINT)
                 return None if relation.columns is None or relation.partition is None else relation
             scope = scope.around
         nearest = nearest_or_known_names(node.alias, [r.alias for r in self.relations])
@@ -368,14 +368,6 @@ class _Reads:
 
 def _listed(relations: Sequence[BoundRelation]) -> str:
     return ", ".join(f"`{relation.alias}`" for relation in relations)
-
-
-def _conjuncts(node: ast.Expr | None) -> list[ast.Expr]:
-    if node is None:
-        return []
-    if isinstance(node, ast.Logical) and node.op == "and":
-        return [conjunct for operand in node.operands for conjunct in _conjuncts(operand)]
-    return [node]
 
 
 def _column_name(node: ast.Expr) -> str | None:
@@ -396,7 +388,7 @@ def range_comparisons(node: ast.Between, inner: Callable[[ast.Expr], ast.Expr]) 
     return ast.Unary("not", inside, span=node.span) if node.negated else inside
 
 
-def _of_stream(settings: Mapping[str, Any], setting: str, stream: str, module: ModuleScope) -> Any:
+def _stream_setting(settings: Mapping[str, Any], setting: str, stream: str, module: ModuleScope) -> Any:
     values = settings.get(setting)
     if values is None:
         return None
@@ -424,14 +416,14 @@ def _every(settings: Mapping[str, Any], module: ModuleScope) -> int | None:
     return every * 1000 if module.options.microseconds else every
 
 
-def _choice(settings: Mapping[str, Any], setting: str, known: Sequence[str], default: str) -> str:
+def _choice_setting(settings: Mapping[str, Any], setting: str, known: Sequence[str], default: str) -> str:
     choice = settings.get(setting, default)
     if choice not in known:
         raise UsageError(f"`{setting}` is {' or '.join(map(repr, known))}, found {choice!r}")
     return str(choice)
 
 
-def _whole(settings: Mapping[str, Any], setting: str, default: int) -> int:
+def _integer_setting(settings: Mapping[str, Any], setting: str, default: int) -> int:
     number = settings.get(setting, default)
     if isinstance(number, bool) or not isinstance(number, int):
         raise UsageError(f"`{setting}` is a whole number, found {number!r}")
@@ -459,7 +451,7 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
         sql = replace(options, integer_division=True)
         plan = bind(replace(module, statements=(*new, query)), catalog, text, names, sql, rules)
     except BindError as error:
-        raise BindError(tuple(_in_its_words(item, text) for item in error.diagnostics), text, DIALECT_NAME) from None
+        raise BindError(tuple(_reword(item, text) for item in error.diagnostics), text, DIALECT_NAME) from None
     return _filled(plan, tables, catalog) if tables else plan
 
 
@@ -472,7 +464,7 @@ def _filled(
     for name, (columns, rows) in tables.items():
         of = (own[name] if name in own else catalog.event_types[name]).properties
         if name not in own and (name not in catalog.stores or set(of) != set(columns)):
-            raise UsageError(f"`{name}` is there already, and has the columns {', '.join(of)}")
+            raise UsageError(f"`{name}` already exists and has the columns {', '.join(of)}")
         table_rows.append((name, columns, widen_rows(rows, [of[column] for column in columns])))
     assert isinstance(query, CycleStatement)
     return replace(module, statements=(*windows, replace(query, tables=tuple(table_rows))))
@@ -481,7 +473,7 @@ def _filled(
 _WORDS = {"property or stream": "column or source", "property": "column", "event type": "stream", "statement": "query"}
 
 
-def _in_its_words(diagnostic: Diagnostic, text: str) -> Diagnostic:
+def _reword(diagnostic: Diagnostic, text: str) -> Diagnostic:
     message = diagnostic.message
     for word, own in _WORDS.items():
         message = message.replace(f"no {word} ", f"no {own} ")

@@ -23,10 +23,10 @@ _MISSING = {
     "having": "write a condition after having",
     "by": "write an expression after by",
     "as": "write a name after as",
-    "on": "name the column that tells events apart",
+    "on": "name the column that identifies events",
     "when": "write present(…) after when",
 }
-# What stands behind a word where a name or a number is wanted
+# Hints for the word before the failure, which needs a name or a number
 _FORMS = {
     "last": "say how many, or how long: last 5, last 5 seconds",
     "latest": "say how many: latest 5",
@@ -43,25 +43,25 @@ _FORMS = {
     "case": "write case when condition then value end",
 }
 _NEED_A_VALUE = frozenset("and or not = < > + - * / % <= >= != <> like between in is".split())
-_BEHIND_A_NAME = frozenset(", . from = < > <= >= != <> + - * / %".split())
-_BEHIND_FROM = frozenset(("where", "group", "order", "limit"))
-_BEHIND_A_PARTITION = _BEHIND_FROM | {"as", "correlate"}
+_AFTER_A_NAME = frozenset(", . from = < > <= >= != <> + - * / %".split())
+_AFTER_FROM = frozenset(("where", "group", "order", "limit"))
+_AFTER_A_PARTITION = _AFTER_FROM | {"as", "correlate"}
 _PARTS = "a partition has its parts in this order: partition by columns store window with aggregates where condition"
 _CLAUSES = "a query has its clauses in this order: select, from, where, group by, having, order by, limit"
-# What a place wants where the grammar takes nothing but these
+# Hints for places where the grammar accepts only these terminals
 _ONLY = {
     frozenset(("PARTITION",)): _PARTS,
     frozenset(("BY", "STORE")): _PARTS,
     frozenset(("LAST", "LATEST", "RANDOM", "HIGHEST", "LOWEST")): (
-        "say which are kept: last 5, last 5 seconds, latest 5, random 5, highest 5 using column"
+        "say which rows to retain: last 5, last 5 seconds, latest 5, random 5, highest 5 using column"
     ),
     frozenset(("USING",)): "say of what: highest 2 using column",
     frozenset(("ONLY",)): "write entrance only",
     frozenset(("COMMA", "USING")): "an alert has its parts in this order: alert … using … when present(…)",
-    frozenset(("CORRELATE",)): "name the column that tells events apart: … as w correlate on id",
+    frozenset(("CORRELATE",)): "name the column that identifies events: … as w correlate on id",
     frozenset(("AS",)): "give it a name: w.id as id",
     frozenset(("END",)): "a case ends with end",
-    frozenset(("ON",)): "write correlate on and the column that tells events apart",
+    frozenset(("ON",)): "write correlate on and the column that identifies events",
     frozenset(("PRESENT",)): "say which are there together: when present(x and y)",
     frozenset(("BETWEEN", "IN", "LIKE")): "write is not null; not goes before between, in and like",
 }
@@ -114,7 +114,7 @@ def _expected(accepted: frozenset[str], spelled: dict[str, str]) -> str:
 def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], spelled: dict[str, str]) -> str | None:
     before, here = _word(tokens, at - 1), _word(tokens, at)
     if here == "||" and "FROM" in accepted:
-        return "texts are not joined: select both"
+        return "text cannot be joined: select both values"
     if here in _OPERATORS:
         return _OPERATORS[here]
     if "UNIT" in accepted and _word(tokens, at + 1) == "(":
@@ -127,7 +127,7 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
         return "remove the comma before it"
     if here == "/" and _word(tokens, at + 1) == "*":
         return "a comment is not closed: end it with */"
-    if here in RESERVED_WORDS and _word(tokens, at + 1) in _BEHIND_A_NAME and "NAME" in accepted:
+    if here in RESERVED_WORDS and _word(tokens, at + 1) in _AFTER_A_NAME and "NAME" in accepted:
         return _quoted(here)
     if before in _MISSING and (at >= len(tokens) or here in RESERVED_WORDS or here in _CLOSED.values()):
         return _MISSING[before]
@@ -140,7 +140,7 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     nothing = at >= len(tokens) or here in RESERVED_WORDS or here in _CLOSED.values()
     if before in _NEED_A_VALUE and accepted not in _ONLY and nothing:
         return f"write a value after {before}"
-    if before == ")" and (here in _BEHIND_FROM or at >= len(tokens)) and {"NAME", "AS"} <= accepted:
+    if before == ")" and (here in _AFTER_FROM or at >= len(tokens)) and {"NAME", "AS"} <= accepted:
         return "name the partition: (partition …) as w"
     if here in DURATION_UNITS and _word(tokens, at - 2) in ("latest", "random"):
         return "windows by time are written last 5 seconds"
@@ -174,9 +174,9 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     if accepted in _ONLY:
         return _ONLY[accepted]
     opened = _open(tokens, at)
-    if opened is not None and (at >= len(tokens) or here in _BEHIND_A_PARTITION):
+    if opened is not None and (at >= len(tokens) or here in _AFTER_A_PARTITION):
         return "close the bracket ( with )"
-    if opened is None and here in _BEHIND_FROM:
+    if opened is None and here in _AFTER_FROM:
         return _CLAUSES
     if here == ")" and opened is None:
         return "no ( is open here"
@@ -184,14 +184,14 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
         close = get_close_matches(before, ("select", "from", "where", "partition", "store", "alert"), n=1, cutoff=0.75)
         if close and close[0] != before:
             return f"did you mean {close[0]} instead of {tokens[at - 1].text}?"
-    return _of_place(tokens, at, accepted)
+    return _place_hint(tokens, at, accepted)
 
 
 def _quoted(word: str) -> str:
     return f'`{word}` is a keyword; a name like this is written in double quotes: "{word}"'
 
 
-def _of_place(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str]) -> str | None:
+def _place_hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str]) -> str | None:
     before, here = _word(tokens, at - 1), _word(tokens, at)
     if before == "is" and "NULL" in accepted:
         return "write is null or is not null; equality is written ="
@@ -202,7 +202,7 @@ def _of_place(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str]
     if here == "select" and before == ";":
         return "a text has one query: run others by themselves"
     if here == "#":
-        return f"what is kept of a stream is a partition: {before} (partition store last 5) as w"
+        return f"read a stream through a partition: {before} (partition store last 5) as w"
     if accepted == {"LPAR"} and before == "in":
         return "write the values in brackets: in (1, 2)"
     if accepted == {"SELECT"} and before == "(":

@@ -76,7 +76,7 @@ class _Stage:
                 fact = f"partition column `{key.text}` is named twice"
                 problems.add("duplicate-name", fact, key.span, "leave one of them out")
             if not _is_key(type_):
-                fact = f"rows cannot be divided by a column of type {describe_type(type_)}"
+                fact = f"rows cannot be partitioned by a column of type {describe_type(type_)}"
                 problems.add("type-mismatch", fact, key.span, self._others(_is_key))
             keys[key.text] = type_
         aggregates = self._aggregates(keys)
@@ -182,7 +182,7 @@ class _Stage:
             fact = "a chained partition needs a where clause that says which rows it takes"
             problems.add("wrong-parameter", fact, self.node.span, hint)
             return None, None
-        first, *rest = _conjuncts(node)
+        first, *rest = split_conjuncts(node)
         if not isinstance(first, ast.RowStatus):
             fact = f"the where clause of a chained partition begins with a condition on `{STATUS}`"
             problems.add("wrong-parameter", fact, first.span, hint)
@@ -235,9 +235,11 @@ def _given(type_: Type, _: Type) -> Type:
     return type_
 
 
-def _conjuncts(node: ast.Expr) -> list[ast.Expr]:
+def split_conjuncts(node: ast.Expr | None) -> list[ast.Expr]:
+    if node is None:
+        return []
     if isinstance(node, ast.Logical) and node.op == "and":
-        return [conjunct for operand in node.operands for conjunct in _conjuncts(operand)]
+        return [conjunct for operand in node.operands for conjunct in split_conjuncts(operand)]
     return [node]
 
 

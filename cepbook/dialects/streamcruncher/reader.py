@@ -72,7 +72,7 @@ class _Reader(ExpressionReader):
             select = replace(select, order_by=tuple(map(self.read, clauses["order_by"].children)))
         if "limit" in clauses:
             if first is not None:
-                fact = "`first` and `limit` say the same"
+                fact = "`first` and `limit` mean the same"
                 raise MisplacedSyntax(fact, span_of(clauses["limit"]), "keep one of them")
             limit, offset = clauses["limit"].children
             counts = self._rows(limit), None if offset is None else self._rows(offset)
@@ -104,10 +104,9 @@ class _Reader(ExpressionReader):
         return ast.SelectItem(self.expr(value), str(alias), span=span_of(node))
 
     def ascending(self, node: ParseNode) -> ast.OrderItem:
-        return ast.OrderItem(self.expr(node.children[0]), span=span_of(node))
+        return ast.OrderItem(self.expr(node.children[0]), node.data == "descending", span=span_of(node))
 
-    def descending(self, node: ParseNode) -> ast.OrderItem:
-        return ast.OrderItem(self.expr(node.children[0]), True, span=span_of(node))
+    descending = ascending
 
     def where(self, node: ParseNode) -> ast.Expr:
         return self.expr(node.children[0])
@@ -155,19 +154,16 @@ class _Reader(ExpressionReader):
         return value
 
     def sliding(self, node: ParseNode) -> ast.StageWindow:
-        return ast.StageWindow("sliding", self._size(node.children[0], "the window size"), span=span_of(node))
+        kind: Any = str(node.data)
+        return ast.StageWindow(kind, self._size(node.children[0], "the window size"), span=span_of(node))
+
+    tumbling = random = sliding
 
     def recent(self, node: ParseNode) -> ast.StageWindow:
         size, unit, at_most = node.children
         most = None if at_most is None else self._size(at_most, "the maximum")
         length = self._size(size, "the window size") * DURATION_UNITS[unit]
         return ast.StageWindow("recent", length, most, span=span_of(node))
-
-    def tumbling(self, node: ParseNode) -> ast.StageWindow:
-        return ast.StageWindow("tumbling", self._size(node.children[0], "the window size"), span=span_of(node))
-
-    def random(self, node: ParseNode) -> ast.StageWindow:
-        return ast.StageWindow("random", self._size(node.children[0], "the window size"), span=span_of(node))
 
     def ranked(self, node: ParseNode) -> ast.StageWindow:
         word, size, column, *group = node.children

@@ -58,7 +58,7 @@ def _of_source(source: ast.StreamSource, catalog: Catalog) -> list[Diagnostic]:
     if stream.type_name not in catalog.event_types:
         return []  # the binder tells
     if stream.type_name not in catalog.stores:
-        fact = f"`{stream.type_name}` is an event type, and events are not kept"
+        fact = f"`{stream.type_name}` is an event type, and events are not stored"
         return [_problem(fact, stream.span, "query a named window or a table")]
     if source.windows:
         return [_problem("a query reads the current rows and takes no data window", source.windows[0].span)]

@@ -195,7 +195,7 @@ _STATEMENTS: dict[type[ast.Statement], StatementRule] = {
     ast.UpdateIStream: bind_update_istream,
 }
 
-# What on-triggers do
+# Rules for the actions of on-triggers
 _TRIGGERED: dict[type[ast.OnAction], StatementRule] = {
     ast.OnSet: bind_on_set,
     ast.OnSplit: bind_split,
@@ -205,7 +205,7 @@ _TRIGGERED: dict[type[ast.OnAction], StatementRule] = {
     ast.OnUpdate: bind_merge,
 }
 
-# What is parsed and does not run, and what there is instead
+# Statements that are parsed but not supported, with a hint
 _UNSUPPORTED: dict[type[ast.Statement], tuple[str, str | None]] = {
     ast.CreateDataflow: ("data flows", "statements that insert into streams do it, with sources and sinks in Python")
 }

@@ -23,10 +23,10 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.types import Type
 
-NO_FROM_CLAUSE = "a statement without a from-clause"  # what such a statement is called
+NO_FROM_CLAUSE = "a statement without a from-clause"  # for messages
 CONTEXT_DECLARATION = "a context"  # where the expressions of ``create context`` stand
 PATTERN_MATCH_TYPE = "<pattern>"  # the name of the type of matches
-ERROR = Type("error")  # of expressions that were reported already: whatever uses them stays silent
+ERROR = Type("error")  # the type of reported expressions, which every rule accepts
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ def _table(source: ast.StreamSource, runtime: Runtime) -> str:
     assert isinstance(source.stream, ast.FilterStream)  # `_with_keepall` has refused the rest
     name = source.stream.type_name
     if name not in runtime.statements and name in runtime.catalog.event_types:
-        raise UsageError(f"`{name}` is an event type, and events are not kept; query a statement that has a window")
+        raise UsageError(f"`{name}` is an event type, and events are not stored; query a statement that has a window")
     if name not in runtime.statements:
         known = list(dict.fromkeys((*runtime.stores, *runtime.statements)))
         hint = hint_line(name, known) or known_names_hint("name", known)

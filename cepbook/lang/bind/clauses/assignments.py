@@ -72,7 +72,7 @@ def refuse_expression_as_assignment(node: ast.Assignment, scope: Scope) -> NoRet
     if called:
         scope.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
     text = scope.module.text(node.span) if node.span is not None else ""
-    scope.reject("here must be an assignment", node.span, f"write {text} = and a value")
+    scope.reject("expected an assignment", node.span, f"write {text} = and a value")
 
 
 def fit_value(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str = "variable") -> x.BoundExpr:

@@ -127,7 +127,8 @@ def _item(node: ast.ContainedStep, path: x.BoundExpr, scope: Scope) -> tuple[Eve
 
 def _holder(event_type: EventType, element: t.Type, node: ast.ContainedStep, scope: Scope) -> str:
     if len(event_type.properties) != 1:
-        fact = f"`{event_type.name}` has {len(event_type.properties)} properties; plain values go into one"
+        count = len(event_type.properties)
+        fact = f"`{event_type.name}` has {count} properties; plain values need a type with one property"
         scope.reject(fact, node.span)
     ((name, type_),) = event_type.properties.items()
     if not assignable(element, type_):

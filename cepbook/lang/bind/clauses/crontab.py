@@ -24,14 +24,14 @@ from cepbook.lang.syntax import ast
 
 DAYS, WEEKDAYS, SECONDS, ZONE = 2, 4, 5, 6
 _OFFSET = re.compile(r"GMT[+-]([01]?\d|2[0-3])(:?[0-5]\d)?")  # as Java writes zones without a name
-# Where the forms that are no plain numbers may stand
+# The fields that allow forms other than numbers
 _ONLY_IN: dict[str, tuple[int, ...]] = {
     "last": (DAYS, WEEKDAYS),
     "nth_last": (WEEKDAYS,),
     "weekday": (DAYS,),
     "lastweekday": (DAYS,),
 }
-_SHOWN = {"last": "last", "nth_last": "n last", "weekday": "n weekday", "lastweekday": "lastweekday"}
+_FORM_TEXTS = {"last": "last", "nth_last": "n last", "weekday": "n weekday", "lastweekday": "lastweekday"}
 _Value = Callable[[ast.Expr], x.BoundExpr]
 
 
@@ -80,7 +80,7 @@ def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFi
     allowed = _ONLY_IN.get(kind)
     if allowed is not None and position not in allowed:
         where = " and ".join(CRON_FIELDS[p][0] for p in allowed)
-        message = f"`{_SHOWN[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
+        message = f"`{_FORM_TEXTS[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
         scope.reject(message, node.span)
     if kind == "list":
         parts = tuple(_part(element, position, value, scope) for element in node.operands)

@@ -26,10 +26,10 @@ from cepbook.lang.plan.catalog import EventType, StoreType
 from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.syntax import ast
 
-# What there is in place of streams that EPL gets from elsewhere
-_INSTEAD = {
+# Hints for streams that EPL reads from other systems
+_EXTERNAL_STREAM_HINTS = {
     "method": "register a Python function that returns a list of rows: from E[select … from f(x)@type(Row)]",
-    "sql": "read the rows into a named window or a table, or register a Python function that asks for them",
+    "sql": "read the rows into a named window or a table, or register a Python function that reads them",
 }
 
 
@@ -40,7 +40,9 @@ def check_from_clause(node: ast.Select, module: ModuleScope) -> None:
         _check_sourceless(node, module)
     for source in node.sources:
         if isinstance(source.stream, ast.ExternalStream):
-            problems.unsupported(f"{source.stream.kind} streams", source.stream.span, _INSTEAD[source.stream.kind])
+            problems.unsupported(
+                f"{source.stream.kind} streams", source.stream.span, _EXTERNAL_STREAM_HINTS[source.stream.kind]
+            )
         elif (
             isinstance(source.stream, ast.FilterStream)
             and source.stream.contained
@@ -164,8 +166,8 @@ def resolve_store(source: ast.StreamSource, module: ModuleScope) -> StoreType | 
     store = module.catalog.stores.get(source.stream.type_name)
     if store is not None and source.windows:
         kind = "named window" if store.kind == "window" else "table"
-        fact = f"{kind} `{store.name}` keeps its rows itself and takes no data window"
-        hint = "insert what it gets into a stream of its own, and put the data window on that"
+        fact = f"{kind} `{store.name}` stores its own rows and takes no data window"
+        hint = "insert its events into a separate stream and add the data window there"
         at = source.windows[0].span.to(source.windows[-1].span)
         module.report("wrong-parameter", fact, at, hint if store.kind == "window" else None)
     if store is not None and store.kind == "table" and source.stream.contained:

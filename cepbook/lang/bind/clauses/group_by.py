@@ -43,7 +43,7 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> BoundGroupBy:
     place = "the group by clause"
     inner = replace(scope.without_aggregates(place), no_row_functions=place, no_subqueries=place)
     keys: list[x.BoundExpr] = []
-    sets = _product([_sets(item, keys, inner) for item in node.items])
+    sets = [_joined(chosen) for chosen in product(*[_sets(item, keys, inner) for item in node.items])]
     if all(not isinstance(item, (ast.Rollup, ast.GroupingSets)) for item in node.items):
         return BoundGroupBy(tuple(keys))
     if not keys:
@@ -87,10 +87,6 @@ def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, .
 
 def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(index for key_set in parts for index in key_set))
-
-
-def _product(items: Sequence[_Sets]) -> _Sets:
-    return [_joined(chosen) for chosen in product(*items)]
 
 
 @dataclass(frozen=True, slots=True)

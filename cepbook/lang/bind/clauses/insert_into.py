@@ -144,7 +144,7 @@ def _fit(
     store = module.catalog.stores.get(target.name)
     selected = {column.name for column in columns}
     extra = [f"`{name}`" for name in candidates if name not in target.properties and name not in selected]
-    if extra and not columns:  # beside columns a wildcard gives what the target has
+    if extra and not columns:  # next to columns, a wildcard selects only the properties of the target
         module.report("unknown-property", f"no {_properties_text(extra)} in `{target.name}`", span)
     for name, column in candidates.items():
         type_ = target.properties.get(name)
@@ -152,7 +152,7 @@ def _fit(
             continue
         if store is not None and name in store.calls and name in selected:
             fact = f"column `{name}` of `{target.name}` is an aggregate, nothing can be inserted into it"
-            module.report("wrong-parameter", fact, column.span, "into table feeds it")
+            module.report("wrong-parameter", fact, column.span, "into table fills it")
             continue
         if type_ is None:
             hint = nearest_or_known_names(name, target.properties)

@@ -48,10 +48,10 @@ def _is_table(stream: nodes.StreamNode) -> bool:
 def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: bool, scope: Scope) -> None:
     windowed = not isinstance(stream, nodes.SourceNode) or stream.store is not None
     if source.unidirectional and not isinstance(stream, nodes.SourceNode):
-        fact = "a unidirectional stream keeps no events, so it takes no data window"
+        fact = "a unidirectional stream stores no events, so it takes no data window"
         scope.report("wrong-parameter", fact, source.span, "leave out the data window, or `unidirectional`")
     if not source.unidirectional and not windowed:
-        fact = "a stream of a join needs a data window: without one nothing is there to be joined"
+        fact = "a stream of a join needs a data window: without one there are no rows to join"
         hint = "add one, such as #lastevent, #keepall or #time(1 min)"
         if not directed:
             hint += ", or mark it unidirectional"
@@ -68,7 +68,7 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
         between = _streams_of(conjunct)
         if between is None:
             fact = "the on-clause takes equalities of properties of two streams, joined by `and`"
-            scope.report("wrong-parameter", fact, conjunct.span, "other conditions belong into the where-clause")
+            scope.report("wrong-parameter", fact, conjunct.span, "other conditions belong in the where-clause")
             return None
         late = max(between)
         if late > position:
@@ -79,8 +79,8 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
             return None
         pairs.add(between)
     if len(pairs) > 1:
-        fact = "an on-clause ties one pair of streams, here are several"
-        scope.report("wrong-parameter", fact, node.span, "put further equalities into the where-clause")
+        fact = "an on-clause joins one pair of streams, found several"
+        scope.report("wrong-parameter", fact, node.span, "write further equalities in the where-clause")
     return on
 
 

@@ -16,7 +16,7 @@ from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
-# What conditions and assignments may read besides variables and context properties
+# Built-in names of conditions and assignments
 OUTPUT_COUNTERS: dict[str, Type] = {
     "count_insert": t.INT,
     "count_insert_total": t.INT,

@@ -216,11 +216,13 @@ class _Binder:
         try:
             automaton = r.compile_automaton(pattern)
         except r.RowPatternTooLarge:
-            fact = f"the pattern is too large: it has more than {r.MAX_POSITIONS:,} places, or steps between them"
+            fact = (
+                f"the pattern is too large: it has more than {r.MAX_POSITIONS:,} positions, or transitions between them"
+            )
             self.scope.report("pattern-too-large", fact, span, "make repetitions and permutations smaller")
             return False
         if not automaton.start:
-            self.wrong("the pattern takes no row", span)
+            self.wrong("the pattern matches no row", span)
             return False
         return True
 
@@ -384,11 +386,13 @@ class _Measuring:
         problems, name = scope.problems, row.name
         beyond = row.ever or row.remembers or row.second == "index"  # it is not of the rows alone
         if row.sorts or beyond or not row.supported:
-            problems.fail("wrong-parameter", f"aggregate `{name}` is not for the rows of a match", step.span)
+            problems.fail("wrong-parameter", f"aggregate `{name}` cannot be used for the rows of a match", step.span)
         args = step.args or ()
         if step.wildcard or not args or any(isinstance(arg, (ast.Star, ast.SortKey)) for arg in args):
             hint = "count a property of its rows, such as count(A.id)"
-            problems.fail("wrong-parameter", f"`{name}` names the variable whose rows it is over", step.span, hint)
+            problems.fail(
+                "wrong-parameter", f"`{name}` must name the variable whose rows it aggregates", step.span, hint
+            )
         variable = self._variable(name, args, step, scope)
         tags = scope.streams[MATCHED_ROWS].event_type
         assert tags is not None
@@ -432,14 +436,14 @@ class _Measuring:
             return next(iter(variables))
         if variables:
             names = " and ".join(f"`{name_read}`" for name_read in variables)
-            scope.reject(f"`{name}` over the rows of several variables: {names}", step.span)
+            scope.reject(f"`{name}` aggregates rows of several variables: {names}", step.span)
         single = next((name_read for name_read in read if name_read in self.names), None)
         if single is not None:
-            fact = f"`{single}` is one row: there is nothing for `{name}` to be over"
+            fact = f"`{single}` matches one row, so `{name}` has nothing to aggregate"
             scope.reject(fact, step.span, "write its property alone")
         known = len(scope.problems.found)
         for arg in args:
-            bind_expr(arg, replace(scope, rows=_Within(name)))  # which reports unknown names
+            bind_expr(arg, replace(scope, rows=_Within(name)))  # reports unknown names
         if len(scope.problems.found) == known:
-            scope.report("wrong-parameter", f"`{name}` names no variable whose rows it is over", step.span)
+            scope.report("wrong-parameter", f"`{name}` names no variable whose rows it could aggregate", step.span)
         raise AlreadyReported(name)

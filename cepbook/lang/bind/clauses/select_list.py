@@ -29,7 +29,7 @@ def bind_select_list(
     plain: list[nodes.OutputColumn] = []
     whole: list[nodes.OutputColumn] = []
     flat: list[nodes.OutputColumn] = []
-    spread: list[nodes.OutputColumn] = []  # of a transposed value
+    spread: list[nodes.OutputColumn] = []  # the properties of a transposed value
     wildcard = wins = False  # columns win over those of ``e.*``
     functions = frozenset(name.lower() for name in scope.module.catalog.functions)
     for item in items:

@@ -189,7 +189,7 @@ def _result(
         of = columns[0].value.type
         orders = op not in ("=", "!=")
         if not comparable(left.type, of) or (orders and not orderable(left.type, of)):
-            fact = f"{describe_type(left.type)} does not compare with {describe_type(of)}, which the subquery gives"
+            fact = f"{describe_type(left.type)} cannot be compared with {describe_type(of)}, which the subquery gives"
             problems.fail("type-mismatch", fact, span)
         return t.BOOLEAN, form
     if query_shape.wildcard:

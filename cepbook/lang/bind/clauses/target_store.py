@@ -46,7 +46,7 @@ def bind_target(
     store = module.catalog.stores.get(name)
     if store is None:
         if name in module.catalog.event_types:
-            fact = f"`{name}` is an event type, and events are not kept"
+            fact = f"`{name}` is an event type, and events are not stored"
             module.report("unknown-store", fact, at, "name a named window or a table")
         elif name not in module.dropped:
             hint = nearest_or_known_names(name, module.catalog.stores)
@@ -114,5 +114,5 @@ def _reset(node: ast.Assignment, target: TargetStore, scope: Scope) -> tuple[pla
 def _check_plain(change: plan.PropertyAssignment, target: TargetStore, scope: Scope) -> None:
     if change.name in target.store.calls and not change.reset:
         fact = f"column `{change.name}` of `{target.store.name}` is an aggregate, it cannot be assigned"
-        hint = f"into table feeds it; {target.alias or target.store.name}.{change.name}.reset() begins anew"
+        hint = f"into table fills it; {target.alias or target.store.name}.{change.name}.reset() restarts it"
         scope.reject(fact, change.span, hint)

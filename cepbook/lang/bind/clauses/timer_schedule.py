@@ -108,7 +108,7 @@ def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
         scope.reject("`iso:` must be a constant text", node.span, _FORM)
     count: x.BoundExpr | None = x.Const(t.INT, 1, span=node.span)
     date = period = None
-    order = 0  # of the kinds of parts: each at most once, in this order
+    order = 0  # of sections: each kind occurs at most once, in this order
     for section in text.split("/"):
         repeat = _REPEAT.fullmatch(section)
         kind = 1 if repeat else 3 if section.startswith("P") else 2

@@ -34,7 +34,7 @@ def bind_transpose(item: ast.SelectItem, target: str | None, scope: Scope, bind:
     step, span, problems = node.steps[0], item.span, scope.problems
     if target is None:
         hint = "select the value, or its parts"
-        problems.fail("wrong-parameter", "`transpose` stands in the select-clause of insert into", span, hint)
+        problems.fail("wrong-parameter", "`transpose` is allowed only in the select-clause of insert into", span, hint)
     if item.alias is not None:
         problems.fail("wrong-parameter", "`transpose` gives all properties, and takes no name", span)
     if step.args is None or len(step.args) != 1 or step.wildcard or step.named or step.distinct:
@@ -63,7 +63,7 @@ def _properties(value: x.BoundExpr, target: str, scope: Scope) -> Mapping[str, T
         event_type = catalog.event_types.get(target)
         if event_type is None:
             hint = f"declare its properties: create schema {target}(…)"
-            scope.reject(f"what `{target}` has is not known", value.span, hint)
+            scope.reject(f"the properties of `{target}` are unknown", value.span, hint)
     if event_type is None:
         fact = f"`transpose` takes an event, a row or a map, found {describe_type(type_)}"
         scope.fail("type-mismatch", fact, value.span)

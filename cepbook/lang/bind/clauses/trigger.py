@@ -54,8 +54,8 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
         return scope
     store = module.catalog.stores.get(name) if pattern is None else None
     if store is not None and store.kind == "table":
-        hint = "name an event type or a named window: a table tells nobody of its rows"
-        module.report("wrong-parameter", f"`{store.name}` is a table, it sets nothing off", at, hint)
+        hint = "name an event type or a named window"
+        module.report("wrong-parameter", f"`{store.name}` is a table and cannot trigger a statement", at, hint)
         return scope
     alias = node.trigger.alias
     source = nodes.SourceNode(name, conjunction(filters), alias, pattern, store, contained, span=at)

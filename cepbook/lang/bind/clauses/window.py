@@ -1,4 +1,4 @@
-"""Data windows behind a stream: which windows, in which combinations (registry: `lang.windows`)."""
+"""Data windows of a stream: which windows, in which combinations (registry: `lang.registry.windows`)."""
 
 from __future__ import annotations
 
@@ -83,23 +83,23 @@ def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scop
                 _bind_window(row, node, windows, reclaim, own)
         except AlreadyReported:
             if row is not None and row.derived:  # nothing is known of its events
-                own = _behind(None, own)
+                own = _scope_after(None, own)
         if row is not None and row.derived and windows.derived is not None:
-            own = _behind(windows.event_type, own)
+            own = _scope_after(windows.event_type, own)
     return windows
 
 
 def has_derived_window(windows: Sequence[ast.Window]) -> bool:
     """Return whether a window replaces the stream's events by derived events."""
-    return _any_says((node.name for node in windows), "derived")
+    return _any_has((node.name for node in windows), "derived")
 
 
 def has_groupwin(windows: Sequence[ast.Window]) -> bool:
     """Return whether there is a window for each key."""
-    return _any_says((node.name for node in windows), "grouping")
+    return _any_has((node.name for node in windows), "grouping")
 
 
-def _behind(event_type: EventType | None, scope: Scope) -> Scope:
+def _scope_after(event_type: EventType | None, scope: Scope) -> Scope:
     stream = replace(scope.streams[0], event_type=event_type)
     return replace(scope, streams=(stream,), open_=scope.open_ or event_type is None)
 
@@ -111,57 +111,57 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         scope.report("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span, hint)
     for position, node in enumerate(source.windows):
         before, behind = names[:position], names[position + 1 :]
-        says = partial(_row_says, node.name)
-        grouped, merged = _any_says(before, "grouping"), _any_says(before, "merging")
-        if says("grouping") and position > 0:
+        has = partial(_row_has, node.name)
+        grouped, merged = _any_has(before, "grouping"), _any_has(before, "merging")
+        if has("grouping") and position > 0:
             fact = f"a stream has one `{node.name}`" if grouped else f"`{node.name}` must be the first window"
             hint = f"it takes several keys: #{node.name}(a, b)" if grouped else f"such as #{node.name}(key)#length(5)"
             scope.report("wrong-parameter", fact, node.span, hint)
-        elif says("grouping") and (not behind or _row_says(behind[0], "merging")):
+        elif has("grouping") and (not behind or _row_has(behind[0], "merging")):
             scope.report(
                 "wrong-parameter",
                 f"`{node.name}` needs a data window after it",
                 node.span,
                 f"such as #{node.name}(key)#length(5)",
             )
-        elif says("batch") and source.retain != "union" and _any_says(_together(before), "batch"):
+        elif has("batch") and source.retain != "union" and _any_has(_together(before), "batch"):
             fact = f"`{node.name}` after another batch window: only one can say when events are released"
             hint = "insert the events of one into a stream for the other"
             scope.report("wrong-parameter", fact, node.span, hint)
-        elif says("hides") and not _in_order(before, behind, source.retain):
+        elif has("hides") and not _in_order(before, behind, source.retain):
             scope.report(
                 "wrong-parameter",
                 f"`{node.name}` must come last, after windows that evict the oldest event first",
                 node.span,
                 f"such as #length(5)#{node.name}(key)",
             )
-        elif says("gates") and _beside(before, behind):
+        elif has("gates") and _beside(before, behind):
             fact = f"`{node.name}` does not go with other windows, which do not wait for its gates"
             scope.report("wrong-parameter", fact, node.span)
-        elif says("chooses") and _beside(before, behind):
+        elif has("chooses") and _beside(before, behind):
             fact = f"`{node.name}` does not go with other windows, which take all events"
             hint = "derive a stream from it: insert into Chosen select * from …"
             scope.report("wrong-parameter", fact, node.span, hint)
-        elif says("passing") and (before or behind):
+        elif has("passing") and (before or behind):
             scope.report("wrong-parameter", f"`{node.name}` does not go with other windows", node.span)
-        elif says("merging") and (not grouped or merged):
+        elif has("merging") and (not grouped or merged):
             scope.report(
                 "wrong-parameter",
                 "`merge` needs a `groupwin` before it",
                 node.span,
                 "such as #groupwin(key)#length(5)#merge(key)",
             )
-        elif merged and node.name in WINDOWS and not says("derived") and not _any_says(before, "derived"):
+        elif merged and node.name in WINDOWS and not has("derived") and not _any_has(before, "derived"):
             hint = "derived values may follow merge; leave it out, or insert the events into a stream of their own"
             scope.report("wrong-parameter", f"`{node.name}` after `merge`", node.span, hint)
 
 
-def _row_says(name: str, fact: str) -> bool:
+def _row_has(name: str, fact: str) -> bool:
     return name in WINDOWS and bool(getattr(WINDOWS[name], fact))
 
 
-def _any_says(names: Iterable[str], fact: str) -> bool:
-    return any(_row_says(name, fact) for name in names)
+def _any_has(names: Iterable[str], fact: str) -> bool:
+    return any(_row_has(name, fact) for name in names)
 
 
 def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
@@ -177,7 +177,7 @@ def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) 
 
 def _together(names: Sequence[str]) -> Sequence[str]:
     """Return the windows that hold the same events: those after the last ``merge`` or derived-value window."""
-    ends = [i for i, name in enumerate(names) if _row_says(name, "merging") or _row_says(name, "derived")]
+    ends = [i for i, name in enumerate(names) if _row_has(name, "merging") or _row_has(name, "derived")]
     return names[ends[-1] + 1 :] if ends else names
 
 

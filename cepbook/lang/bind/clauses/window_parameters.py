@@ -292,7 +292,9 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tu
     if bound.type == ERROR:
         raise AlreadyReported(what)
     folded = fold_expr(bound)
-    wrong = any(subexpr.type == ERROR for subexpr in x.walk(bound))  # which is reported, and no null
+    wrong = any(
+        subexpr.type == ERROR for subexpr in x.walk(bound)
+    )  # already reported, so the constant is not null by itself
     if isinstance(folded, x.Const) and folded.value is None and not wrong:
         scope.reject(f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT

@@ -275,7 +275,7 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
 
 def _check_interval(period: x.Period, rest: Sequence[x.BoundExpr], scope: Scope) -> None:
     if rest:
-        scope.reject("`rate` of some seconds takes no amount", rest[0].span)
+        scope.reject("`rate` with a number of seconds takes no amount", rest[0].span)
     length = period.millis
     if period.months is not None or not isinstance(length, x.Const) or not isinstance(length.value, int):
         scope.reject("the interval of `rate` must be a constant", period.span)

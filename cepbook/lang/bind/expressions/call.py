@@ -45,7 +45,7 @@ RECEIVER_EXAMPLES = {"string": "text", "array": "events", "map": "map", "sorted"
 
 # Functions of match_recognize in the SQL standard that EPL has not, and what to do instead
 SQL_ALTERNATIVES = {
-    "classifier": "measures have a column for each variable: it is null where the variable took no row",
+    "classifier": "measures have a column for each variable: it is null where the variable matched no row",
     "if": "write case when … then … else … end",
     "iif": "write case when … then … else … end",
     "lag": "prev(1, x) is the value of the row before it, of its window; prior(1, x) that of the event before it",
@@ -82,7 +82,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bou
     if lower in FUNCTIONS and lower.isidentifier():  # not an operation that has a row
         return bind_function(FUNCTIONS[lower], step, scope, bind)
     if lower == "transpose":
-        fact = "`transpose` stands alone in the select-clause of insert into"
+        fact = "`transpose` must be a whole item of the select-clause of insert into"
         scope.reject(fact, step.span, "insert into T select transpose(value) …")
     function = scope.module.catalog.functions.get(step.name)
     if function is not None:

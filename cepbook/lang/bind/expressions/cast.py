@@ -58,7 +58,7 @@ def _hint(source: Type, target: Type) -> str | None:
     if source == t.STRING and target in t.DATES:
         form = "HH:mm" if target == t.LOCALTIME else "yyyy-MM-dd"
         name = "date" if target == t.TIMESTAMP else target
-        return f"say how it is written: cast(…, {name}, dateformat: '{form}')"
+        return f"give the format: cast(…, {name}, dateformat: '{form}')"
     methods = {t.TIMESTAMP: "toDate", t.CALENDAR: "toCalendar", t.LONG: "toMillisec"}
     if source in (t.LONG, *t.DATETIMES) and target in methods:
         return f"write ….{methods[target]}()"
@@ -69,7 +69,7 @@ def _read(operand: x.BoundExpr, form: x.BoundExpr, target: Type, span: Span, sco
     if target not in (t.LONG, *t.DATES):
         scope.reject(f"a dateformat is for dates and long, not for {describe_type(target)}", span)
     if operand.type not in (t.STRING, t.NULL, t.OBJECT):
-        fact = f"with a dateformat a string is cast, found {describe_type(operand.type)}"
+        fact = f"a cast with a dateformat needs a string, found {describe_type(operand.type)}"
         scope.fail("type-mismatch", fact, operand.span)
     if not (isinstance(form, x.Const) and isinstance(form.value, str) and form.value.lower() == ISO_FORMAT):
         check_date_pattern(form, "the dateformat", target in _LOCAL, scope)

@@ -106,7 +106,7 @@ def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | 
 
 
 JAVA_CLASSES = frozenset(name.partition(".")[0] for name in FUNCTIONS if "." in name and name[0].isupper())
-# what EPL has in place of some well-known methods of Java
+# The EPL form of some well-known Java methods
 JAVA_ALTERNATIVES = {
     "System.currentTimeMillis": "the time of the engine is current_timestamp",
     "System.nanoTime": "the time of the engine is current_timestamp",
@@ -244,7 +244,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     if hint is None and scope.no_aggregates == NO_FROM_CLAUSE:
         hint = "write from and an event type after the select list"
     if hint is None and more and scope.no_aggregates == CONTEXT_DECLARATION and scope.correlated:
-        hint = f"what begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
+        hint = f"the event that begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
     if hint is None and builtin_type(step.name) is not None:
         hint = f"to convert a value write cast(value, {step.name})"
     if hint is None and step.name.lower() == "context" and scope.context is not None:
@@ -292,7 +292,7 @@ def check_variable_context(variable: VariableType, step: ast.NameStep, scope: Sc
     """Report a variable of a context that is read outside of the context's statements. Raises AlreadyReported."""
     own = None if scope.context is None else scope.context.name
     if variable.context not in (None, own) and not scope.unknown_context:
-        hint = f"it is seen in statements that begin with `context {variable.context}`"
+        hint = f"it is visible in statements that begin with `context {variable.context}`"
         fact = f"`{step.name}` is a variable of context `{variable.context}`"
         scope.fail("wrong-context", fact, step.span, hint)
 
@@ -351,7 +351,7 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExp
         name = f"`context.{node.steps[1].name}`"
         fact, hint = f"{name} outside of a context", "begin the statement with `context NAME`"
         if scope.no_aggregates == CONTEXT_DECLARATION:
-            fact = f"{name} in a declaration: it sees what belongs to its own level only"
+            fact = f"{name} in a declaration: it sees only names of its own level"
             hint = "compare in the filters of statements"
         scope.fail("unknown-property", fact, node.span, hint)
     step = node.steps[1]
@@ -409,7 +409,7 @@ def _context_hint(name: str, context: ContextType) -> str:
 
 def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr:
     """Apply members and methods to `target`."""
-    length: x.BoundExpr | None = None  # of the interval that an event with timestamps is
+    length: x.BoundExpr | None = None  # the length of the interval that an event with timestamps stands for
     for step in steps:
         if target.type == ERROR:
             return target

@@ -110,7 +110,7 @@ def _interval(e: x.BoundExpr, type_: EventType, scope: Scope) -> tuple[x.BoundEx
         scope.reject(f"`{type_.name}` has no start timestamp", e.span, hint)
     for name in (type_.time_property, type_.end_time_property or type_.time_property):
         of = type_.properties[name]
-        if of not in (t.LONG, *t.DATETIMES):  # of types from Python
+        if of not in (t.LONG, *t.DATETIMES):  # event types from Python may declare any type
             fact = f"the timestamp `{name}` of `{type_.name}` is {describe_type(of)}, not a long or a date-time"
             scope.fail("type-mismatch", fact, e.span)
     start = _member(e, type_, type_.time_property)

@@ -71,7 +71,7 @@ def _parameter(node: ast.Parameter, scope: Scope) -> x.BoundExpr:
 def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
     operand = bind_expr(node.operand, scope)
     if node.op == "not":
-        _need(operand, t.BOOLEAN, "`not`", scope)
+        _check_type(operand, t.BOOLEAN, "`not`", scope)
         return x.LogicalNot(t.BOOLEAN, operand, span=node.span)
     if not _numeric(operand):
         scope.fail("type-mismatch", f"unary `{node.op}` is not defined for {describe_type(operand.type)}", node.span)
@@ -81,7 +81,7 @@ def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
     return fold_expr_node(x.Negate(type_, operand, span=node.span))
 
 
-def _need(operand: x.BoundExpr, type_: Type, what: str, scope: Scope) -> None:
+def _check_type(operand: x.BoundExpr, type_: Type, what: str, scope: Scope) -> None:
     if operand.type not in (type_, ERROR) and not _untyped_call(operand):
         scope.fail("type-mismatch", f"{what} needs {type_} operands, found {describe_type(operand.type)}", operand.span)
 
@@ -159,7 +159,7 @@ def _concat(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: Scop
 def _logical(node: ast.Logical, scope: Scope) -> x.BoundExpr:
     operands = tuple(bind_expr(o, scope) for o in node.operands)
     for operand in operands:
-        _need(operand, t.BOOLEAN, f"`{node.op}`", scope)
+        _check_type(operand, t.BOOLEAN, f"`{node.op}`", scope)
     return x.Logic(t.BOOLEAN, node.op, operands, span=node.span)
 
 
@@ -175,12 +175,12 @@ def _compare(node: ast.Compare, scope: Scope) -> x.BoundExpr:
 def _check_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, scope: Scope) -> None:
     relational = op in ("<", "<=", ">", ">=")
     if not (comparable(left.type, right.type) and (not relational or orderable(left.type, right.type))):
-        fact = f"`{op}` does not compare {describe_type(left.type)} with {describe_type(right.type)}"
-        hint = None if scope.module.only_functions else _of_dates(left, right) or _of_dates(right, left)
-        scope.fail("type-mismatch", fact, span, hint or _alike_hint(left.type, right.type, scope))
+        fact = f"`{op}` cannot compare {describe_type(left.type)} with {describe_type(right.type)}"
+        hint = None if scope.module.only_functions else _date_hint(left, right) or _date_hint(right, left)
+        scope.fail("type-mismatch", fact, span, hint or _comparison_hint(left.type, right.type, scope))
 
 
-def _of_dates(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
+def _date_hint(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
     if time.type != t.LONG or not isinstance(text, x.Const) or not isinstance(text.value, str):
         return None
     match = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d.*| \d\d:\d\d(:\d\d)?)?", text.value)
@@ -190,7 +190,7 @@ def _of_dates(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
     return f"a time is a number of ms: cast('{text.value}', long, dateformat: '{pattern}')"
 
 
-def _alike_hint(left: Type, right: Type, scope: Scope) -> str | None:
+def _comparison_hint(left: Type, right: Type, scope: Scope) -> str | None:
     if left == right or t.MAP in (left, right):
         return None
     if any(type_.event is not None or type_.of is not None or type_.fields is not None for type_ in (left, right)):
@@ -202,7 +202,7 @@ def _alike_hint(left: Type, right: Type, scope: Scope) -> str | None:
 def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.BoundExpr:
     left = bind_expr(node.left, scope)
     if isinstance(node.operands[0], ast.Subquery):
-        return _asked(node.operands[0].select, node.quantifier, left, node.op, node.span, scope)
+        return _bind_subquery(node.operands[0].select, node.quantifier, left, node.op, node.span, scope)
     options = tuple(bind_expr(o, scope) for o in node.operands)
     for option in options:
         element = x.Const(option.type.of, None) if option.type.of is not None and left.type.of is None else option
@@ -249,8 +249,8 @@ def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
     for option in options:
         type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
         if not comparable(operand.type, type_):
-            fact = f"`in` does not compare {describe_type(operand.type)} with {describe_type(type_)}"
-            scope.report("type-mismatch", fact, option.span, _alike_hint(operand.type, type_, scope))
+            fact = f"`in` cannot compare {describe_type(operand.type)} with {describe_type(type_)}"
+            scope.report("type-mismatch", fact, option.span, _comparison_hint(operand.type, type_, scope))
     return x.InList(t.BOOLEAN, operand, options, node.negated, span=node.span)
 
 
@@ -339,11 +339,7 @@ def _struct(node: ast.NewStruct, scope: Scope) -> x.BoundExpr:
     return x.StructOf(type_, tuple(columns.items()), span=node.span)
 
 
-def _cast(node: ast.Cast, scope: Scope) -> x.BoundExpr:
-    return bind_cast(node, scope, bind_expr)
-
-
-# What of EPL's types a class or interface of Java stands for
+# The EPL types that a Java class or interface stands for
 _JAVA_INTERFACES = {
     "number": t.NUMERIC,
     "charsequence": (t.STRING,),
@@ -378,29 +374,25 @@ def _period(node: ast.TimePeriod, scope: Scope) -> x.BoundExpr:
     return bind_period(parts, node.span, scope)
 
 
-def _chain(node: ast.Chain, scope: Scope) -> x.BoundExpr:
-    return chain.bind_chain(node, scope, bind_expr)
-
-
 def _member(node: ast.Member, scope: Scope) -> x.BoundExpr:
     first = node.steps[0]
     if isinstance(node.target, ast.Subquery) and first.args is not None and is_enumeration_method(first.name):
-        target = _asked(node.target.select, "list", None, "", node.target.span, scope)
+        target = _bind_subquery(node.target.select, "list", None, "", node.target.span, scope)
     else:
         target = bind_expr(node.target, scope)
     return chain.apply_steps(target, node.steps, scope, bind_expr)
 
 
 def _subquery(node: ast.Subquery, scope: Scope) -> x.BoundExpr:
-    return _asked(node.select, "exists" if node.exists else "value", None, "", node.span, scope)
+    return _bind_subquery(node.select, "exists" if node.exists else "value", None, "", node.span, scope)
 
 
 def _in_subquery(node: ast.InSubquery, scope: Scope) -> x.BoundExpr:
-    membership = _asked(node.select, "any", bind_expr(node.operand, scope), "=", node.span, scope)
+    membership = _bind_subquery(node.select, "any", bind_expr(node.operand, scope), "=", node.span, scope)
     return x.LogicalNot(t.BOOLEAN, membership, span=node.span) if node.negated else membership
 
 
-def _asked(
+def _bind_subquery(
     node: ast.Select, form: SubqueryForm, left: x.BoundExpr | None, op: str, span: Span, scope: Scope
 ) -> x.BoundExpr:
     bind = scope.module.subquery
@@ -429,7 +421,7 @@ def _lambda(node: ast.Lambda, scope: Scope) -> x.BoundExpr:
 _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.BoundExpr]] = {
     ast.Literal: _literal,
     ast.Parameter: _parameter,
-    ast.Chain: _chain,
+    ast.Chain: lambda node, scope: chain.bind_chain(node, scope, bind_expr),
     ast.Member: _member,
     ast.Unary: _unary,
     ast.Binary: _binary,
@@ -443,7 +435,7 @@ _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.BoundExpr]] = {
     ast.ArrayLiteral: _array,
     ast.NewStruct: _struct,
     ast.NewInstance: lambda node, scope: bind_new_array(node, scope, bind_expr),
-    ast.Cast: _cast,
+    ast.Cast: lambda node, scope: bind_cast(node, scope, bind_expr),
     ast.TypeTest: _type_test,
     ast.Lambda: _lambda,
     ast.TimePeriod: _period,

@@ -22,9 +22,9 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
-# What elements of Java's plain types are at first; all others are null
-_AT_FIRST: dict[str, object] = {**dict.fromkeys(t.BITS, 0), "float": 0.0, "double": 0.0}
-_AT_FIRST["boolean"] = False
+# Initial values of elements of Java's primitive types; all other elements are null
+_INITIAL_VALUES: dict[str, object] = {**dict.fromkeys(t.BITS, 0), "float": 0.0, "double": 0.0}
+_INITIAL_VALUES["boolean"] = False
 
 
 def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
@@ -43,7 +43,7 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) 
     if not sizes:
         return _filled(node.args, array_type, node, scope, bind)
     args: list[x.BoundExpr] = [
-        x.Const(of, _AT_FIRST.get(node.type_name) if len(sizes) == len(node.dimensions) else None)
+        x.Const(of, _INITIAL_VALUES.get(node.type_name) if len(sizes) == len(node.dimensions) else None)
     ]
     for size in sizes:
         bound = bind(size, scope)

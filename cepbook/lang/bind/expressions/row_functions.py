@@ -72,7 +72,7 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundE
 
 def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     windows = scope.data_windows
-    if _unknown(scope) or len(scope.streams) > 1:  # which window it is, the value tells
+    if _unknown(scope) or len(scope.streams) > 1:  # in a join the value decides which window is read
         return
     if not windows:
         stored = any(stream.name in scope.module.catalog.stores for stream in scope.streams)

@@ -76,13 +76,13 @@ def _bind(name: str, node: ast.ContextSpec, module: ModuleScope) -> tuple[Contex
 
 
 @dataclass(slots=True)
-class _Life:
+class _PartitionScope:
     """The state of binding one partition: its context so far, and the names of the events that began it."""
 
     context: ContextType
     module: ModuleScope
     begun: bool = False
-    names: dict[str, Type] = field(default_factory=dict)  # of the events and matches that began it
+    names: dict[str, Type] = field(default_factory=dict)  # names of the events and matches that began the partition
 
     def scope(self, stream: ScopeStream | None = None) -> Scope:
         streams = () if stream is None else (stream,)
@@ -160,16 +160,16 @@ class _Life:
 def _non_overlapping(
     name: str, node: ast.NonOverlappingContext, module: ModuleScope
 ) -> tuple[ContextType, c.NonOverlappingSpec]:
-    life = _Life(ContextType(name, "nonoverlapping", TEMPORAL_CONTEXT_PROPERTIES, ()), module)
-    start, names = life.condition(node.start)
-    life.begin(names, node.start.span)
-    end = life.end(node.end, "ended")
-    return life.context, c.NonOverlappingSpec(start, end, span=node.span)
+    partition = _PartitionScope(ContextType(name, "nonoverlapping", TEMPORAL_CONTEXT_PROPERTIES, ()), module)
+    start, names = partition.condition(node.start)
+    partition.begin(names, node.start.span)
+    end = partition.end(node.end, "ended")
+    return partition.context, c.NonOverlappingSpec(start, end, span=node.span)
 
 
 def _overlapping(name: str, node: ast.OverlappingContext, module: ModuleScope) -> tuple[ContextType, c.OverlappingSpec]:
-    life = _Life(ContextType(name, "overlapping", TEMPORAL_CONTEXT_PROPERTIES, ()), module)
-    initiated, names = life.condition(node.initiated)
+    partition = _PartitionScope(ContextType(name, "overlapping", TEMPORAL_CONTEXT_PROPERTIES, ()), module)
+    initiated, names = partition.condition(node.initiated)
     if isinstance(initiated, c.AtOnce):
         fact, hint = "`initiated @now` alone begins one partition only", "write `start @now`, or `@now and …`"
         module.report("wrong-parameter", fact, node.initiated.span, hint)
@@ -178,9 +178,9 @@ def _overlapping(name: str, node: ast.OverlappingContext, module: ModuleScope) -
         hint = "it goes with a pattern, a crontab or a time period"
         module.report("wrong-parameter", fact, node.initiated.span, hint)
     distinct = _distinct(node, initiated, names, module)
-    life.begin(names, node.initiated.span)
-    terminated = life.end(node.terminated, "terminated")
-    return life.context, c.OverlappingSpec(initiated, terminated, distinct, node.also_now, span=node.span)
+    partition.begin(names, node.initiated.span)
+    terminated = partition.end(node.terminated, "terminated")
+    return partition.context, c.OverlappingSpec(initiated, terminated, distinct, node.also_now, span=node.span)
 
 
 def _distinct(
@@ -207,7 +207,7 @@ def _distinct(
     keys = [bind_expr(key, scope) for key in node.distinct]
     for key in keys:
         if any(isinstance(subexpr, x.SubqueryRef) for subexpr in x.walk(key)):
-            hint = "insert what is looked up into a stream of its own"
+            hint = "insert the value of the subquery into a separate stream"
             module.report("wrong-parameter", "`distinct` takes no subquery", key.span, hint)
     return tuple(substitute_expr(key, mapping) for key in keys)
 
@@ -219,34 +219,34 @@ def _keyed(name: str, node: ast.KeyedContext, module: ModuleScope) -> tuple[Cont
         properties.update({f"key{i}": key.type for i, key in enumerate(streams[0].keys, 1)})
     listed = tuple(s.event_type for s in streams)
     context = ContextType(name, "keyed", properties, listed, {s.event_type: s.keys for s in streams})
-    life = _Life(context, module)
-    initiated = [_initiating(on, node.items, life) for on in node.initiated_by]
+    partition = _PartitionScope(context, module)
+    initiated = [_initiating(on, node.items, partition) for on in node.initiated_by]
     named = [item for item in node.items if item.alias is not None]
     if named and any(on.alias is not None for on in node.initiated_by):
-        fact = "names of events stand either in `partition by` or in `initiated by`"
+        fact = "names of events belong either in `partition by` or in `initiated by`"
         module.report("wrong-parameter", fact, named[0].span, "leave out those in `partition by`")
     aliases = [item.alias for item in named]
     for item in named:
         if aliases.count(item.alias) > 1:
             module.report("duplicate-name", f"`{item.alias}` names two streams", item.span)
             spec = KeyedStreams(streams, span=node.span)
-            return life.context, c.KeyedSpec(spec, tuple(initiated), None, span=node.span)
+            return partition.context, c.KeyedSpec(spec, tuple(initiated), None, span=node.span)
     kind = None if node.terminated_by is None else node.terminated_by.kind
     for item in named:
         names = {item.alias or "": t.event_of(item.stream.type_name)}
         if kind in ("filter", "pattern"):  # known to statements, too (recorded: keyed_as_name)
-            life.begin(names, item.span)
+            partition.begin(names, item.span)
         else:
-            life.names.update(names)
-    terminated = life.end(node.terminated_by, "terminated")
+            partition.names.update(names)
+    terminated = partition.end(node.terminated_by, "terminated")
     spec = KeyedStreams(streams, span=node.span)
-    return life.context, c.KeyedSpec(spec, tuple(initiated), terminated, span=node.span)
+    return partition.context, c.KeyedSpec(spec, tuple(initiated), terminated, span=node.span)
 
 
-def _initiating(node: ast.ContextCondition, items: Sequence[ast.KeyedItem], life: _Life) -> c.OnEvent:
-    module = life.module
-    condition, names = life.condition(node)
-    life.begin(names, node.span)
+def _initiating(node: ast.ContextCondition, items: Sequence[ast.KeyedItem], partition: _PartitionScope) -> c.OnEvent:
+    module = partition.module
+    condition, names = partition.condition(node)
+    partition.begin(names, node.span)
     if not isinstance(condition, c.OnEvent):
         module.report("wrong-parameter", "only events initiate the partitions of a keyed context", node.span)
         return c.OnEvent("", None, None, span=node.span)

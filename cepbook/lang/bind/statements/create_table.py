@@ -88,7 +88,7 @@ def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
 _SKETCH = AGGREGATES["countminsketchadd"]
 
 
-# Of each option the parameter of the sketch, and whether it is a part of one; others are numbers above 0
+# Option of EPL -> parameter of the sketch, and whether it is a fraction between 0 and 1
 _OPTIONS = {
     "epsOfTotalCount": ("epsilon", True),
     "confidence": ("confidence", True),

@@ -60,7 +60,7 @@ def bind_create_window(
         module.catalog.stores[node.name] = store
         module.provides["event type", node.name] = None
     fill = None if filled is None or not node.insert else nodes.InitialFill(filled.name, _which(node, module), columns)
-    if not windows or (node.insert and filled is None):  # which was reported
+    if not windows or (node.insert and filled is None):  # already reported
         return None
     source_node = nodes.SourceNode(node.name, None, None, span=node.span)
     rows = nodes.Windowed(source_node, windows, _union(node, windows), span=windows[0].span.to(windows[-1].span))

@@ -103,7 +103,7 @@ def _insert(
                 columns.append(plan.OutputColumn(name, x.Prop(type_, 1, name, span=item.span), span=item.span))
         else:
             columns += bind_select_list((item,), own)[0]
-    named = {column.name: column for column in columns}  # of the same name the last is selected by hand
+    named = {column.name: column for column in columns}  # a column written by hand replaces one of the wildcard
     into = ast.InsertInto(node.into or target.store.name, None, node.columns, span=node.span)
     context = None if scope.context is None else scope.context.name
     check_target_context(into.target, context, node.span, scope.module)

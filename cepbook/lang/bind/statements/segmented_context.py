@@ -41,7 +41,7 @@ def _listed(node: ast.FilterStream, module: ModuleScope) -> tuple[Scope, x.Bound
         module.report("wrong-context", fact, node.span, hint)
     if node.contained:
         fact = "a context divides events, not what they contain"
-        hint = "insert what they contain into a stream of its own"
+        hint = "insert the contained events into a separate stream"
         module.report("wrong-context", fact, node.span, hint)
     scope = context_scope(module, (ScopeStream(None, event_type, node.type_name),))
     filters = [bind_condition(condition, scope, "the filter") for condition in node.filters]
@@ -58,7 +58,7 @@ def _check_unrelated(items: Sequence[ast.KeyedItem], module: ModuleScope) -> Non
     for item in items:
         name = item.stream.type_name
         if name in seen:
-            hint = "several keys of one event type stand together: a and b from Tick"
+            hint = "write several keys of one event type together: a and b from Tick"
             module.report("duplicate-name", f"event type `{name}` is listed twice", item.stream.span, hint)
         for other in seen:
             above, below = (other, name) if module.catalog.is_a(name, other) else (name, other)
@@ -89,7 +89,7 @@ def _keyed_stream(item: ast.KeyedItem, module: ModuleScope) -> KeyedStream:
 def _key(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     bound = bind_expr(node, scope)
     if bound.type != ERROR and not isinstance(bound, (x.Prop, x.MemberAccess, x.IndexAccess)):
-        hint = "insert what is calculated into a stream of its own"
+        hint = "insert the calculated value into a separate stream"
         scope.report("wrong-parameter", "the key of a context must be a property", node.span, hint)
     return bound
 

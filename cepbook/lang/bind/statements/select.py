@@ -84,7 +84,7 @@ def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope
         priority=heading.priority,
         drop=heading.drop,
         output=rate,
-        parcels=None if node.delivery is None else _parcels(node.delivery, output, module),
+        parcels=None if node.delivery is None else _delivery_keys(node.delivery, output, module),
     )
 
 
@@ -95,7 +95,7 @@ def _name_columns(node: ast.Select, module: ModuleScope, since: int) -> None:
     }
     for place, diagnostic in enumerate(module.problems.found[since:], since):
         name = module.text(diagnostic.span).strip("`")
-        own = alias_spans.get(name)  # what is called so does not read itself
+        own = alias_spans.get(name)  # an expression does not read its own alias
         if (
             diagnostic.code == "unknown-property"
             and own is not None
@@ -105,7 +105,7 @@ def _name_columns(node: ast.Select, module: ModuleScope, since: int) -> None:
             module.problems.found[place] = replace(diagnostic, hint=hint)
 
 
-def _parcels(node: ast.Delivery, output: EventType, module: ModuleScope) -> tuple[x.BoundExpr, ...]:
+def _delivery_keys(node: ast.Delivery, output: EventType, module: ModuleScope) -> tuple[x.BoundExpr, ...]:
     kind = node.kind.lower()
     if kind not in ("grouped_delivery", "discrete_delivery"):
         hint = did_you_mean(kind, ("grouped_delivery", "discrete_delivery"))

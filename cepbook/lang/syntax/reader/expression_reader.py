@@ -19,6 +19,19 @@ from cepbook.lang.syntax.reader.lexer import TIME_UNITS
 NamedArguments = tuple[tuple[str, tuple[ast.Expr, ...]], ...]
 
 UNIT_ORDER = {unit: rank for rank, unit in enumerate(dict.fromkeys(TIME_UNITS.values()))}
+CONSTANTS: dict[str, tuple[bool | None, str]] = {
+    "true": (True, "boolean"), "false": (False, "boolean"), "null": (None, "null"),
+}  # fmt: skip
+UNARY_OPERATORS: dict[str, Any] = {"minus": "-", "plus": "+", "negation": "not"}
+# Grammar rule -> kind of crontab field, and its number of operands
+CRON_KINDS: dict[str, tuple[Any, int]] = {
+    "cron_range": ("range", 2),
+    "cron_step": ("step", 1),
+    "cron_nth_last": ("nth_last", 1),
+    "cron_nearest_weekday": ("weekday", 1),
+    "cron_last": ("last", 0),
+    "cron_last_weekday": ("lastweekday", 0),
+}
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
 
@@ -102,13 +115,9 @@ class ExpressionReader:
         return ast.Literal(unquote(node.children[0]), "string", span=span_of(node))
 
     def true(self, node: ParseNode) -> ast.Literal:
-        return ast.Literal(True, "boolean", span=span_of(node))
+        return ast.Literal(*CONSTANTS[node.data], span=span_of(node))
 
-    def false(self, node: ParseNode) -> ast.Literal:
-        return ast.Literal(False, "boolean", span=span_of(node))
-
-    def null(self, node: ParseNode) -> ast.Literal:
-        return ast.Literal(None, "null", span=span_of(node))
+    false = null = true
 
     def negative(self, node: ParseNode) -> ast.Literal:
         return _literal(f"-{node.children[0]}", node)
@@ -117,10 +126,9 @@ class ExpressionReader:
         return self.number(node)
 
     def logical_or(self, node: ParseNode) -> ast.Expr:
-        return ast.Logical("or", self.exprs(node.children), span=span_of(node))
+        return ast.Logical("or" if node.data == "logical_or" else "and", self.exprs(node.children), span=span_of(node))
 
-    def logical_and(self, node: ParseNode) -> ast.Expr:
-        return ast.Logical("and", self.exprs(node.children), span=span_of(node))
+    logical_and = logical_or
 
     def binary(self, node: ParseNode) -> ast.Expr:
         later: list[tuple[Any, Any]] = []
@@ -141,14 +149,10 @@ class ExpressionReader:
             left = ast.Binary("||", left, right, span=left.span.to(right.span))
         return left
 
-    def negation(self, node: ParseNode) -> ast.Expr:
-        return ast.Unary("not", self.expr(node.children[0]), span=span_of(node))
-
     def minus(self, node: ParseNode) -> ast.Expr:
-        return ast.Unary("-", self.expr(node.children[0]), span=span_of(node))
+        return ast.Unary(UNARY_OPERATORS[node.data], self.expr(node.children[0]), span=span_of(node))
 
-    def plus(self, node: ParseNode) -> ast.Expr:
-        return ast.Unary("+", self.expr(node.children[0]), span=span_of(node))
+    negation = plus = minus
 
     def compare(self, node: ParseNode) -> ast.Expr:
         left, op, right = node.children
@@ -156,12 +160,10 @@ class ExpressionReader:
         return ast.Compare(written, self.expr(left), self.expr(right), span=span_of(node))
 
     def is_compare(self, node: ParseNode) -> ast.Expr:
-        left, right = self.exprs(node.children)
-        return ast.Compare("is", left, right, span=span_of(node))
+        operator: Any = "is" if node.data == "is_compare" else "is not"
+        return ast.Compare(operator, *self.exprs(node.children), span=span_of(node))
 
-    def is_not_compare(self, node: ParseNode) -> ast.Expr:
-        left, right = self.exprs(node.children)
-        return ast.Compare("is not", left, right, span=span_of(node))
+    is_not_compare = is_compare
 
     def quantified_compare(self, node: ParseNode) -> ast.Expr:
         left, op, quantified = node.children
@@ -447,25 +449,13 @@ class ExpressionReader:
         return value
 
     def cron_range(self, node: ParseNode) -> ast.Expr:
-        return ast.CronStep("range", self.exprs(node.children), span=span_of(node))
+        kind, operands = CRON_KINDS[node.data]
+        return ast.CronStep(kind, self.exprs(node.children[-operands:] if operands else ()), span=span_of(node))
 
-    def cron_step(self, node: ParseNode) -> ast.Expr:
-        return ast.CronStep("step", (self.expr(node.children[-1]),), span=span_of(node))
+    cron_step = cron_nth_last = cron_nearest_weekday = cron_last = cron_last_weekday = cron_range
 
     def cron_list(self, node: ParseNode) -> ast.Expr:
         return ast.CronStep("list", self.cron_fields(node), span=span_of(node))
-
-    def cron_last(self, node: ParseNode) -> ast.Expr:
-        return ast.CronStep("last", span=span_of(node))
-
-    def cron_last_weekday(self, node: ParseNode) -> ast.Expr:
-        return ast.CronStep("lastweekday", span=span_of(node))
-
-    def cron_nth_last(self, node: ParseNode) -> ast.Expr:
-        return ast.CronStep("nth_last", (self.expr(node.children[0]),), span=span_of(node))
-
-    def cron_nearest_weekday(self, node: ParseNode) -> ast.Expr:
-        return ast.CronStep("weekday", (self.expr(node.children[0]),), span=span_of(node))
 
 
 def _literal(text: str, node: ParseNode) -> ast.Literal:

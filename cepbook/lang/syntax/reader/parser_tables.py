@@ -109,7 +109,7 @@ def _from_plain(document: Any, lexer: LexerChoice) -> Lark:
         int(state): {int(token): tuple(action) for token, action in actions.items()}
         for state, actions in table["states"].items()
     }
-    load: Any = Lark._load_from_dict  # what the parsers that lark generates as modules call
+    load: Any = Lark._load_from_dict  # parsers that lark generates as modules call it, too
     return load(data, memo)  # type: ignore[no-any-return]
 
 

@@ -150,10 +150,10 @@ class PatternReader(ExpressionReader):
         return ast.PatternFollowedBy(tuple(operands), tuple(maxima), span=span_of(node))
 
     def pattern_or(self, node: ParseNode) -> ast.PatternNode:
-        return ast.PatternLogical("or", tuple(self.read(child) for child in node.children), span=span_of(node))
+        operator: Any = "or" if node.data == "pattern_or" else "and"
+        return ast.PatternLogical(operator, tuple(self.read(child) for child in node.children), span=span_of(node))
 
-    def pattern_and(self, node: ParseNode) -> ast.PatternNode:
-        return ast.PatternLogical("and", tuple(self.read(child) for child in node.children), span=span_of(node))
+    pattern_and = pattern_or
 
     def pattern_until(self, node: ParseNode) -> ast.PatternNode:
         operand, until = node.children
@@ -235,14 +235,11 @@ class PatternReader(ExpressionReader):
         value, alias = node.children
         return ast.SelectItem(self.expr(value), self.read(alias), span=span_of(node))
 
-    def row_alternation(self, node: ParseNode) -> ast.RowPattern:
-        return ast.RowPattern("alt", None, tuple(self.read(child) for child in node.children), span=span_of(node))
-
     def row_sequence(self, node: ParseNode) -> ast.RowPattern:
-        return ast.RowPattern("seq", None, tuple(self.read(child) for child in node.children), span=span_of(node))
+        kind: Any = ROW_PATTERN_KINDS[node.data]
+        return ast.RowPattern(kind, None, tuple(self.read(child) for child in node.children), span=span_of(node))
 
-    def row_permute(self, node: ParseNode) -> ast.RowPattern:
-        return ast.RowPattern("permute", None, tuple(self.read(child) for child in node.children), span=span_of(node))
+    row_alternation = row_permute = row_sequence
 
     def row_element(self, node: ParseNode) -> ast.RowPattern:
         atom, quantifier = node.children
@@ -266,6 +263,7 @@ class PatternReader(ExpressionReader):
         return ast.RowPattern(kind, name, operands, text, low, high, span=span_of(node))
 
 
+ROW_PATTERN_KINDS = {"row_sequence": "seq", "row_alternation": "alt", "row_permute": "permute"}
 SKIP_CLAUSES = {"last": "past last row", "next": "to next row", "current": "to current row"}
 
 

@@ -130,14 +130,11 @@ class SelectReader(PatternReader):
         return ast.GroupBy(tuple(self.read(child) for child in without_placeholders(node.children)), span=span_of(node))
 
     def rollup(self, node: ParseNode) -> ast.Rollup:
-        return ast.Rollup(
-            "rollup", tuple(self.read(child) for child in without_placeholders(node.children)), span=span_of(node)
-        )
+        kind: Any = str(node.data)
+        items = tuple(self.read(child) for child in without_placeholders(node.children))
+        return ast.Rollup(kind, items, span=span_of(node))
 
-    def cube(self, node: ParseNode) -> ast.Rollup:
-        return ast.Rollup(
-            "cube", tuple(self.read(child) for child in without_placeholders(node.children)), span=span_of(node)
-        )
+    cube = rollup
 
     def grouping_sets(self, node: ParseNode) -> ast.GroupingSets:
         return ast.GroupingSets(tuple(self.read(child) for child in node.children), span=span_of(node))
@@ -159,13 +156,12 @@ class SelectReader(PatternReader):
     def limit(self, node: ParseNode) -> ast.RowLimit:
         return ast.RowLimit(self.expr(node.children[0]), span=span_of(node))
 
-    def limit_comma(self, node: ParseNode) -> ast.RowLimit:
-        offset, limit = self.exprs(node.children)
-        return ast.RowLimit(limit, offset, span=span_of(node))
-
     def limit_offset(self, node: ParseNode) -> ast.RowLimit:
-        limit, offset = self.exprs(node.children)
-        return ast.RowLimit(limit, offset, span=span_of(node))
+        first, second = self.exprs(node.children)
+        counts = (first, second) if node.data == "limit_offset" else (second, first)
+        return ast.RowLimit(*counts, span=span_of(node))
+
+    limit_comma = limit_offset
 
     def name_expr(self, node: ParseNode) -> ast.Expr:
         return ast.Chain((ast.NameStep(self.read(node.children[0]), span=span_of(node)),), span=span_of(node))

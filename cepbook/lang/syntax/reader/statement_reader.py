@@ -20,6 +20,7 @@ from cepbook.lang.syntax.reader.expression_reader import (
 )
 from cepbook.lang.syntax.reader.pattern_reader import is_rule
 
+MODULE_DECLARATIONS = {"module_decl": "name", "uses_decl": "uses", "import_decl": "imports"}
 SCHEMA_REPRESENTATIONS = ("map", "objectarray", "json", "avro", "bean", "xml", "variant")
 
 
@@ -56,16 +57,11 @@ class StatementReader(ContextReader):
         return "", ""
 
     def module_decl(self, node: ParseNode) -> tuple[str, str]:
-        return "name", self.module_name(node.children[0])
+        tokens = node.children[0].children
+        name = ".".join(unquote(token) if token.type == "STRING" else unescape_name(token) for token in tokens)
+        return MODULE_DECLARATIONS[node.data], name
 
-    def uses_decl(self, node: ParseNode) -> tuple[str, str]:
-        return "uses", self.module_name(node.children[0])
-
-    def import_decl(self, node: ParseNode) -> tuple[str, str]:
-        return "imports", self.module_name(node.children[0])
-
-    def module_name(self, node: Any) -> str:
-        return ".".join(unquote(token) if token.type == "STRING" else unescape_name(token) for token in node.children)
+    uses_decl = import_decl = module_decl
 
     def on_trigger(self, node: ParseNode) -> ast.OnTrigger:
         trigger, action = node.children

@@ -36,11 +36,11 @@ OPERATORS = {
     ";": "a semicolon ends a statement",
     "%": "* and / and % go between two values",
 }
-REVERSED_OPERATORS = {"<": "write <= for at most", "!": "write != for unequal"}  # what stands behind a =
+REVERSED_OPERATORS = {"<": "write <= for at most", "!": "write != for unequal"}  # by the sign after =
 STATEMENTS = frozenset(("select", "insert", "create", "update", "delete", "on"))
 COMPARISONS = frozenset(("=", "!=", "<>", "<", "<=", ">", ">=", "is"))
 BITWISE = frozenset("&|^")
-SIGNS_BEHIND = COMPARISONS | BITWISE | {"/", "%", "||", "."}
+SIGNS_AFTER_A_VALUE = COMPARISONS | BITWISE | {"/", "%", "||", "."}
 ANNOTATIONS = frozenset(("name", "priority", "drop", "hint", "description", "tag", "audit"))
 SELECTORS = frozenset(("istream", "rstream", "irstream"))
 VALUE_TERMINALS = frozenset(("IDENT", "NUMBER", "STRING", "LPAR"))
@@ -121,7 +121,7 @@ def not_yet(stop: ParseFailure) -> str | None:
     return None
 
 
-# What the SQL standard's clause has and this one has not, by the words at which the parser stops
+# Parts of the clause in the SQL standard that EPL does not have, by the words at which the parser stops
 RECOGNIZE = {
     ("one", "row"): "there is always one row for a match: leave it out",
     ("all", "rows"): "there is always one row for a match: leave it out; take the rows of a variable with window(A.x)",
@@ -143,7 +143,7 @@ def recognize_of_sql(stop: ParseFailure) -> str | None:
     for (first, second), hint in RECOGNIZE.items():
         at_first = stop.text() == first and second in ("", stop.text(1))
         if at_first and first == "order" and "measures" in words:
-            return None  # behind the clause, of which a bracket is open
+            return None  # the order by clause, with a bracket still open
         if at_first or (stop.text(-1), stop.text()) == (first, second):
             return hint
     return None
@@ -192,8 +192,8 @@ def clause_name(word: str) -> str:
     return f"{word} by" if word in ("group", "order") else word
 
 
-# What to write behind a word or sign after which a clause begins or the statement ends.
-MISSING_BEHIND = {
+# Hints for a word or sign that is followed by the next clause or the end of the statement
+MISSING_AFTER = {
     "from": "name an event type after from",
     "into": "name a stream after into",
     "where": "write a condition after where",
@@ -220,8 +220,8 @@ def missing_part(stop: ParseFailure) -> str | None:
         return "write at least one value in the list"
     if before == "select" or (before == "distinct" and stop.text(-2) == "select"):
         return "say what to select, for example * or the names of properties"
-    if before in MISSING_BEHIND:
-        return MISSING_BEHIND[before]
+    if before in MISSING_AFTER:
+        return MISSING_AFTER[before]
     if before in NEED_A_VALUE:
         return f"write a value after {before}" if "from" in stop.clauses_before() or before != "*" else None
     return None
@@ -240,7 +240,7 @@ def missing_operand(stop: ParseFailure) -> str | None:
     if (
         (word == "as" and names)
         or word in ("and", "or")
-        or stop.kind() in SIGNS_BEHIND
+        or stop.kind() in SIGNS_AFTER_A_VALUE
         or (word in TIME_UNITS and before in ("(", ",", "every") and _wants_period(stop))
     ):
         return f"write a value before {stop.found}"
@@ -261,7 +261,7 @@ def _wants_period(stop: ParseFailure) -> bool:
         return before[:1] in (["#"], [":"], ["."])
     place = sum(token.text == "," for token in stop.tokens[at : stop.at])
     kind = window.parameters[min(place, len(window.parameters) - 1)].kind
-    return kind not in ("key", "sort", "timestamp", "condition")  # of these a property is meant
+    return kind not in ("key", "sort", "timestamp", "condition")  # a property is meant for these
 
 
 def missing_end(stop: ParseFailure) -> str | None:
@@ -301,8 +301,8 @@ def unclosed_bracket(stop: ParseFailure) -> str | None:
         or (stop.opens_clause() and not in_subquery and stop.text() != "order")
     ):
         i = stop.tokens.index(brackets[-1])
-        behind = f" behind {stop.tokens[i - 1].text}" if i else ""
-        return f"close the bracket {brackets[-1].kind}{behind} with {closing}"
+        after = f" after {stop.tokens[i - 1].text}" if i else ""
+        return f"close the bracket {brackets[-1].kind}{after} with {closing}"
     return None
 
 
