@@ -67,7 +67,8 @@ def bind_running_query(
     query = _Query(module, settings)
     module.only_functions = True
     before = len(module.problems.found)
-    streams = [item for item in _sources(node.select) if isinstance(item.stream, ast.PartitionStream)]
+    streams = [item for item in walk(node.select) if isinstance(item, ast.StreamSource)]
+    streams = [item for item in streams if isinstance(item.stream, ast.PartitionStream)]
     for source in sorted(streams, key=lambda item: item.stream.span.start):
         _partition(source, query)
     correlation = None
@@ -147,10 +148,6 @@ def _aggregates(node: object) -> Iterator[ast.NameStep]:
     """Yield the calls of aggregates in a tree; min and max of several values are functions."""
     calls = (step for step in walk(node) if isinstance(step, ast.NameStep) and step.args is not None)
     return (step for step in calls if step.name.lower() in AGGREGATES and len(step.args or ()) < 2)
-
-
-def _sources(node: object) -> Iterator[ast.StreamSource]:
-    return (node_ for node_ in walk(node) if isinstance(node_, ast.StreamSource))
 
 
 def _partition(source: ast.StreamSource, query: _Query) -> None:

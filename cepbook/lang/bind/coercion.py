@@ -32,6 +32,11 @@ def orderable(left: Type, right: Type) -> bool:
     return all(t.is_numeric(b) for b in both) or all(b in TEXT_TYPES for b in both)
 
 
+def sortable(type_: Type) -> bool:
+    """Return whether values of the type have an order."""
+    return t.is_numeric(type_) or type_ in (*TEXT_TYPES, *UNTYPED, t.BOOLEAN, *t.DATES)
+
+
 def common_type(types: Sequence[Type]) -> Type | None:
     """Return the type that holds values of all of `types`, or None if there is none."""
     joined_type: Type = t.NULL

@@ -111,7 +111,9 @@ def resolve_query_kind(written: QueryShape, scope: Scope, span: Span, *, gathere
     if not scope.calls and not written.keys:
         return written
     grouped = bool(written.keys)
-    mapping = {**_context_keys(scope), **_group_keys(written.keys)}
+    keys_ = enumerate(written.keys)
+    group_keys = {key: x.KeyRef(key.type, i, span=key.span) for i, key in keys_ if key.type != ERROR}
+    mapping = {**_context_keys(scope), **group_keys}
     lean = _substituted(written, mapping)
     _refuse_other_events(scope)
     if written.levels:
@@ -126,18 +128,12 @@ def resolve_query_kind(written: QueryShape, scope: Scope, span: Span, *, gathere
             return replace(written, kind="aggregated")
         ordered = gathered and not any(_reads_event(e) for e, _ in lean.order_by)  # one row alone has no order
         return replace(lean, kind="fully_aggregated", order_by=lean.order_by if ordered else ())
-    if any(_reads_event(e) for e, _ in lean.order_by) or (_in_having(lean) and not _selects_aggregates(lean)):
+    reads_in_having = lean.having is not None and _reads_event(lean.having)
+    selects_aggregates = any(isinstance(e, x.AggregateRef) for c in lean.columns for e in x.walk(c.value))
+    if any(_reads_event(e) for e, _ in lean.order_by) or (reads_in_having and not selects_aggregates):
         return replace(written, kind="aggregated_grouped")  # a row per event
     _check_grouped(lean, scope)
     return replace(lean, kind="fully_aggregated_grouped")
-
-
-def _in_having(lean: QueryShape) -> bool:
-    return lean.having is not None and _reads_event(lean.having)
-
-
-def _selects_aggregates(lean: QueryShape) -> bool:
-    return any(isinstance(subexpr, x.AggregateRef) for column in lean.columns for subexpr in x.walk(column.value))
 
 
 def _leveled(lean: QueryShape, scope: Scope, span: Span) -> QueryShape:
@@ -161,10 +157,6 @@ def _refuse_other_events(scope: Scope) -> None:
         for subexpr in (subexpr for value in values for subexpr in x.walk(value)):
             if isinstance(subexpr, (x.Prev, x.Prior, x.InsertStream)):
                 scope.unsupported("prev, prior and istream in an aggregate", subexpr.span)
-
-
-def _group_keys(keys: tuple[x.BoundExpr, ...]) -> dict[x.BoundExpr, x.BoundExpr]:
-    return {key: x.KeyRef(key.type, index, span=key.span) for index, key in enumerate(keys) if key.type != ERROR}
 
 
 def _within_keys(lean: QueryShape, scope: Scope) -> dict[x.BoundExpr, x.BoundExpr]:

@@ -36,6 +36,7 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
     _check_form(node, scope)
     kind = _KINDS.get(node.kind, node.kind)
     terminated = kind == "terminated"
+    ending = node.when if terminated else node.terminated_when
     try:
         clause = plan.OutputClause(
             kind,
@@ -48,7 +49,7 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
             when=None if node.when is None or terminated else _condition(node.when, with_counters),
             then_set=() if terminated else _assignments(node.then_set, with_counters),
             and_terminated=node.and_terminated or terminated,
-            terminated_when=_ending(node, with_counters),
+            terminated_when=None if ending is None else _condition(ending, with_counters),
             terminated_then=_assignments(node.then_set if terminated else node.terminated_then, with_counters),
             span=node.span,
         )
@@ -111,11 +112,6 @@ def _condition(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     if bound.type == ERROR:
         raise AlreadyReported("condition")
     return bound
-
-
-def _ending(node: ast.Output, scope: Scope) -> x.BoundExpr | None:
-    condition = node.when if node.kind == "terminated" else node.terminated_when
-    return None if condition is None else _condition(condition, scope)
 
 
 def _assignments(nodes: tuple[ast.Assignment, ...], scope: Scope) -> tuple[plan.VariableAssignment, ...]:

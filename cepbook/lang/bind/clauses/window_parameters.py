@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from cepbook.errors import Span, did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, coerce
+from cepbook.lang.bind.coercion import coerce, sortable
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.time_period import seconds_period
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
@@ -100,7 +100,14 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
         None if isinstance(arg, ast.SortKey) else _value(arg, f"parameter {i} of `{row.name}`", scope)
         for i, arg in enumerate(node.args, 1)
     ]
-    at = next((i for i, value in enumerate(bound) if i and value is not None and _is_int(fold_expr(value))), None)
+    at = next(
+        (
+            i
+            for i, value in enumerate(bound)
+            if i and value is not None and value.type == t.INT and isinstance(fold_expr(value), x.Const)
+        ),
+        None,
+    )
     if at is None or at == len(bound) - 1:
         missing = "a constant int size after the keys" if at is None else "sort criteria after the size"
         scope.reject(f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
@@ -113,10 +120,6 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
         if isinstance(fold_expr(arguments.criteria[-1][0]), x.Const):
             scope.reject("a constant orders nothing", arg.span, f"such as {row.example}")
     return arguments
-
-
-def _is_int(e: x.BoundExpr) -> bool:
-    return isinstance(e, x.Const) and e.type == t.INT
 
 
 def _bind_parameter(
@@ -213,7 +216,12 @@ def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.Bou
         amounts = _amounts(period)
         if any(amount < 0 for amount in amounts):
             scope.reject(f"{what} must not be negative", bound.span)
-        if batch and amounts and amounts == [0] * len(amounts) and _is_constant(period):
+        if (
+            batch
+            and amounts
+            and amounts == [0] * len(amounts)
+            and all(isinstance(e, x.Const) for e in x.children(period))
+        ):
             scope.reject(f"{what} must be above 0", bound.span)
         return period
     _need(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
@@ -226,10 +234,6 @@ def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.Bou
 def _amounts(period: x.BoundExpr) -> list[int | float]:
     parts = (period.months, period.millis) if isinstance(period, x.Period) else ()
     return [p.value for p in parts if isinstance(p, x.Const) and isinstance(p.value, int | float)]
-
-
-def _is_constant(period: x.BoundExpr) -> bool:
-    return all(isinstance(amount, x.Const) for amount in x.children(period))
 
 
 def _reference(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
@@ -274,12 +278,8 @@ def _cast_hint(bound: x.BoundExpr, type_: str) -> str | None:
 def _criterion(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, bool]:
     operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
     bound = _value(operand, what, scope)
-    _need(_is_ordered(bound.type), "a value with an order", bound, what, scope)
+    _need(sortable(bound.type), "a value with an order", bound, what, scope)
     return bound, descending
-
-
-def _is_ordered(type_: Type) -> bool:
-    return t.is_numeric(type_) or type_ in (*TEXT_TYPES, *UNTYPED, t.BOOLEAN, *t.DATES)
 
 
 def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tuple[AggregateCall, ...]]:

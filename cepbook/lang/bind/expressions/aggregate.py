@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, cast_hint, coerce
+from cepbook.lang.bind.coercion import cast_hint, coerce, sortable
 from cepbook.lang.bind.expressions.lambdas import refuse_lambda_parameters
 from cepbook.lang.bind.expressions.time_period import seconds_period
 from cepbook.lang.bind.scope import (
@@ -289,8 +289,7 @@ def _check_value(row: AggregateRow, values: Sequence[x.BoundExpr], scope: Scope)
             fact = f"`{row.name}` needs numbers, found {describe_type(value.type)}"
             hint = None if scope.module.only_functions else cast_hint(value.type, t.DOUBLE)
             scope.fail("type-mismatch", fact, value.span, hint)
-        known = value.type in (*UNTYPED, *TEXT_TYPES, t.BOOLEAN, *t.DATES) or t.is_numeric(value.type)
-        if row.values in ("ordered", "plain") and not known:
+        if row.values in ("ordered", "plain") and not sortable(value.type):
             fact = "cannot order values of" if row.values == "ordered" else "takes plain values, found"
             scope.fail("type-mismatch", f"`{row.name}` {fact} {describe_type(value.type)}", value.span)
 

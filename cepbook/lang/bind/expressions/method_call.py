@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, assignable, coerce, comparable
+from cepbook.lang.bind.coercion import UNTYPED, assignable, coerce, comparable, sortable
 from cepbook.lang.bind.expressions.lambdas import bind_lambda
 from cepbook.lang.bind.scope import (
     ERROR,
@@ -185,5 +185,5 @@ def _fits(kind: ValueKind, type_: Type) -> bool:
         case "boolean":
             return type_ == t.BOOLEAN
         case "ordered":
-            return t.is_numeric(type_) or type_ in (*TEXT_TYPES, *UNTYPED, t.BOOLEAN, *t.DATES)
+            return sortable(type_)
     return True
