@@ -26,7 +26,7 @@ CASES = [
     ("select com.acme.Tools.f(i) from E", "com.acme.Tools.f(i)", "a Python function", "Java's classes"),
     ("create schema X(a java.util.Map<String>)", "a java.util.Map<String>", "type parameters", "type parameters"),
     ("select * from P[items]#uni(a)", "#uni(a)", "over contained events", "derived-value windows over contained"),
-    ("select * from E#length(3)#uni(i)#uni(average)", "#uni(average)", "behind another", "behind another derived"),
+    ("select * from E#length(3)#uni(i)#uni(average)", "#uni(average)", "after another", "behind another derived"),
     (
         "@Hint('reclaim_group_aged=10') select * from E#groupwin(g)#uni(i)",
         "#uni(i)",

@@ -98,8 +98,8 @@ class _Binder:
             self._result(program.result)
         except AlreadyReported:
             pass
-        if self.problems.found:
-            raise BindError(tuple(self.problems.found), self.text, ORIGIN)
+        if self.problems.reported:
+            raise BindError(tuple(self.problems.reported), self.text, ORIGIN)
         statements, requires = tuple(self.statements), tuple(self.requires)
         return nodes.ModulePlan(statements, self.text, requires, tuple(self.provides), span=program.span)
 

@@ -38,7 +38,7 @@ def bind_alert(
 ) -> Correlation | None:
     """Return the correlation, or None if it was reported. Partitions are numbered in the order of the sources."""
     aliases = [item.source.alias or "" for item in node.sources]
-    before = len(module.problems.found)
+    before = len(module.problems.reported)
     if len(node.sources) < 2:
         fact = "an alert correlates at least two sources"
         hint = "with one stream a select over its partition is enough"
@@ -51,7 +51,7 @@ def bind_alert(
             hint = "give it another name with as"
             module.report("duplicate-name", f"column `{item.alias.text}` occurs twice", item.alias.span, hint)
     patterns = tuple(_pattern(item, aliases, module) for item in node.patterns)
-    if len(module.problems.found) > before or any(relations[alias].columns is None for alias in aliases):
+    if len(module.problems.reported) > before or any(relations[alias].columns is None for alias in aliases):
         return None
     return Correlation(ids, patterns, columns, declare("alert", None), span=node.span)
 

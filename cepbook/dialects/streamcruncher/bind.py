@@ -48,12 +48,12 @@ class _Query:
 
     def declare(self, alias: str, columns: Mapping[str, Type] | None) -> StoreType:
         name = alias
-        while name in self.module.catalog.event_types or name in self.module.dropped:
+        while name in self.module.catalog.event_types or name in self.module.rejected_names:
             name += "'"
         self.internal.append(name)
         store = StoreType(name, "window", collects=True)
         if columns is None:
-            self.module.dropped.add(name)
+            self.module.rejected_names.add(name)
         else:
             self.module.catalog.event_types[name] = EventType(name, {**columns, STATUS: t.INT})
             self.module.catalog.stores[name] = store
@@ -66,7 +66,7 @@ def bind_running_query(
     """Return the statement, or None if it was reported. Raises UsageError for an invalid setting."""
     query = _Query(module, settings)
     module.only_functions = True
-    before = len(module.problems.found)
+    before = len(module.problems.reported)
     streams = [item for item in walk(node.select) if isinstance(item, ast.StreamSource)]
     streams = [item for item in streams if isinstance(item.stream, ast.PartitionStream)]
     for source in sorted(streams, key=lambda item: item.stream.span.start):
@@ -82,7 +82,7 @@ def bind_running_query(
                 module.catalog.event_types[store.name] = EventType(store.name, columns or {})
                 module.catalog.stores[store.name] = store
             query.relations[source.stream.span.start] = BoundRelation("", store.name, columns)
-    if any(item.code == "duplicate-name" for item in module.problems.found[before:]):
+    if any(item.code == "duplicate-name" for item in module.problems.reported[before:]):
         return None  # the duplicate name makes columns ambiguous
     _refuse_nested(node.select, module)
     select = _SelectRewriter(query, node.select, None).rewritten()
@@ -90,7 +90,7 @@ def bind_running_query(
     for item in query.internal:
         module.requires.pop(("event type", item), None)
     every = _every(settings, module)
-    if select_plan is None or len(query.partitions) < len(streams) or module.problems.found:
+    if select_plan is None or len(query.partitions) < len(streams) or module.problems.reported:
         return None
     _check_kind(select_plan, module)
     return CycleStatement(
@@ -154,7 +154,7 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     stream, module, settings = source.stream, query.module, query.settings
     assert isinstance(stream, ast.PartitionStream) and source.alias is not None
     if any(source.alias == relation.alias for relation in query.relations.values()):
-        at = module.word(source.alias, Span(stream.stages[-1].span.end, source.span.end))
+        at = module.locate(source.alias, Span(stream.stages[-1].span.end, source.span.end))
         module.report("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME_HINT)
     event_type = module.catalog.event_types.get(stream.type_name)
     if event_type is not None and stream.type_name in module.catalog.stores:
@@ -167,7 +167,7 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
         hint = hint or f"declare it in EPL: create schema {stream.type_name} (id long)"
         module.report("unknown-type", f"no stream `{stream.type_name}`", stream.span, hint)
     else:
-        module.need("event type", stream.type_name)
+        module.require("event type", stream.type_name)
     nothing = ast.Select((), (), span=stream.span)
     bound = bind_stages(stream, source.alias, event_type, _SelectRewriter(query, nothing, None).expr, module)
     store = query.declare(source.alias, bound.columns)
@@ -240,7 +240,7 @@ class _SelectRewriter:
         if known is not None:
             hint = f"say which rows to retain: {name} (partition store last 10) as {alias}"
             module.report("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
-        elif name not in module.dropped:
+        elif name not in module.rejected_names:
             tables = [candidate for candidate in module.catalog.stores if candidate not in self.query.internal]
             hint = nearest_or_known_names(name, tables) or "reference tables are given with the query, as its `tables`"
             module.report("unknown-type", f"no table `{name}`", stream.span, hint)

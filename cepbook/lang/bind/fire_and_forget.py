@@ -83,7 +83,7 @@ def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
         store = module.catalog.stores.get(name)
         if store is not None and store.context not in (None, node.context):
             fact, hint = f"`{name}` is in context `{store.context}`", f"write `context {store.context}`"
-            module.report("wrong-context", fact, module.word(name, source.stream.span), hint)
+            module.report("wrong-context", fact, module.locate(name, source.stream.span), hint)
             return False
     return True
 

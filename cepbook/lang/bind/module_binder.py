@@ -55,7 +55,7 @@ def bind(
     (``stmt_1``) avoid them. `rules` replace the rules for statements of EPL modules. Raises BindError with all
     diagnostics.
     """
-    state = ModuleScope(catalog.copy(), source, options, taken=set(names), subquery=bind_subquery)
+    state = ModuleScope(catalog.copy(), source, options, used_names=set(names), subquery=bind_subquery)
     headings = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
     _reserve(module, headings, state)
     statements: list[nodes.StatementPlan] = []
@@ -68,8 +68,8 @@ def bind(
         if bound is not None:
             statements.append(_with_subqueries(bound, state))
         state.subqueries.clear()
-    if state.problems.found:
-        raise BindError(tuple(state.problems.found), source)
+    if state.problems.reported:
+        raise BindError(tuple(state.problems.reported), source)
     return nodes.ModulePlan(tuple(statements), source, tuple(state.requires), tuple(state.provides), span=module.span)
 
 
@@ -78,19 +78,19 @@ def _reserve(module: ast.Module, headings: dict[int, StatementHeading], state: M
         name = headings[id(node)].name
         if not name:
             continue
-        if name in state.taken:
+        if name in state.used_names:
             at = next((a.span for a in node.annotations if a.name.lower() == "name"), node.span)
             state.report("duplicate-name", f"a statement named `{name}` already exists", at)
-        state.taken.add(name)
+        state.used_names.add(name)
 
 
 def _fresh_name(state: ModuleScope, node: ast.Statement) -> str:
     """Return the name of a statement without one: its named window or table, or ``stmt_`` and a number."""
-    if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and node.name not in state.taken:
+    if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and node.name not in state.used_names:
         name = node.name
     else:
-        name = next(f"stmt_{number}" for number in count(1) if f"stmt_{number}" not in state.taken)
-    state.taken.add(name)
+        name = next(f"stmt_{number}" for number in count(1) if f"stmt_{number}" not in state.used_names)
+    state.used_names.add(name)
     return name
 
 
@@ -128,9 +128,9 @@ def _refuse(node: ast.Statement, what: str, hint: str | None, state: ModuleScope
     for attribute in ("name", "declaration"):
         declared = getattr(node, attribute, None)
         if declared is not None:
-            state.dropped.add(declared if isinstance(declared, str) else declared.name)
+            state.rejected_names.add(declared if isinstance(declared, str) else declared.name)
     if isinstance(node, ast.OnTrigger):
-        state.dropped.update(_inserted(node.action))
+        state.rejected_names.update(_inserted(node.action))
 
 
 def _inserted(action: ast.OnAction) -> list[str]:

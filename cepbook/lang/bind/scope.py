@@ -54,12 +54,12 @@ class AlreadyReported(Exception):
 class DiagnosticCollector:
     """The diagnostics of a module, each once."""
 
-    found: list[Diagnostic] = field(default_factory=list)
+    reported: list[Diagnostic] = field(default_factory=list)
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         problem = Diagnostic(code, message, span, hint)
-        if problem not in self.found:
-            self.found.append(problem)
+        if problem not in self.reported:
+            self.reported.append(problem)
 
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
         """Report a problem and leave the current expression."""
@@ -68,8 +68,9 @@ class DiagnosticCollector:
 
     def suggest(self, since: int, code: str, hint: str) -> None:
         """Give `hint` to the diagnostics with `code` that were added since position `since` and have no hint."""
-        later = self.found[since:]
-        self.found[since:] = [replace(d, hint=hint) if d.hint is None and d.code == code else d for d in later]
+        later = self.reported[since:]
+        hinted = [replace(d, hint=hint) if d.hint is None and d.code == code else d for d in later]
+        self.reported[since:] = hinted
 
     def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
         self.add("not-supported-yet", f"not supported yet: {what}", span, hint)
@@ -79,18 +80,18 @@ class DiagnosticCollector:
 class ModuleScope:
     """The state of binding one module.
 
-    `dropped` holds names that rejected statements would have declared, so they are not reported again. `subqueries` are
-    those of the current statement so far; `subquery` binds one and appends it. `declared` are the expressions that the
-    current statement declares, `expanding` those whose bodies are being bound. A language with `only_functions` has no
-    methods, casts and ``||`` that a hint could propose.
+    `rejected_names` are names that rejected statements would have declared; they are not reported again. `subqueries`
+    are those of the current statement so far; `subquery` binds one and appends it. `declared` are the expressions that
+    the current statement declares, `expanding` those whose bodies are being bound. A language with `only_functions` has
+    no methods, casts and ``||`` that a hint could propose.
     """
 
     catalog: Catalog
     source: str
     options: Options
     problems: DiagnosticCollector = field(default_factory=DiagnosticCollector)
-    taken: set[str] = field(default_factory=set)
-    dropped: set[str] = field(default_factory=set)
+    used_names: set[str] = field(default_factory=set)
+    rejected_names: set[str] = field(default_factory=set)
     statement: str = ""  # the name of the one that is being bound
     only_functions: bool = False
     requires: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -113,7 +114,7 @@ class ModuleScope:
     def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
         self.problems.unsupported(what, span, hint)
 
-    def need(self, kind: str, name: str) -> None:
+    def require(self, kind: str, name: str) -> None:
         """Record that the module requires an object of another module."""
         if (kind, name) not in self.provides:
             self.requires[kind, name] = None
@@ -122,7 +123,7 @@ class ModuleScope:
         """Return the source text of a statement, or all text for a tree that was made without positions."""
         return (self.source[span.start : span.end] if span.end else self.source).strip()
 
-    def word(self, name: str, span: Span) -> Span:
+    def locate(self, name: str, span: Span) -> Span:
         """Return the span of `name` within `span`, for nodes that store no span of their names."""
         for match in re.finditer(rf"(?<![\w]){re.escape(name)}(?![\w])", self.source[span.start : span.end]):
             return Span(span.start + match.start(), span.start + match.end())
@@ -134,9 +135,9 @@ class ModuleScope:
         """
         event_type = self.catalog.event_types.get(name)
         if event_type is not None:
-            self.need("event type", name)
+            self.require("event type", name)
             return event_type
-        if name not in self.dropped:
+        if name not in self.rejected_names:
             stream, _, window = name.rpartition(".")
             hint = did_you_mean(name, self.catalog.event_types)
             if hint is None and stream and window in WINDOWS:
@@ -146,7 +147,7 @@ class ModuleScope:
                 or nearest_or_known_names(name, self.catalog.event_types)
                 or f"declare it: create schema {name} (…)"
             )
-            self.problems.add("unknown-type", f"no event type `{name}`", self.word(name, span), hint)
+            self.problems.add("unknown-type", f"no event type `{name}`", self.locate(name, span), hint)
         return None
 
 
@@ -154,15 +155,15 @@ class ModuleScope:
 class ScopeStream:
     """One stream of the from-clause. `event_type` is None if it is unknown: its properties are not checked then.
 
-    `also` is a second name besides the alias. A stream that is `behind` supplies only properties that no other stream
-    has.
+    `also` is a second name besides the alias. A stream that is a `fallback` supplies only properties that no other
+    stream has.
     """
 
     alias: str | None
     event_type: EventType | None
     name: str = ""
     also: str = ""
-    behind: bool = False
+    fallback: bool = False
 
     def is_called(self, name: str) -> bool:
         """Return whether `name` is the alias (or the name without an alias) or the second name of the stream."""
@@ -219,7 +220,7 @@ class Scope:
     no_aggregates: str | None = None
     calls: dict[AggregateCall, int] = field(default_factory=dict)  # with their numbers
     aliases: Mapping[str, x.BoundExpr] = field(default_factory=dict)
-    open_: bool = False  # names cannot be checked (a refused from-clause)
+    unchecked: bool = False  # names cannot be checked (a refused from-clause)
     unknown_context: bool = False  # the statement's context is unknown, its properties are not checked
     data_windows: tuple[str, ...] = ()
     no_row_functions: str | None = "this place"
@@ -315,20 +316,20 @@ def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = T
         element = resolve_type(name[:-2], module, span, events=events, of=of)
         return ERROR if element == ERROR else t.array_of(element)
     if events and name in module.catalog.event_types:
-        module.need("event type", name)
+        module.require("event type", name)
         return t.event_of(name)
     type_ = builtin_type(name)
     if type_ is not None:
         return type_
     if name == "null":  # a column that is always null
         return t.NULL
-    if name in module.dropped:
+    if name in module.rejected_names:
         return ERROR
     known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
     hint = nearest_or_known_names(name, known)
     if of and builtin_type(of) is not None:
         hint = "write the type and the name in the other order"
-    module.report("unknown-type", f"no type `{name}`", module.word(name, span), hint)
+    module.report("unknown-type", f"no type `{name}`", module.locate(name, span), hint)
     return ERROR
 
 
@@ -347,12 +348,12 @@ def resolve_context(name: str | None, span: Span, module: ModuleScope) -> tuple[
         return None, False
     context = module.catalog.contexts.get(name)
     if context is not None:
-        module.need("context", name)
-    elif name not in module.dropped:
+        module.require("context", name)
+    elif name not in module.rejected_names:
         nested = (c.name for c in module.catalog.contexts.values() if name in (level.name for level in c.levels))
         whole = next((f"`{name}` is a level of `{one}`: write context {one}" for one in nested), None)
         hint = whole or nearest_or_known_names(name, module.catalog.contexts) or f"declare it: create context {name} …"
-        at = module.word(name, span)
+        at = module.locate(name, span)
         module.report("unknown-context", f"no context `{name}`", at, hint)
     return context, context is None
 

@@ -148,7 +148,7 @@ def group_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) ->
 
 
 def _of_variable(name: str, variable: VariableType, node: ast.Annotation, module: ModuleScope) -> x.BoundExpr:
-    module.need("variable", variable.name)
+    module.require("variable", variable.name)
     if not t.is_numeric(variable.type):
         fact = f"`{name}` must be a number of seconds, `{variable.name}` is of type {variable.type}"
         module.report("wrong-parameter", fact, node.span)

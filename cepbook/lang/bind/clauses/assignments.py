@@ -45,7 +45,7 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
     step, rest = _assigned_variable(node, scope)
     variable = scope.module.catalog.variables.get(step.name)
     if variable is None:
-        if step.name in scope.module.dropped:
+        if step.name in scope.module.rejected_names:
             raise AlreadyReported(step.name)
         known = [v.name for v in scope.module.catalog.variables.values() if not v.constant]
         hint = nearest_or_known_names(step.name, known) or f"declare it: create variable int {step.name} = 0"
@@ -53,7 +53,7 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
     if variable.constant:
         scope.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
     check_variable_context(variable, step, scope)
-    scope.module.need("variable", step.name)
+    scope.module.require("variable", step.name)
     path, type_, path_text = bind_assignment_path(step, rest, variable.type, scope)
     return plan.VariableAssignment(step.name, fit_value(value, path_text, type_, scope), path, span=node.span)
 

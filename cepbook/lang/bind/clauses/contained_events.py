@@ -36,7 +36,7 @@ def bind_contained_stream(
     (outer,) = scope.streams
     selection = bind_contained_events(nodes, outer, scope)
     if selection is None:
-        return replace(scope, streams=(replace(outer, event_type=None),), open_=True), ()
+        return replace(scope, streams=(replace(outer, event_type=None),), unchecked=True), ()
     contained, event_type = selection
     return replace(scope, streams=(replace(outer, event_type=event_type, alias=alias or outer.alias),)), contained
 
@@ -46,7 +46,7 @@ def bind_contained_events(
 ) -> tuple[tuple[plan.ContainedSelection, ...], EventType] | None:
     """Return the selection from events of `outer` and the type of the selected events, or None if it was reported."""
     own = replace(scope.without_aggregates(_HERE), no_row_functions=_HERE, no_subqueries=_HERE)
-    around = [replace(outer, behind=True)]
+    around = [replace(outer, fallback=True)]
     steps: list[plan.ContainedSelection] = []
     carried: tuple[str, ...] = ()
     for node in nodes:
@@ -56,7 +56,7 @@ def bind_contained_events(
             return None
         steps.append(step)
         carried = tuple(column.name for column in step.columns)
-        around.insert(0, ScopeStream(node.alias, event_type, behind=True))
+        around.insert(0, ScopeStream(node.alias, event_type, fallback=True))
     last = around[0].event_type
     return None if last is None else (tuple(steps), last)
 

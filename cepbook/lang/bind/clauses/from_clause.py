@@ -72,7 +72,7 @@ def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:
 def from_scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Pattern | None, ...]]:
     """Return the scope of the clauses, and the pattern of each stream (None for other streams)."""
     context, unknown_context = resolve_context(node.context, node.span, module)
-    open_ = False
+    unchecked = False
     streams: list[ScopeStream] = []
     patterns: list[Pattern | None] = []
     for source in node.sources:
@@ -89,10 +89,10 @@ def from_scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Patt
             pattern = bind_pattern(source.stream.pattern, source.stream.annotations, own)
             event_type = None if has_derived_window(source.windows) else pattern.match_type
         patterns.append(pattern)
-        open_ = open_ or event_type is None
+        unchecked = unchecked or event_type is None
         streams.append(ScopeStream(source.alias, event_type, name))
     unwindowed = len(node.sources) == 1 and not node.sources[0].windows and streams[0].name not in module.catalog.stores
-    scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, unknown_context=unknown_context)
+    scope = Scope(module, tuple(streams), context, unwindowed, unchecked=unchecked, unknown_context=unknown_context)
     if node.sources:
         check_context_lists_stream(context, node, node.sources[0].stream.span, module)
     else:
@@ -111,18 +111,18 @@ def bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope
         pattern = patterns[position]
         arriving = _arriving(source, scope.streams[position], pattern, scope)
         own = replace(scope.without_aggregates("a filter"), streams=(arriving,), no_row_functions="a filter")
-        own.open_ = own.streams[0].event_type is None
+        own.unchecked = own.streams[0].event_type is None
         filters: list[x.BoundExpr] = []
         if isinstance(source.stream, ast.FilterStream):
             filters = [bind_filter(f, own) for f in source.stream.filters]
         outer = own.streams[0].event_type
         contained: tuple[nodes.ContainedSelection, ...] = ()
-        if isinstance(source.stream, ast.FilterStream) and source.stream.contained and not own.open_:
+        if isinstance(source.stream, ast.FilterStream) and source.stream.contained and not own.unchecked:
             own, contained = bind_contained_stream(source.stream.contained, own)
         windows = bind_windows(source, reclaim, own)
         store = None if pattern is not None else resolve_store(source, scope.module)
         event_type = own.streams[0].event_type
-        if event_type is not None and not own.open_:
+        if event_type is not None and not own.unchecked:
             at = source.stream.span
             name = event_type.name if outer is None else outer.name
             read = nodes.SourceNode(name, conjunction(filters), source.alias, pattern, store, contained, span=at)
@@ -132,7 +132,7 @@ def bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope
                 scope_streams = list(scope.streams)
                 scope_streams[position] = replace(scope_streams[position], event_type=windows.event_type or event_type)
                 scope.streams = tuple(scope_streams)
-                scope.open_ = any(s.event_type is None for s in scope_streams)
+                scope.unchecked = any(s.event_type is None for s in scope_streams)
     if len(bound_streams) < len(node.sources):
         return None
     return bound_streams[0] if len(bound_streams) == 1 else bind_join(node, bound_streams, scope)
@@ -156,7 +156,7 @@ def check_table_contexts(node: ast.Select, module: ModuleScope) -> None:
         store = module.catalog.stores.get(name)
         if store is not None and store.kind == "table" and store.context not in (None, node.context):
             fact, hint = f"table `{name}` is in context `{store.context}`", f"begin with `context {store.context}`"
-            module.report("wrong-context", fact, module.word(name, source.stream.span), hint)
+            module.report("wrong-context", fact, module.locate(name, source.stream.span), hint)
 
 
 def resolve_store(source: ast.StreamSource, module: ModuleScope) -> StoreType | None:

@@ -40,7 +40,7 @@ def check_distinct_columns(columns: Sequence[str], span: Span, module: ModuleSco
     """Report a column that a list names twice: one of its values would be lost."""
     twice = next((name for n, name in enumerate(columns) if name in columns[:n]), None)
     if twice is not None:
-        module.report("duplicate-name", f"column `{twice}` is set twice", module.word(twice, span))
+        module.report("duplicate-name", f"column `{twice}` is set twice", module.locate(twice, span))
 
 
 def check_target_context(target: str, context: str | None, span: Span, module: ModuleScope) -> None:
@@ -48,7 +48,7 @@ def check_target_context(target: str, context: str | None, span: Span, module: M
     store = module.catalog.stores.get(target)
     if store is not None and store.kind == "table" and store.context not in (None, context):
         fact, hint = f"table `{target}` is in context `{store.context}`", f"begin with `context {store.context}`"
-        module.report("wrong-context", fact, module.word(target, span), hint)
+        module.report("wrong-context", fact, module.locate(target, span), hint)
 
 
 def _check_precedence(node: ast.Expr, target: EventType, module: ModuleScope) -> None:
@@ -75,7 +75,7 @@ def _inserted(
             return Insert(node.target, feeding, False, span=node.span), rows, failed
         columns = named
     target = module.catalog.event_types.get(node.target)
-    if target is None and node.target in module.dropped:
+    if target is None and node.target in module.rejected_names:
         target = EventType(node.target, row_type(columns, source if wildcard else None))
         return Insert(node.target, feeding, False, span=node.span), (columns, wildcard), target
     if target is None:
@@ -83,7 +83,7 @@ def _inserted(
         module.catalog.event_types[node.target] = created
         module.provides["event type", node.target] = None
         return Insert(node.target, feeding, True, span=node.span), (columns, wildcard), created
-    module.need("event type", node.target)
+    module.require("event type", node.target)
     if target.variant is not None:
         insert = Insert(node.target, feeding, False, span=node.span)
         variant_columns = insert_variant(columns, source if wildcard else None, target, node.span, module)

@@ -120,9 +120,9 @@ class _Binder:
                 first = chain.steps[0]
                 self.scope.report("unknown-property", f"the tag `{first.name}` is not known here", first.span, hint)
         correlated = {**self.unqualified(tags), **self.scope.correlated, **dict.fromkeys(hidden, error_expression())}
-        streams = (arriving, ScopeStream(None, EventType(PATTERN_MATCH_TYPE, tags), behind=True))
+        streams = (arriving, ScopeStream(None, EventType(PATTERN_MATCH_TYPE, tags), fallback=True))
         own = replace(self.scope.without_aggregates("a pattern"), streams=streams, unwindowed=False)
-        return replace(own, data_windows=(), no_row_functions="a pattern", open_=False, correlated=correlated)
+        return replace(own, data_windows=(), no_row_functions="a pattern", unchecked=False, correlated=correlated)
 
     def unqualified(self, tags: Tags) -> dict[str, x.BoundExpr]:
         """Return properties of tagged events that may be written without the tag: those that no variable hides.
@@ -182,7 +182,7 @@ class _Binder:
             if node.tag is not None:
                 tags[node.tag] = ERROR if within is None else t.array_of(self.event(within))
         if node.tag is not None:
-            self.use(node.tag, tags[node.tag], self.scope.module.word(node.tag, node.span))
+            self.use(node.tag, tags[node.tag], self.scope.module.locate(node.tag, node.span))
         number, self.atoms = self.atoms, self.atoms + 1
         level = self.consumption(node)
         condition = conjunction(filters)
@@ -295,7 +295,7 @@ class _Binder:
         self.tags = outside
         arrays = {name: type_ if type_ == ERROR or type_.of else t.array_of(type_) for name, type_ in own.items()}
         for name, type_ in arrays.items():
-            self.use(name, type_, self.scope.module.word(name, node.span))
+            self.use(name, type_, self.scope.module.locate(name, node.span))
         until, after = (None, {}) if node.until is None else self.bind(node.until, prior)
         which, least = ("number", 1) if node.exact else ("lower bound", 0)
         low = None if node.low is None else self.count(node.low, f"the {which} of a repeat", prior, least)

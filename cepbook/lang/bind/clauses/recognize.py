@@ -47,12 +47,12 @@ def bind_match_recognize(
     source = _source(node, select, rows, scope)
     event_type = scope.streams[0].event_type if scope.streams else None
     recognition: nodes.Recognition | None = None
-    if source is not None and event_type is not None and not scope.open_:
+    if source is not None and event_type is not None and not scope.unchecked:
         own = replace(scope, data_windows=(), unwindowed=False)
         recognition = _Binder(own, event_type).bind(node, source, where)
     match_type = None if recognition is None else recognition.event_type
     scope.streams = (ScopeStream(None, match_type),)
-    scope.open_, scope.unwindowed, scope.data_windows = match_type is None, True, ()
+    scope.unchecked, scope.unwindowed, scope.data_windows = match_type is None, True, ()
     return recognition
 
 
@@ -266,14 +266,14 @@ class _Binder:
                 fact = f"variable `{first.name}` is not known here"
                 self.scope.report("unknown-property", fact, first.span, hint)
         what = f"the condition of `{name}`"
-        streams = (ScopeStream(name, self.row), ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, tags), behind=True))
+        streams = (ScopeStream(name, self.row), ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, tags), fallback=True))
         correlated = {**self.scope.correlated, **dict.fromkeys(later, error_expression())}
         inside = replace(self.scope.without_aggregates("define"), streams=streams, correlated=correlated)
         return bind_condition(node, replace(inside, rows=_Defining(name)), what)
 
     def measures(self, node: Sequence[ast.SelectItem]) -> dict[str, nodes.OutputColumn]:
         """Return the measures by name; the last one of a name counts (recorded: mrm_duplicate_measure_name)."""
-        streams = (_NO_ROW, ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, self.matched(self.names)), behind=True))
+        streams = (_NO_ROW, ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, self.matched(self.names)), fallback=True))
         inside = replace(self.scope.without_aggregates("measures"), streams=streams)
         inside.rows = _Measuring(self.row, frozenset(self.names), frozenset(self.many))
         columns: dict[str, nodes.OutputColumn] = {}
@@ -399,7 +399,7 @@ class _Measuring:
         others = {tag: type_ for tag, type_ in tags.properties.items() if tag != variable}
         streams = (
             ScopeStream(variable, self.row),
-            ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, others), behind=True),
+            ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, others), fallback=True),
         )
         inside = replace(scope, streams=streams, rows=_Within(name))
         value, *rest = (bind(arg, inside) for arg in args)
@@ -441,9 +441,9 @@ class _Measuring:
         if single is not None:
             fact = f"`{single}` matches one row, so `{name}` has nothing to aggregate"
             scope.reject(fact, step.span, "write its property alone")
-        known = len(scope.problems.found)
+        known = len(scope.problems.reported)
         for arg in args:
             bind_expr(arg, replace(scope, rows=_Within(name)))  # reports unknown names
-        if len(scope.problems.found) == known:
+        if len(scope.problems.reported) == known:
             scope.report("wrong-parameter", f"`{name}` names no variable whose rows it could aggregate", step.span)
         raise AlreadyReported(name)

@@ -138,7 +138,7 @@ def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
     for position, stream in enumerate(scope.streams):
         if stream.is_called(name):
             return position
-    if not scope.open_:
+    if not scope.unchecked:
         scope.report("unknown-property", f"no stream `{name}`", span, nearest_or_known_names(name, scope.event_names()))
     return None
 

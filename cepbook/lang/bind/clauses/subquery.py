@@ -90,7 +90,7 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
         (arriving,),
         around.context,
         not source.windows and store is None,
-        open_=event_type is None,
+        unchecked=event_type is None,
         unknown_context=around.unknown_context,
         no_subqueries="a subquery",
     )
@@ -101,15 +101,15 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
     contained: tuple[nodes.ContainedSelection, ...] = ()
     if source.stream.contained:
         own, contained = bind_contained_stream(source.stream.contained, own)
-        scope.streams, scope.open_ = own.streams, own.open_
-        if own.open_:
+        scope.streams, scope.unchecked = own.streams, own.unchecked
+        if own.unchecked:
             return None, replace(scope, outside=outside)
     windows = bind_windows(source, None, own)
     derived = windows.event_type
     if derived is not None:
         scope.streams = (replace(arriving, event_type=derived),)
     elif has_derived_window(source.windows):
-        return None, replace(scope, open_=True, outside=outside)
+        return None, replace(scope, unchecked=True, outside=outside)
     scope.data_windows, scope.no_row_functions, scope.outside = windows.holding, None, outside
     parts = (event_type.name, conjunction(filters), source.alias, None, store, contained)
     origin = nodes.SourceNode(*parts, span=source.stream.span)

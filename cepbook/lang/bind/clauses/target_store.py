@@ -32,7 +32,7 @@ class TargetStore:
     @property
     def initial(self) -> ScopeStream:
         """The rows before the change, as input 2."""
-        return ScopeStream("initial", self.event_type, behind=True)
+        return ScopeStream("initial", self.event_type, fallback=True)
 
 
 def bind_target(
@@ -42,18 +42,18 @@ def bind_target(
 
     The store must be in the statement's context, unless `anywhere`.
     """
-    at = module.word(name, at)
+    at = module.locate(name, at)
     store = module.catalog.stores.get(name)
     if store is None:
         if name in module.catalog.event_types:
             fact = f"`{name}` is an event type, and events are not stored"
             module.report("unknown-store", fact, at, "name a named window or a table")
-        elif name not in module.dropped:
+        elif name not in module.rejected_names:
             hint = nearest_or_known_names(name, module.catalog.stores)
             hint = hint or f"declare it: create window {name}#keepall as …, or create table {name} (…)"
             module.report("unknown-store", f"no named window or table `{name}`", at, hint)
         return None
-    module.need("event type", name)
+    module.require("event type", name)
     if not anywhere or node.context is not None:
         check_same_context(store, node, at, module)
     return TargetStore(store, module.catalog.event_types[name], alias)

@@ -36,7 +36,7 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
         pattern = bind_pattern(node.trigger.stream.pattern, node.trigger.stream.annotations, around)
     event_type = _event_type(node.trigger, pattern, what, module)
     stream = ScopeStream(node.trigger.alias, event_type, event_type.name if event_type is not None else "")
-    scope = Scope(module, (stream,), context, True, open_=event_type is None, unknown_context=unknown_context)
+    scope = Scope(module, (stream,), context, True, unchecked=event_type is None, unknown_context=unknown_context)
     check_context_lists_stream(context, node, node.trigger.stream.span, module)
     filters: list[x.BoundExpr] = []
     if isinstance(node.trigger.stream, ast.FilterStream):

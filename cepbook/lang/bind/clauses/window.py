@@ -101,7 +101,7 @@ def has_groupwin(windows: Sequence[ast.Window]) -> bool:
 
 def _scope_after(event_type: EventType | None, scope: Scope) -> Scope:
     stream = replace(scope.streams[0], event_type=event_type)
-    return replace(scope, streams=(stream,), open_=scope.open_ or event_type is None)
+    return replace(scope, streams=(stream,), unchecked=scope.unchecked or event_type is None)
 
 
 def _check_order(source: ast.StreamSource, scope: Scope) -> None:
@@ -193,7 +193,7 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     scope.report(
         "unknown-window",
         f"no data window `{window_text}`",
-        scope.module.word(node.name, node.span),
+        scope.module.locate(node.name, node.span),
         nearest_or_known_names(meant, known) if meant not in known else f"did you mean `{meant}`?",
     )
     return None

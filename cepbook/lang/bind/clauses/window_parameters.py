@@ -38,7 +38,7 @@ class WindowArguments:
 
 def bind_window_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     """Bind the parameters of one window. Raises AlreadyReported if one is wrong."""
-    before = len(scope.problems.found)
+    before = len(scope.problems.reported)
     try:
         return _bound(row, node, scope)
     finally:

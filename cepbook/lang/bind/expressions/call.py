@@ -87,7 +87,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bou
     function = scope.module.catalog.functions.get(step.name)
     if function is not None:
         return bind_user_function(step, function, scope, bind)
-    if step.name in scope.module.dropped:
+    if step.name in scope.module.rejected_names:
         return error_expression(step.span)
     hint = _hint(FUNCTION_SYNONYMS.get(lower, lower), scope.module)
     hint = SQL_ALTERNATIVES.get(lower, hint)

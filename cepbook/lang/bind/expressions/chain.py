@@ -186,10 +186,10 @@ def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -
 
 def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
     prop: x.BoundExpr | None = None
-    streams = sorted(enumerate(scope.streams), key=lambda numbered: numbered[1].behind)
+    streams = sorted(enumerate(scope.streams), key=lambda numbered: numbered[1].fallback)
     for position, stream in streams if scope.params is None else ():
         type_ = stream.event_type.properties.get(step.name) if stream.event_type is not None else None
-        if type_ is None or (stream.behind and prop is not None):
+        if type_ is None or (stream.fallback and prop is not None):
             continue
         if prop is not None:
             scope.fail(
@@ -226,7 +226,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         return _indexed(_variable(variable, step, scope), step, scope, bind)
     if step.optional and scope.streams:
         return _indexed(_unknown(step, scope), step, scope, bind)
-    if scope.open_ or step.name in scope.module.dropped or any(s.event_type is None for s in scope.streams):
+    if scope.unchecked or step.name in scope.module.rejected_names or any(s.event_type is None for s in scope.streams):
         return error_expression(step.span)
     _refuse_java_call(step, rest, scope)
     names = [
@@ -299,7 +299,7 @@ def check_variable_context(variable: VariableType, step: ast.NameStep, scope: Sc
 
 def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
     check_variable_context(variable, step, scope)
-    scope.module.need("variable", variable.name)
+    scope.module.require("variable", variable.name)
     if variable.known:
         return x.Const(variable.type, variable.value, span=step.span)
     return x.VariableRead(variable.type, variable.name, span=step.span)

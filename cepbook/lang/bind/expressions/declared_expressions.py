@@ -30,7 +30,7 @@ def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope
         if declaration is not None:
             module.declared[declaration.name] = declaration
         else:
-            module.dropped.add(node.name)
+            module.rejected_names.add(node.name)
 
 
 def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredExpression | None:
@@ -39,7 +39,7 @@ def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredE
         return None
     for number, name in enumerate(node.params):
         if name in node.params[:number]:
-            module.report("duplicate-name", f"parameter `{name}` occurs twice", module.word(name, node.span))
+            module.report("duplicate-name", f"parameter `{name}` occurs twice", module.locate(name, node.span))
     return DeclaredExpression(node.name, node.params, node.body, node.alias, module.source)
 
 
@@ -60,7 +60,7 @@ def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Sco
             return None
         if step.args is None and not step.wildcard and (declaration.params or rest):
             return None
-        module.need("expression", step.name)
+        module.require("expression", step.name)
     if step.args is None and not step.wildcard:
         return (
             _expanded(declaration, (), step, rest, scope, bind) if declaration.alias or not declaration.params else None
@@ -134,7 +134,7 @@ def _from_elsewhere(declaration: DeclaredExpression, scope: Scope, span: Span, b
     try:
         return bind(map_nodes(declaration.body, lambda node: replace(node, span=span)), scope)
     finally:
-        inner_diagnostics, module.problems = module.problems.found, problems
+        inner_diagnostics, module.problems = module.problems.reported, problems
         for diagnostic in inner_diagnostics:
             problems.add(
                 diagnostic.code,

@@ -37,7 +37,7 @@ def bind_lambda(
     types = {"element": element, "index": t.INT, "size": t.INT, "result": before[-1].type if before else t.NULL}
     parameters: dict[str, x.BoundExpr] = {}
     for name, role in zip(node.params, roles, strict=True):
-        at = scope.module.word(name, node.span)
+        at = scope.module.locate(name, node.span)
         if name in parameters:
             scope.fail("duplicate-name", f"parameter `{name}` of the lambda occurs twice", at)
         if element.event is None and element.fields is None:
@@ -55,7 +55,7 @@ def _check_ambiguous(name: str, node: ast.Lambda, scope: Scope) -> None:
             scope.fail(
                 "ambiguous-property",
                 f"`{name}` is a parameter of the lambda and a property of `{stream.event_type.name}`",
-                scope.module.word(name, node.span),
+                scope.module.locate(name, node.span),
                 "take another name for the parameter",
             )
 

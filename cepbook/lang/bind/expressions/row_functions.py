@@ -44,7 +44,7 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
 
 
 def _unknown(scope: Scope) -> bool:
-    return scope.open_
+    return scope.unchecked
 
 
 def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:

@@ -25,7 +25,7 @@ def bind_table_access(
     """
     first, *rest = steps
     module = scope.module
-    module.need("event type", store.name)
+    module.require("event type", store.name)
     properties = module.catalog.event_types[store.name].properties
     context = None if scope.context is None else scope.context.name
     if store.context is not None and store.context != context:

@@ -28,7 +28,7 @@ from cepbook.lang.syntax import ast
 
 def bind_user_function(step: ast.NameStep, function: FunctionType, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     """Bind a call of the Python function that is registered under the name of `step`. Raises AlreadyReported."""
-    scope.module.need("function", step.name)
+    scope.module.require("function", step.name)
     if function.kind == "window":
         scope.reject(f"`{step.name}` is a data window", step.span, f"write #{step.name}(…)")
     if function.kind != "function":
@@ -73,7 +73,7 @@ def bind_user_window(
     node: ast.Window, function: FunctionType, values: Sequence[x.BoundExpr], scope: Scope
 ) -> WindowSpec:
     """Bind a data window written in Python, over the bound `values`. Raises AlreadyReported."""
-    scope.module.need("function", node.name)
+    scope.module.require("function", node.name)
     parameters = function.parameters or ()
     elements = tuple(parameter.of if parameter.of is not None else parameter for parameter in parameters)
     step = ast.NameStep(node.name, span=node.span)

@@ -42,13 +42,13 @@ _Spec = c.ContextSpec | KeyedStreams
 
 def bind_context(node: ast.CreateContext, module: ModuleScope) -> tuple[ContextType, _Spec] | None:
     """Return the context, entered into the module's catalog, and its spec, or None if it was reported."""
-    before = len(module.problems.found)
+    before = len(module.problems.reported)
     if node.name in module.catalog.contexts:
-        at = module.word(node.name, node.span)
+        at = module.locate(node.name, node.span)
         module.report("duplicate-name", f"context `{node.name}` already exists", at)
     context, spec = _bind(node.name, node.spec, module)
-    if len(module.problems.found) > before:
-        module.dropped.add(node.name)
+    if len(module.problems.reported) > before:
+        module.rejected_names.add(node.name)
         return None
     module.catalog.contexts[node.name] = context
     module.provides["context", node.name] = None
@@ -93,7 +93,7 @@ class _PartitionScope:
     def add(self, names: Mapping[str, Type], span: Span) -> None:
         for name in names:
             if name in self.context.properties:
-                at = self.module.word(name, span)
+                at = self.module.locate(name, span)
                 self.module.report("duplicate-name", f"`{name}` is a property of the context already", at)
         self.context = replace(self.context, properties={**self.context.properties, **names})
 
@@ -264,7 +264,7 @@ def _category(name: str, node: ast.CategoryContext, module: ModuleScope) -> tupl
     categories: dict[str, x.BoundExpr] = {}
     for predicate, label in node.groups:
         if label in categories:
-            at = module.word(label, node.span)
+            at = module.locate(label, node.span)
             module.report("duplicate-name", f"the category `{label}` occurs twice", at)
         categories[label] = bind_condition(predicate, scope, f"the condition of category `{label}`")
     listed = node.stream.type_name
@@ -285,7 +285,7 @@ def _nested(name: str, node: ast.NestedContext, module: ModuleScope) -> tuple[Co
     specs: list[tuple[str, c.ContextSpec]] = []
     for position, (level_name, level) in enumerate(node.contexts):
         if level_name in properties:
-            at = module.word(level_name, node.span)
+            at = module.locate(level_name, node.span)
             known = "name of a level" if level_name not in CONTEXT_PROPERTIES else "property of every context"
             module.report("duplicate-name", f"`{level_name}` is the {known} already", at)
         if isinstance(level, ast.NestedContext):

@@ -18,10 +18,10 @@ def bind_create_expression(
         module.report("wrong-context", "`create expression` does not take a context", node.span, hint)
     declaration = bind_declaration(node.declaration, module)
     if declaration is None:
-        module.dropped.add(node.declaration.name)
+        module.rejected_names.add(node.declaration.name)
         return None
     if declaration.name in module.catalog.expressions:
-        at = module.word(declaration.name, node.span)
+        at = module.locate(declaration.name, node.span)
         module.report("duplicate-name", f"expression `{declaration.name}` already exists", at)
     module.catalog.expressions[declaration.name] = declaration
     module.provides["expression", declaration.name] = None

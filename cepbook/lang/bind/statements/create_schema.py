@@ -16,14 +16,14 @@ from cepbook.lang.types import Type
 def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     """Return the declared event type, entered into the module's catalog."""
     if node.name in module.catalog.event_types:
-        module.report("duplicate-name", f"event type `{node.name}` already exists", module.word(node.name, node.span))
+        module.report("duplicate-name", f"event type `{node.name}` already exists", module.locate(node.name, node.span))
     if node.representation == "variant":
         found_type = bind_variant(node, module)
         module.catalog.event_types[node.name] = found_type
         module.provides["event type", node.name] = None
         return found_type
     if node.alias_of:
-        module.dropped.add(node.name)
+        module.rejected_names.add(node.name)
         module.unsupported("event types from classes", node.span, "list the properties: create schema X(a int)")
     properties: dict[str, Type] = {}
     supertypes: list[str] = []
@@ -53,9 +53,9 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
         kinds = [properties.get(name, ERROR) for name in (start, end)]
         if kinds[0] != kinds[1] and ERROR not in kinds:
             fact = f"the end timestamp `{end}` is {kinds[1]}, the start timestamp `{start}` {kinds[0]}"
-            module.report("type-mismatch", fact, module.word(end, node.span))
+            module.report("type-mismatch", fact, module.locate(end, node.span))
     found_type = EventType(node.name, properties, tuple(supertypes), start, end)
-    if node.name not in module.dropped:
+    if node.name not in module.rejected_names:
         module.catalog.event_types[node.name] = found_type
     module.provides["event type", node.name] = None
     return found_type
@@ -96,9 +96,9 @@ def _time_property(name: str | None, properties: dict[str, Type], span: Span, mo
     type_ = properties.get(name)
     if type_ is None:
         hint = nearest_or_known_names(name, properties)
-        module.report("unknown-property", f"no property `{name}`", module.word(name, span), hint)
+        module.report("unknown-property", f"no property `{name}`", module.locate(name, span), hint)
         return None
     elif type_ not in (t.LONG, *t.DATETIMES, ERROR):
         fact = f"the timestamp `{name}` must be a long or a date-time, found {type_}"
-        module.report("type-mismatch", fact, module.word(name, span))
+        module.report("type-mismatch", fact, module.locate(name, span))
     return name

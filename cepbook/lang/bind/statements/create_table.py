@@ -31,7 +31,7 @@ def bind_create_table(
     """Return the statement with its table entered into the module's catalog, or None if it was reported."""
     resolve_context(node.context, node.span, module)
     known = check_name_is_free(node.name, node, module)
-    before = len(module.problems.found)
+    before = len(module.problems.reported)
     calls: dict[str, plan.AggregateCall] = {}
     properties: dict[str, Type] = {}
     for column in node.columns:
@@ -48,8 +48,8 @@ def bind_create_table(
         calls[column.name] = call
         properties[column.name] = call.type
     keys = tuple(column.name for column in node.columns if column.primary_key)
-    if len(module.problems.found) > before or not known:
-        module.dropped.add(node.name)
+    if len(module.problems.reported) > before or not known:
+        module.rejected_names.add(node.name)
         return None
     event_type = EventType(node.name, properties)
     texts = {c.name: c.aggregate for c in node.columns if c.aggregate is not None}

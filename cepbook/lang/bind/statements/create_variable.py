@@ -21,7 +21,7 @@ def bind_create_variable(
     """Return the statement with its variable entered into the module's catalog, or None if it was reported."""
     context, unknown_context = resolve_context(node.context, node.span, module)
     if node.name in module.catalog.variables:
-        at = module.word(node.name, node.span)
+        at = module.locate(node.name, node.span)
         module.report("duplicate-name", f"variable `{node.name}` already exists", at)
     type_ = resolve_type(node.type_name, module, node.span, of=node.name)
     for _ in range(node.dimensions):
@@ -29,7 +29,7 @@ def bind_create_variable(
     own = Scope(module, (), context, no_aggregates="the initial value of a variable", unknown_context=unknown_context)
     initial = None if node.initial is None else _initial(node.initial, node.name, type_, own)
     if type_ == ERROR or unknown_context or (initial is not None and initial.type == ERROR):
-        module.dropped.add(node.name)
+        module.rejected_names.add(node.name)
         return None
     variable = _variable(node, type_, initial)
     module.catalog.variables[node.name] = variable

@@ -40,7 +40,7 @@ def bind_create_window(
     filled = _fill_source(node, module)
     columns = _columns(node, module)
     if columns is None:
-        module.dropped.add(node.name)
+        module.rejected_names.add(node.name)
         return None
     base = module.catalog.event_types.get(node.as_type or "")
     times = (None, None) if base is None else (base.time_property, base.end_time_property)
@@ -52,7 +52,7 @@ def bind_create_window(
     base_store = module.catalog.stores.get(node.as_type or "")
     divided = node.as_type if base_store is None else base_store.partitioned_as
     if context is not None and divided is not None:  # else an insert would be for the windows of all partitions
-        check_context_lists_types(context, [divided], module.word(node.as_type or "", node.span), module)
+        check_context_lists_types(context, [divided], module.locate(node.as_type or "", node.span), module)
     collects = any(WINDOWS[window.name].batch for window in windows or ())
     store = StoreType(node.name, "window", node.context, divided, collects=collects)
     if known:
@@ -83,7 +83,7 @@ def check_name_is_free(name: str, node: ast.SyntaxNode, module: ModuleScope) -> 
     if name not in module.catalog.event_types:
         return True
     kind = kind_of_name(name, module)
-    module.report("duplicate-name", f"{kind} `{name}` already exists", module.word(name, node.span))
+    module.report("duplicate-name", f"{kind} `{name}` already exists", module.locate(name, node.span))
     return False
 
 
@@ -104,12 +104,12 @@ def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[nodes.WindowSpec, ..
     reclaim = window_reclaim(node.annotations, scope.module) if grouped else None
     stream = ast.FilterStream(node.name, span=node.span)
     source = ast.StreamSource(stream, node.windows, None, False, node.retain, span=node.span)
-    before = len(scope.problems.found)
+    before = len(scope.problems.reported)
     bound = bind_windows(source, reclaim, scope)
-    if len(scope.problems.found) > before:
+    if len(scope.problems.reported) > before:
         return None
     if has_derived_window(node.windows) or not bound.holding:
-        at = node.windows[0].span if node.windows else scope.module.word(node.name, node.span)
+        at = node.windows[0].span if node.windows else scope.module.locate(node.name, node.span)
         fact = f"named window `{node.name}` has no data window that keeps its rows"
         scope.report("wrong-parameter", fact, at, f"such as {node.name}#keepall")
         return None
@@ -120,9 +120,9 @@ def _fill_source(node: ast.CreateWindow, module: ModuleScope) -> StoreType | Non
     """Return the named window whose rows ``insert`` copies."""
     store = module.catalog.stores.get(node.as_type or "")
     if node.insert and (store is None or store.kind != "window"):
-        if node.as_type not in module.dropped:
+        if node.as_type not in module.rejected_names:
             fact = f"`insert` copies the rows of a named window, and `{node.as_type}` is none"
-            module.report("wrong-parameter", fact, module.word("insert", node.span))
+            module.report("wrong-parameter", fact, module.locate("insert", node.span))
         return None
     return store
 
@@ -181,7 +181,7 @@ def bind_create_index(
     index = IndexType(node.name, node.target, tuple(c for c in columns if c is not None), node.unique)
     if index.full_name in module.catalog.indexes:
         fact = f"an index `{node.name}` of `{node.target}` already exists"
-        module.report("duplicate-name", fact, module.word(node.name, node.span))
+        module.report("duplicate-name", fact, module.locate(node.name, node.span))
     if None in columns:
         return None
     module.catalog.indexes[index.full_name] = index

@@ -46,15 +46,15 @@ def _into(
     name = node.into_table or ""
     keys = () if aggregation is None else aggregation.keys
     calls = () if aggregation is None else aggregation.calls
-    at = module.word(name, node.span)
+    at = module.locate(name, node.span)
     store = module.catalog.stores.get(name)
     if store is None or store.kind != "table":
-        if name not in module.dropped:
+        if name not in module.rejected_names:
             known = [store_.name for store_ in module.catalog.stores.values() if store_.kind == "table"]
             how = nearest_or_known_names(name, known) or f"declare it: create table {name} (…)"
             module.report("unknown-store", f"no table `{name}`", at, how)
         return None
-    module.need("event type", name)
+    module.require("event type", name)
     if store.context is not None:
         check_same_context(store, node, at, module)
     properties = module.catalog.event_types[name].properties

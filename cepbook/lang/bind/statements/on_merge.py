@@ -35,7 +35,7 @@ def bind_merge(node: ast.OnTrigger, heading: StatementHeading, module: ModuleSco
         no_row_functions=f"`on … {kind}`",
     )
     predicate = None if action.where is None else bind_condition(action.where, scope, "the where-clause")
-    before = len(module.problems.found)
+    before = len(module.problems.reported)
     branches: tuple[plan.MergeBranchPlan, ...]
     if isinstance(action, ast.OnMerge):
         branches = tuple(_branch(branch, target, trigger, scope) for branch in action.branches)
@@ -43,7 +43,7 @@ def bind_merge(node: ast.OnTrigger, heading: StatementHeading, module: ModuleSco
         changes = () if isinstance(action, ast.OnDelete) else action.assignments
         only = _update(changes, None, target, scope, node.span) if changes else plan.MergeActionPlan("delete", None)
         branches = (plan.MergeBranchPlan(True, None, (only,), span=action.span),)
-    if len(module.problems.found) > before:
+    if len(module.problems.reported) > before:
         return None
     return plan.MergeStatement(
         **heading.fields(node.span, module),
@@ -95,7 +95,7 @@ def _insert(
     node: ast.MergeAction, where: x.BoundExpr | None, target: TargetStore, trigger: TriggerStream, scope: Scope
 ) -> plan.MergeActionPlan:
     row, event = scope.streams
-    own = replace(scope, streams=(replace(row, behind=True), event))
+    own = replace(scope, streams=(replace(row, fallback=True), event))
     columns: list[plan.OutputColumn] = []
     for item in node.items:
         if item.expr is None and item.alias is None and (item.stream is None or event.is_called(item.stream)):

@@ -55,7 +55,7 @@ def _branch(
         module.report("wrong-parameter", fact, into.span)
         into = replace(into, selector=None)
     within_: tuple[nodes.ContainedSelection, ...] = ()
-    if contained and not scope.open_:
+    if contained and not scope.unchecked:
         scope, within_ = bind_contained_stream(contained, scope, alias)
         event_type = scope.streams[0].event_type
     own = scope.without_aggregates("a split stream")

@@ -151,7 +151,7 @@ def _hash_call(node: ast.Expr, scope: Scope) -> tuple[str, tuple[x.BoundExpr, ..
         known = did_you_mean(name, [*HASH_FUNCTIONS, *functions])
         hint = known or f"there are {' and '.join(HASH_FUNCTIONS)}, and registered functions"
         scope.fail("unknown-function", f"no hash function `{name}`", step.span, hint)
-    scope.module.need("function", name)
+    scope.module.require("function", name)
     returns = functions[name].returns
     if returns not in (t.INT, t.LONG, t.SHORT, t.BYTE, t.OBJECT):
         fact = f"a hash function must return an int, `{name}` returns {describe_type(returns)}"

@@ -30,7 +30,7 @@ from cepbook.lang.syntax import ast
 def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope) -> nodes.SelectStatement | None:
     """Return the statement, or None if it was reported."""
     check_from_clause(node, module)
-    reported = len(module.problems.found)
+    reported = len(module.problems.reported)
     scope, patterns = from_scope(node, module)
     stream = bind_from(node, patterns, scope)
     where = _where(node, scope)
@@ -93,7 +93,7 @@ def _name_columns(node: ast.Select, module: ModuleScope, since: int) -> None:
     alias_spans = {
         item.alias: item.expr.span for item in node.items if item.alias is not None and item.expr is not None
     }
-    for place, diagnostic in enumerate(module.problems.found[since:], since):
+    for place, diagnostic in enumerate(module.problems.reported[since:], since):
         name = module.text(diagnostic.span).strip("`")
         own = alias_spans.get(name)  # an expression does not read its own alias
         if (
@@ -102,7 +102,7 @@ def _name_columns(node: ast.Select, module: ModuleScope, since: int) -> None:
             and not own.start <= diagnostic.span.start < own.end
         ):
             hint = f"`{name}` is what the select-list calls a column: write its expression here"
-            module.problems.found[place] = replace(diagnostic, hint=hint)
+            module.problems.reported[place] = replace(diagnostic, hint=hint)
 
 
 def _delivery_keys(node: ast.Delivery, output: EventType, module: ModuleScope) -> tuple[x.BoundExpr, ...]:

@@ -24,10 +24,10 @@ def bind_update_istream(
     event_type = module.event_type(node.type_name, node.span)
     store = module.catalog.stores.get(node.type_name)
     if store is not None and store.kind == "table":
-        at = module.word(node.type_name, node.span)
+        at = module.locate(node.type_name, node.span)
         module.report("wrong-parameter", f"`{store.name}` is a table: its rows are not a stream", at)
     stream = ScopeStream(node.alias, event_type, node.type_name)
-    scope = Scope(module, (stream,), None, True, open_=event_type is None).without_aggregates("an update")
+    scope = Scope(module, (stream,), None, True, unchecked=event_type is None).without_aggregates("an update")
     predicate = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
     changes: list[nodes.PropertyAssignment] = []
     for assignment in node.assignments:
