@@ -16,7 +16,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.runtime_snapshot import restore_runtime
 from cepbook.lang.explain.nearest_epl import nearest_epl
 from cepbook.lang.syntax.source_text import SourceText
-from tests.engine.apama_reference import Lot, Network, Query, Window, mean
+from tests.dialects.apama_reference import Lot, Network, Query, Window, mean
 from tests.engine.invariants import invariant_violations
 
 pytestmark = pytest.mark.histories

@@ -11,7 +11,7 @@ from cepbook.errors import CompileError
 
 SCHEMA = """create schema E(g string, i int); create schema I(a int); create schema P(items I[]);
 create variable int v = 1; create window W#keepall as E"""
-LIMITS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")
+LIMITS = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")
 SECTION = " ".join(LIMITS.partition("\n## What EPL cepbook does not run\n")[2].partition("\n## ")[0].split())
 
 # statement, where the message points to, what it says, what the page says

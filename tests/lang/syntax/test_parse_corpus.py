@@ -10,7 +10,7 @@ import pytest
 
 from cepbook.lang.syntax.reader.parser import parse_epl
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILES = sorted(CORPUS.rglob("*.md"))
 

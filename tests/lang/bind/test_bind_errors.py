@@ -14,8 +14,8 @@ from tests.lang import recorded
 from tests.lang.binding import CATALOG, SCHEMAS, bound
 
 FILE = Path(__file__).with_name("bind_errors.md")
-CORPUS = Path(__file__).parents[1] / "corpus"
-SOURCES = Path(__file__).parents[2] / "cepbook" / "lang" / "bind"
+CORPUS = Path(__file__).parents[2] / "corpus"
+SOURCES = Path(__file__).parents[3] / "cepbook" / "lang" / "bind"
 
 
 def refusal(text: str) -> BindError:
@@ -35,8 +35,8 @@ def test_the_schemas_shown_are_those_used() -> None:
 
 def test_every_code_is_recorded() -> None:
     used = set()
-    for file in SOURCES.glob("*.py"):
-        used.update(re.findall(r"(?:add|fail)\(\s*\"([a-z]+(?:-[a-z]+)+)\"", file.read_text(encoding="utf-8")))
+    for file in SOURCES.rglob("*.py"):
+        used.update(re.findall(r"(?:add|fail|report)\(\s*\"([a-z]+(?:-[a-z]+)+)\"", file.read_text(encoding="utf-8")))
     files = [FILE, *(CORPUS / "streamcruncher").glob("*.md"), *(CORPUS / "apama").glob("*.md")]
     shown = {code for file in files for code in re.findall(r"```error\n([a-z-]+):", file.read_text(encoding="utf-8"))}
     assert used <= shown | {"not-supported-yet"}
