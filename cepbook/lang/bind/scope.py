@@ -8,9 +8,10 @@ derive a scope for a clause with `dataclasses.replace`.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from cepbook.errors import NO_SPAN, Diagnostic, Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
@@ -185,12 +186,14 @@ class OuterScope:
         return x.SubqueryParameter(value.type, self.values.setdefault(value, len(self.values)), span=value.span)
 
 
-class RowPatternCalls(Protocol):
+class RowPatternCalls(ABC):
     """The meaning of calls in match_recognize, where they refer to rows of the match."""
 
+    @abstractmethod
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Callable[..., x.BoundExpr]) -> x.BoundExpr:
         """Bind a function of a row's position, such as ``prev``."""
 
+    @abstractmethod
     def folded(
         self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Callable[..., x.BoundExpr]
     ) -> x.BoundExpr:

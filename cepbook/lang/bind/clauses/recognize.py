@@ -15,7 +15,15 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import coerce
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.expressions.time_period import bind_duration
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, describe_type, error_expression
+from cepbook.lang.bind.scope import (
+    ERROR,
+    AlreadyReported,
+    RowPatternCalls,
+    Scope,
+    ScopeStream,
+    describe_type,
+    error_expression,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import row_pattern as r
@@ -324,7 +332,7 @@ def _with_own(node: ast.Expr, name: str) -> ast.Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class _Defining:
+class _Defining(RowPatternCalls):
     """Calls in the condition of variable `name`."""
 
     name: str
@@ -358,7 +366,7 @@ class _Defining:
 
 
 @dataclass(frozen=True, slots=True)
-class _Within:
+class _Within(RowPatternCalls):
     """Calls where no call is allowed: inside of `what`."""
 
     what: str
@@ -371,7 +379,7 @@ class _Within:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measuring:
+class _Measuring(RowPatternCalls):
     """Calls in measures: aggregates over the rows of a variable."""
 
     row: EventType
