@@ -14,7 +14,7 @@ from cepbook.lang.syntax.reader.parser import parse_epl
 from cepbook.lang.syntax.unparser import unparse
 from cepbook.lang.types import INT
 
-from .trees import expr, name, number, one, select
+from tests.lang.trees import expr, name, number, one, select
 
 
 # ---------------------------------------------------------------- modules and names

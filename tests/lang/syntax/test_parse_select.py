@@ -8,7 +8,7 @@ from cepbook.errors import ParseError
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast import Chain, Literal, NameStep
 
-from .trees import A, B, C, expr, name, number, pattern, select, window_args
+from tests.lang.trees import A, B, C, expr, name, number, pattern, select, window_args
 
 
 # ---------------------------------------------------------------- from

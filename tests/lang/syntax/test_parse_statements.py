@@ -6,7 +6,7 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast import Chain, NameStep
 from cepbook.lang.syntax.reader.parser import parse_epl
 
-from .trees import A, expr, name, number, one, select
+from tests.lang.trees import A, expr, name, number, one, select
 
 SET_X = (ast.Assignment(name("x"), number(1)),)
 
