@@ -13,7 +13,6 @@ from cepbook.lang.syntax.ast import Chain, Literal, NameStep
 from cepbook.lang.syntax.reader.parser import parse_epl
 from cepbook.lang.syntax.unparser import unparse
 from cepbook.lang.types import INT
-
 from tests.lang.trees import expr, name, number, one, select
 
 

@@ -7,7 +7,6 @@ import pytest
 from cepbook.errors import ParseError
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast import Chain, Literal, NameStep
-
 from tests.lang.trees import A, B, C, expr, name, number, pattern, select, window_args
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast import Chain, NameStep
 from cepbook.lang.syntax.reader.parser import parse_epl
-
 from tests.lang.trees import A, expr, name, number, one, select
 
 SET_X = (ast.Assignment(name("x"), number(1)),)
