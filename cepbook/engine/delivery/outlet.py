@@ -130,7 +130,7 @@ class DeliveryOutlet(DeliveryHolder):
         self.connect_listeners()
 
     @property
-    def listened(self) -> bool:
+    def has_listeners(self) -> bool:
         """True if a plain listener wants deliveries one by one, as they happen."""
         return bool(self._listeners)
 

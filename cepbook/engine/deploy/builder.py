@@ -81,7 +81,7 @@ def _kind(plan: DeliveringPlan) -> str:
 
 def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServices) -> Store | None:
     if isinstance(plan, p.CreateWindowStatement):
-        return statement.owns(host.changes)
+        return statement.create_store(host.changes)
     if not isinstance(plan, p.CreateTableStatement):
         return None
     table = Table(plan.store, plan.output_type.properties, host.changes, statement.program.namespace)
@@ -105,10 +105,10 @@ def _connect(
         case p.CreateVariableStatement(variable=variable):
             compiled.variables[variable.name].deliver_through(statement.outlet)
         case p.CycleStatement():
-            assert isinstance(statement.lots, CycleMember)
-            stores = statement.lots.find(stores)
+            assert isinstance(statement.activation_member, CycleMember)
+            stores = statement.activation_member.find(stores)
     if plan.subqueries:
-        statement.inner.find(stores, statement)
+        statement.subquery_inputs.find(stores, statement)
 
 
 def check_unique_index(store: Store | None, plan: p.CreateIndexStatement, compiled: CompiledModule) -> None:

@@ -274,10 +274,10 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
     store, program = runtime.stores[query.target.name], statement.program
     _check_unread(store)
     statement.connect_target(runtime.stores, query.target, None)
-    statement.inner.find(runtime.stores, statement)
+    statement.subquery_inputs.find(runtime.stores, statement)
     changed: list[Row] = []
     program.namespace["push"] = lambda now, insert, remove: changed.extend(insert or ())
-    statement.meet()
+    statement.bind_tables()
     with runtime.turn:
         for _, state in _meant(runtime, store, selector):
             program.namespace["target"] = partial(_same, state)
@@ -297,8 +297,8 @@ def _same(state: Any, _: Any) -> Any:
 def _select(runtime: Any, select: SelectStatement, compiled: CompiledModule, selector: Selector | None) -> QueryResult:
     source = compiled.plan.source
     statement = RunningStatement(runtime.services, select, compiled.programs[select.name], (0, 0), "", source, "query")
-    statement.meet()
-    statement.inner.find(runtime.stores, statement)
+    statement.bind_tables()
+    statement.subquery_inputs.find(runtime.stores, statement)
     stores = {source.store.name for source in select.sources if source.store is not None}
     stores |= {subquery.source.store.name for subquery in select.subqueries if subquery.source.store is not None}
     try:
@@ -317,7 +317,7 @@ def _states(
     stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
     StoreLookups(program.namespace, program.wants, select.name, stores)
     picking = program.picking() if len(select.sources) == 1 else None
-    if picking is not None and stores[0].serves(picking.want):
+    if picking is not None and stores[0].has_index_for(picking.want):
         StoreLookups(picking.namespace, picking.wants, select.name, stores, changes=True)
     else:
         picking = None

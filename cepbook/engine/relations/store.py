@@ -107,7 +107,7 @@ class Store:
         self.observers: list[StoreObserver] = []
         self.deferred_readers: list[DeferredReader] = []
         self.wanted: dict[IndexName, RequestedIndex] = {}
-        self.unseen = unseen  # rows are collected in batches before readers are notified
+        self.collects_batches = unseen  # rows are collected in batches before readers are notified
         self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
         self._changes = changes
 
@@ -163,9 +163,9 @@ class Store:
         if user not in requested.users:
             requested.users.append(user)
         for _, state in self.owner.states():
-            self.begun(state)
+            self.build_indexes(state)
 
-    def part(self, user: object) -> None:
+    def release(self, user: object) -> None:
         """Release all indexes of `user`; an index without users is dropped."""
         states = [state for _, state in self.owner.states() if state is not None]
         for name, requested in list(self.wanted.items()):
@@ -179,27 +179,27 @@ class Store:
         for state in states if not self.wanted else ():
             state[2] = None
 
-    def begun(self, state: Any) -> None:
+    def build_indexes(self, state: Any) -> None:
         """Build the relation of a state with all requested indexes, if there are any."""
-        if state is None or not self.wanted or self.unseen:
+        if state is None or not self.wanted or self.collects_batches:
             return
         if state[2] is None:
             state[2] = StoreContents(state[1].contents())
         for name, requested in self.wanted.items():
             state[2].name(name, requested)
 
-    def looking(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
+    def lookup_function(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
         """Return a function that gives, for a state of the owner, the object that a reader looks into.
 
         Without the index (as for a query, which does not last) that is an index on part of the key, or the rows
         themselves.
         """
-        indexed = name in self.wanted and not self.unseen
+        indexed = name in self.wanted and not self.collects_batches
         if want.kind == "composite":
             if indexed:
                 return lambda state: state[2].named[name]
             by_keys = want.by_keys
-            look = self.looking(by_keys, by_keys.name(""), ColumnKey(by_keys.columns), lasting)
+            look = self.lookup_function(by_keys, by_keys.name(""), ColumnKey(by_keys.columns), lasting)
             return lambda state: UnbandedIndex(look(state))
         if want.kind == "hash":
             if indexed:
@@ -211,12 +211,12 @@ class Store:
             return lambda state: state[2].rows
         return lambda state: UnindexedItems(lambda: self.contents(state), key)
 
-    def serves(self, want: IndexRequest) -> bool:
+    def has_index_for(self, want: IndexRequest) -> bool:
         """Return True if there is an index on the requested columns, or on a part of them."""
-        if self.unseen:
+        if self.collects_batches:
             return False
         if want.kind == "composite":
-            return want.name("") in self.wanted or self.serves(want.by_keys)
+            return want.name("") in self.wanted or self.has_index_for(want.by_keys)
         parts_of_names = (name[1:] for name, requested in self.wanted.items() if requested.kind == "hash" and name[1])
         return want.name("") in self.wanted or (
             want.kind == "hash" and any({*p} <= {*want.columns} for p in parts_of_names)
@@ -225,7 +225,7 @@ class Store:
     def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
         indexes = [(name[1:], self.by_key) for name, index in self.wanted.items() if index.kind == "hash" and name[1]]
         indexes = [index for index in indexes if set(index[0]) <= set(want.columns)]
-        if not indexes or self.unseen:
+        if not indexes or self.collects_batches:
             return None
         columns, look = max(indexes, key=lambda index: len(index[0]))
         places = [want.columns.index(name) for name in columns]
@@ -316,7 +316,7 @@ class Store:
             if change is not None:
                 entered += change[0]
                 left += change[1]
-        if not self.unseen:
+        if not self.collects_batches:
             left += old
         if entered or left:
             self.owner.program["apply"](state, entered, left, now)
@@ -345,7 +345,7 @@ def apply_declared_indexes(stores: Mapping[str, Store], indexes: Mapping[str, In
         for name, kind in kinds.items():
             store.want(_DECLARED, name, kind, ColumnKey(name[1:]))
         if gone:
-            store.part(_DECLARED)
+            store.release(_DECLARED)
             apply_declared_indexes({store.name: store}, indexes)
 
 

@@ -67,7 +67,7 @@ class StoreLookups:
         """Bind the lookup functions into the generated code."""
         for name, (number, want) in self._wants.items():
             store = self._stores[number]
-            look = store.looking(want, want.name(self._reader), self._key(want), self._attached)
+            look = store.lookup_function(want, want.name(self._reader), self._key(want), self._attached)
             look = look if self._attached else _once(look)
             missing = self._missing.get(number)
             if missing is not None:
@@ -102,11 +102,11 @@ class StoreLookups:
         self._attached = True
         self.look()
 
-    def part(self) -> None:
+    def release(self) -> None:
         """Release the indexes and unbind the lookup functions."""
         for number in {number for number, _ in self._wants.values()}:
             store = self._stores[number]
-            store.part(self)
+            store.release(self)
             if self._missing.get(number) in store.deferred_readers:
                 store.deferred_readers.remove(self._missing[number])
         for name in self._wants:

@@ -231,14 +231,14 @@ class Table(Store):
     def keeps(self, want: IndexRequest) -> bool:
         return want.kind not in ("key", "rows")
 
-    def looking(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
+    def lookup_function(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
         if self.keeps(want):
-            return super().looking(want, name, key, lasting)
+            return super().lookup_function(want, name, key, lasting)
         return lambda state: state[1].items
 
-    def serves(self, want: IndexRequest) -> bool:
+    def has_index_for(self, want: IndexRequest) -> bool:
         primary = bool(self.type.keys) and {*self.type.keys} <= {*want.columns}
-        return want.kind == "key" or (primary and want.kind == "hash") or super().serves(want)
+        return want.kind == "key" or (primary and want.kind == "hash") or super().has_index_for(want)
 
     def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
         keys, items = self.type.keys, state[1].items

@@ -198,7 +198,7 @@ class BatchReplayer:
     def _called_between(self, statements: Iterable[RunningStatement]) -> str | None:
         """Reason for user code between events, which may read the whole component or call the engine; or None."""
         for statement in statements:
-            if statement.listened:
+            if statement.has_listeners:
                 return f"`{statement.name}` has a listener that is called one delivery at a time"
             if statement.context is not None and statement.context.watched:
                 return f"context `{statement.context.name}` has a partition listener, which is called as things happen"
@@ -270,7 +270,7 @@ class BatchReplayer:
                 return f"`{statement.name}` takes events for all partitions of a context together"
         if any(item.reads_types for item in (statement.program, *statement.program.subqueries)):
             return f"`{statement.name}` reads the type of each event"
-        if statement.listened:
+        if statement.has_listeners:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         plans = _parts(statement)
         for window in (window for item in plans for window in item.windows):

@@ -145,7 +145,7 @@ class StatementPass:
         try:
             return self._run(node, batches, derived)
         finally:
-            node.statement.spent.seconds += thread_time() - began
+            node.statement.processor_time.seconds += thread_time() - began
 
     def _run(self, node: ReplayNode, batches: list[ColumnBatch], derived: list[DerivedEvents]) -> DerivedEvents:
         out = OutputCollector(node.statement, self._slices.values(), node.keyed)
@@ -209,7 +209,11 @@ class StatementPass:
         passed = None if keys else batch.passing((statement.leading,))
         if passed is not None:
             batch = passed.slice
-            rest = statement.led and passed.exact if context is None else list(compress(rest, passed.flags))
+            rest = (
+                statement.leading_covers_filter and passed.exact
+                if context is None
+                else list(compress(rest, passed.flags))
+            )
         columns = [batch.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out)
         times: Iterable[int] = batch.times

@@ -110,7 +110,7 @@ class CycleMember(ActivationMember):
         self.rest(self._owner.now)
 
     def stop(self) -> None:
-        self._looks.part()
+        self._looks.release()
 
     # -------------------------------------------------------------- what comes in
     def taker(self, types: Sequence[str]) -> Callable[[Any, Any], object] | None:

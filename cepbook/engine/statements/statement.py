@@ -90,7 +90,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.timed.drops = program.steps.emit.drop and services.config.prioritized
         self.context: Context | None = None
         self.state: Any = None
-        self.spent = ProcessorTime()  # in replays, which run a batch through one statement after the other
+        self.processor_time = ProcessorTime()  # in replays, which run a batch through one statement after the other
         self._services = services
         layout = RowLayout(program.row_columns, plan.output_type.properties)
         split = isinstance(plan, p.SelectStatement) and plan.parcels is not None
@@ -102,17 +102,17 @@ class RunningStatement(StoreAccess, ContextMember):
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned = None
         self.stores = {}
-        self.looks = NO_LOOKUPS
+        self.lookups = NO_LOOKUPS
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = VariableWatcher(program, self._states_in, services.clock, self.failed)
         self._inserts = StreamInserter(host, program.steps.emit.targets, self.failed)
-        self.lots = self._activation_member(services.activations)
+        self.activation_member = self._activation_member(services.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
         program.namespace.update(recognize_limit=services.config.recognize_limit)
         program.namespace.pop("stopped", None)
         ahead = services.config.self_subselect_preeval
-        self.inner = SubqueryInputs(plan, program.subqueries, services, self.failed, ahead=ahead)
+        self.subquery_inputs = SubqueryInputs(plan, program.subqueries, services, self.failed, ahead=ahead)
 
     def _activation_member(self, activations: ActivationScheduler) -> BufferedInput | CycleMember | None:
         """Return the buffer that runs this statement in activations; None if it processes each event by itself."""
@@ -154,7 +154,7 @@ class RunningStatement(StoreAccess, ContextMember):
     def start(self, context: Context | None) -> None:
         """Create the state (one, or one per context partition), connect to stores, and begin to listen to events."""
         self.context = context
-        self.meet()
+        self.bind_tables()
         self.timed.attach(self._services.clock)
         if context is None:
             self.state = self.new_state(None)
@@ -164,22 +164,22 @@ class RunningStatement(StoreAccess, ContextMember):
         self.open_store_lookups()
         self.outlet.connect_listeners()
         self._attach()
-        if self.lots is not None:
-            self.lots.start()
+        if self.activation_member is not None:
+            self.activation_member.start()
         for matching in self._matchings.values() if context is None else ():
             matching.begun(self.state)
         for partition in () if context is None or self.steps.reads_store else context.partitions.values():
             self.opened(partition)
 
-    def meet(self) -> None:
+    def bind_tables(self) -> None:
         """Bind the tables that the generated code reads."""
         for program in (self.program, *self.program.subqueries):
             for name, local in program.namespace.get("__tables__", {}).items():
                 program.namespace[local] = self._services.stores[name]
-        self.inner.bind()
+        self.subquery_inputs.bind()
 
     def _attach(self) -> None:
-        self.inner.listen()
+        self.subquery_inputs.listen()
         if self.stores:
             self.program.namespace["stored"] = self.stored_of
             for store in {id(store): store for store in self.stores.values()}.values():
@@ -206,15 +206,15 @@ class RunningStatement(StoreAccess, ContextMember):
         """Discard all state, timers and listeners. May be called again after an interruption."""
         self.timed.detach()
         self._watching.end()
-        if self.lots is not None:
-            self.lots.stop()
+        if self.activation_member is not None:
+            self.activation_member.stop()
         if self.context is not None and self in self.context.statements:
             self.context.leave(self)
         for store in self.stores.values():
             if self in store.readers:
                 store.readers.remove(self)
-        self.looks.part()
-        self.inner.part()
+        self.lookups.release()
+        self.subquery_inputs.release()
         self.state = None
         self.outlet.close()
         self._inserts.close()
@@ -229,9 +229,9 @@ class RunningStatement(StoreAccess, ContextMember):
     def new_state(self, partition: ContextPartition | None) -> Any:
         """Return a fresh state, for `partition` or for the whole statement."""
         state = self.program["new_state"](partition, self._services.clock.now)
-        self.inner.fill(state)
+        self.subquery_inputs.fill(state)
         if self.owned is not None:
-            self.owned.begun(state)
+            self.owned.build_indexes(state)
         for matching in self._matchings.values():
             matching.add(state)
         return state
@@ -242,8 +242,8 @@ class RunningStatement(StoreAccess, ContextMember):
     def partition_restored(self, partition: ContextPartition, armed_timers: Iterable[tuple[int, int]]) -> None:
         state = self.state_of(partition)
         if self.owned is not None:
-            self.owned.begun(state)
-        self.inner.refill_from_stores(state)
+            self.owned.build_indexes(state)
+        self.subquery_inputs.refill_from_stores(state)
         self.timed.resume(state, armed_timers)
 
     def opened(self, partition: ContextPartition) -> None:
@@ -263,7 +263,7 @@ class RunningStatement(StoreAccess, ContextMember):
         """
         rows, states = self.program["rows"], self.states(wanted)
         if self.reads_only_tables:
-            states = [(id_, self.anew(state, now)) for id_, state in states]
+            states = [(id_, self.refreshed_state(state, now)) for id_, state in states]
         return [(id_, rows(state, now)) for id_, state in states]
 
     # -------------------------------------------------------------- who is told
@@ -304,9 +304,9 @@ class RunningStatement(StoreAccess, ContextMember):
         self._services.deliveries.rewired()
 
     @property
-    def listened(self) -> bool:
+    def has_listeners(self) -> bool:
         """True if a listener must be called for each delivery or match as it happens."""
-        return self.outlet.listened or bool(self._match_listeners)
+        return self.outlet.has_listeners or bool(self._match_listeners)
 
     @property
     def merges(self) -> bool:
@@ -379,7 +379,7 @@ class RunningStatement(StoreAccess, ContextMember):
         due = min((due for _, due in self.timed.dues(state)), default=NEVER)
         entry: dict[str, Any] = {
             "partition": id_,
-            "retained": self.inner.retained(state),
+            "retained": self.subquery_inputs.retained(state),
             "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
             "next_timer": due if due < NEVER else None,
         }
@@ -404,7 +404,7 @@ class RunningStatement(StoreAccess, ContextMember):
         return consumed
 
     def reading(self, type_name: str) -> EventReader | None:
-        return self.inner.reading(type_name, self._own_reading(type_name, alone=self.context is None))
+        return self.subquery_inputs.reading(type_name, self._own_reading(type_name, alone=self.context is None))
 
     def _own_reading(self, type_name: str, *, alone: bool = False) -> EventReader | None:
         """Return the reader without subqueries. `alone`: there is one state, which the functions know."""
@@ -414,8 +414,8 @@ class RunningStatement(StoreAccess, ContextMember):
         late = self.steps.dispatched_last
         drops = self.timed.drops
         condition = self.condition(type_name)
-        if self.lots is not None:
-            take = self.lots.taker(self._types(type_name))
+        if self.activation_member is not None:
+            take = self.activation_member.taker(self._types(type_name))
         elif self.steps.inputs:
             take = join_handler(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
         elif not self._matchings:
@@ -433,13 +433,13 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def subscribers(self, type_name: str) -> list[Subscription]:
         """Return the subscriptions to events of a type, for a statement without context."""
-        alone = not self.inner.reads(type_name)
+        alone = not self.subquery_inputs.reads(type_name)
         reading = self._own_reading(type_name) if alone else self.reading(type_name)
         if reading is None:
             return []
         checked, matched, condition, drops, read, late = reading
         order = drop_order(self.order, self.plan.annotations) if drops else self.order
-        if self.steps.inputs or self._matchings or not alone or self.lots is not None:
+        if self.steps.inputs or self._matchings or not alone or self.activation_member is not None:
             checked, matched = _in_state(checked, self.state), _in_state(matched, self.state)
         return [Subscription(order, condition, checked, matched, drops, read, late=late)]
 
@@ -458,7 +458,7 @@ class RunningStatement(StoreAccess, ContextMember):
         return leading_conditions(conjuncts(self.steps.source.filter))
 
     @cached_property
-    def led(self) -> bool:
+    def leading_covers_filter(self) -> bool:
         """True if these conditions are the whole filter."""
         return len(self.leading) == len(conjuncts(self.steps.source.filter))
 
@@ -475,7 +475,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def groups(self, type_name: str) -> tuple[AtomGroup, ...] | None:
         """Return the pattern atoms that may take events of a type, or None if the type is read elsewhere, too."""
-        if self.program.pattern is None or self.inner.reads(type_name):
+        if self.program.pattern is None or self.subquery_inputs.reads(type_name):
             return None
         return self.program.pattern.route(self._types(type_name))
 
@@ -489,7 +489,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def reads(self, type_name: str) -> bool:
         """Return True if events of `type_name` concern the statement or one of its subqueries."""
-        return self._type_read(type_name) is not None or self.inner.reads(type_name)
+        return self._type_read(type_name) is not None or self.subquery_inputs.reads(type_name)
 
     def _type_read(self, type_name: str) -> str | None:
         """Return the type of the from-clause that events of `type_name` belong to. Rows of stores are not events."""

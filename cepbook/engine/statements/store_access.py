@@ -45,7 +45,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     stores: dict[int, Store]
     """The stores that the statement reads, by input."""
 
-    looks: StoreLookups
+    lookups: StoreLookups
     """The indexes that the statement uses in these stores."""
 
     @abstractmethod
@@ -65,16 +65,16 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
 
     def open_store_lookups(self) -> None:
         """Request the indexes that the statement needs."""
-        if self.looks is NO_LOOKUPS and self.program.wants:
-            self.looks = StoreLookups(self.program.namespace, self.program.wants, self.name, self.stores, late=True)
-        self.looks.attach()
+        if self.lookups is NO_LOOKUPS and self.program.wants:
+            self.lookups = StoreLookups(self.program.namespace, self.program.wants, self.name, self.stores, late=True)
+        self.lookups.attach()
 
     @property
     def fills(self) -> bool:
         """True if the statement starts with the contents of its stores; on-triggers do not."""
         return self.steps.row is not None and self.steps.on_select is None
 
-    def owns(self, changes: PendingChanges) -> Store:
+    def create_store(self, changes: PendingChanges) -> Store:
         """Create and return the store of this statement."""
         assert self.steps.owned_store is not None
         self.owned = Store(self.steps.owned_store, self.output_type.properties, changes, self.steps.posts_empty_batches)
@@ -111,19 +111,19 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
         self.program.namespace.update(store.functions(lambda state: None if self.context is None else state[0]))
-        self.looks = StoreLookups(self.program.namespace, self.program.wants, self.name, {0: store}, changes=True)
+        self.lookups = StoreLookups(self.program.namespace, self.program.wants, self.name, {0: store}, changes=True)
 
     def fill_from_stores(self, partition: ContextPartition) -> None:
         """Fill a new partition with the contents of the stores, one input after the other."""
         slot = self.program.namespace["slot"]
         contents = {number: self.stored_of(partition.states[slot], number) for number in self.stores}
-        self.looks.begins(contents, partition)
+        self.lookups.begins(contents, partition)
         for number in self.stores:
             if self._on_change(number) in self.program.namespace:  # a joined table is only looked up
                 self.guarded(partial(self._begin_with, contents), number, (partition,))
 
     def _begin_with(self, contents: Mapping[int, list[Item]], number: int, state: Any) -> None:
-        self.looks.told(number, None)
+        self.lookups.told(number, None)
         self.program[self._on_change(number)](state, contents[number], (), self.now)
 
     @property
@@ -156,11 +156,11 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
                 own = list(of_store)
                 for number, store in self.stores.items():
                     if store is own[0].store:
-                        self.looks.told(number, own)
+                        self.lookups.told(number, own)
                         self._take(own, self.program[self._on_change(number)])
         finally:
             for number in self.stores:
-                self.looks.told(number, moved)
+                self.lookups.told(number, moved)
 
     def _take(self, moved: Sequence[StoreChange], on_change: Callable[..., object]) -> None:
         now = self.now
@@ -181,7 +181,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         tables = all(source.store is not None and source.store.kind == "table" for source in sources)
         return self.fills and bool(self.stores) and tables
 
-    def anew(self, state: Any, now: int) -> Any:
+    def refreshed_state(self, state: Any, now: int) -> Any:
         """Return a state with the present contents of the tables, which do not report changes."""
         fresh = self.program["new_state"](state[0], now)
         self.program["prefill"](fresh, now)

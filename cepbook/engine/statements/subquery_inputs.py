@@ -48,7 +48,7 @@ class StoreSubquery(StoreObserver):
             self._followed, self._reader = store, reader
         self.reads = StoreLookups(program.namespace, program.wants, reader, {0: store})
 
-    def part(self) -> None:
+    def release(self) -> None:
         """Stop reading the store."""
         if self._followed is not None:
             self._followed.unfollow(self._reader)
@@ -143,13 +143,13 @@ class SubqueryInputs:
             looker.store.observers.append(looker)
             looker.reads.attach()
 
-    def part(self) -> None:
+    def release(self) -> None:
         """Stop observing the stores."""
         for looker in self._lookers:
-            looker.part()
+            looker.release()
             if looker in looker.store.observers:
                 looker.store.observers.remove(looker)
-            looker.reads.part()
+            looker.reads.release()
 
     def fill(self, state: Any) -> None:
         """Fill a state of the statement from the stores."""

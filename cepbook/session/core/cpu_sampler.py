@@ -54,7 +54,8 @@ class CpuSampler:
             self.measured = True
             self._since = dict(self._counts())
             self._slices = {
-                name: (statement.spent, statement.spent.seconds) for name, statement in self._statements().items()
+                name: (statement.processor_time, statement.processor_time.seconds)
+                for name, statement in self._statements().items()
             }
             self._end = threading.Event()
             threading.Thread(target=self._run, args=(self._end,), name="cepbook sampler", daemon=True).start()
@@ -83,11 +84,11 @@ class CpuSampler:
         if self._since is None:
             return
         for name, statement in list(self._statements().items()):
-            spent, seconds_before = self._slices.get(name, (statement.spent, 0.0))
+            spent, seconds_before = self._slices.get(name, (statement.processor_time, 0.0))
             self.took[name] += spent.seconds - seconds_before
-            if spent is not statement.spent:  # redeployed
-                self.took[name] += statement.spent.seconds
-            self._slices[name] = statement.spent, statement.spent.seconds
+            if spent is not statement.processor_time:  # redeployed
+                self.took[name] += statement.processor_time.seconds
+            self._slices[name] = statement.processor_time, statement.processor_time.seconds
 
     def _run(self, end: threading.Event) -> None:
         own = threading.get_ident()

@@ -39,7 +39,7 @@ class UninterruptedCall(InterruptGuard):
 
 
 def _calls_out(runtime: Runtime) -> bool:
-    if any(item.listened for item in runtime.statements.values()):
+    if any(item.has_listeners for item in runtime.statements.values()):
         return True
     if any(item.kind == "window" for item in runtime.catalog.functions.values()):
         return True
