@@ -63,7 +63,7 @@ SPARK: list[tuple[list[str], int, str]] = [
     (["m.epl", *IN, "--until", "--5"], 2, "expected one argument"),
     (["m.epl", *IN, "--until", "\u00b2"], 2, "neither an ISO 8601 date and time nor whole ms"),
     (["m.epl", *IN, "--stream"], 2, "--checkpoint DIR"),
-    (["m.epl", *IN, "--initial", "x"], 2, "--initial is for --stream"),
+    (["m.epl", *IN, "--initial", "x"], 2, "--initial needs --stream"),
 ]
 
 

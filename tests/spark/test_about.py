@@ -100,7 +100,7 @@ def test_one_call_gives_the_columns_alone(spark: SparkSession) -> None:
     ("about", "message"),
     [
         (("when",), "about=('when',): there is no metadata column 'when'"),
-        (("time", "time"), "about=('time', 'time'): asks twice for 'time'"),
+        (("time", "time"), "about=('time', 'time'): repeats 'time'"),
         ("time", "`about` is a list of names, not 'time'"),
     ],
 )

@@ -232,7 +232,7 @@ def test_a_streaming_frame_and_other_things_are_refused_at_once(spark: SparkSess
     for given, message in (
         ([{"value": 1}], "expected a Spark or pandas DataFrame, an Arrow table or the path of a Parquet file,"),
         ("nowhere.parquet", "there is no file 'nowhere.parquet'"),
-        (__file__, "is no Parquet file"),
+        (__file__, "is not a Parquet file"),
     ):
         with pytest.raises(UsageError, match=message):
             cep.spark({"A": given}, time="timestamp")

@@ -197,15 +197,15 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
     [
         (["--time", "tss", "--out", "big=x"], "has no column `tss`"),
         (["--time", "ts", "--out", "bug=x"], "there is no statement bug; the module has: big, sums"),
-        (["--time", "ts"], "where do the rows go?"),
+        (["--time", "ts"], "no output: pass --out"),
         (["--out", "big=x"], "which column holds the time of Trade? pass --time COLUMN, or --time Trade=COLUMN"),
-        (["--time", "ts", "--stream", "--out", "big=x"], "a stream needs a place for its state"),
-        (["--time", "ts", "--out", "big=x", "--initial", "desk.cep"], "a batch begins with nothing"),
+        (["--time", "ts", "--stream", "--out", "big=x"], "a stream needs a directory for its state"),
+        (["--time", "ts", "--out", "big=x", "--initial", "desk.cep"], "--initial needs --stream"),
         (["--time", "ts", "--in", "Rate=rate:5", "--out", "big=x"], "a rate has no end"),
         (["--time", "ts", "--in", "Quote=nowhere", "--out", "big=x"], "--in Quote=nowhere: there is no such file"),
         (["--time", "ts", "--in", "Quote=nowhere/*.csv", "--out", "big=x"], "nowhere/*.csv cannot be read: Path"),
         (["--time", "ts", "--out", "big=x", "--out", "sums=./x"], "the rows of big and sums cannot both go to ./x"),
-        (["--time", "ts", "--stream", "--checkpoint", "s", "--overwrite", "--out", "big=x"], "a stream adds to what"),
+        (["--time", "ts", "--stream", "--checkpoint", "s", "--overwrite", "--out", "big=x"], "--overwrite is for batches"),
         (
             ["--time", "ts", "--stream", "--checkpoint", "s", "--start", "0", "--initial", "a.cep", "--out", "big=x"],
             "pass either --start or --initial: the saved state has a clock",
@@ -396,7 +396,7 @@ def test_what_one_task_was_begun_with_is_given_again(spark: SparkSession, folder
     assert main([*words, "--initial", str(folder / "desk.cep")]) == EXIT_DONE
     assert main(words) == EXIT_USAGE
     told = capsys.readouterr().err
-    assert "divided otherwise (whole, here 32 parts, Trade by symbol" in told and "must be given again" in told
+    assert "divided in another way (whole, here 32 parts, Trade by symbol" in told and "pass the same `initial=` again" in told
 
 
 def test_the_rate_source(spark: SparkSession, tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ def test_a_stream_whose_statement_reads_nothing_of_what_is_given(
             stream(runtime=runtime, frames={"Trade": events}, time="ts", statements=statements or None)
         return str(error.value)
 
-    lacks = "reads no events of Trade, so as a stream it would never deliver anything\n  hint: give events of Rain"
+    lacks = "reads no events of Trade, so as a stream it would never deliver anything\n  hint: pass events of Rain"
     assert told().startswith(f"`wet` {lacks}") and told("trades", "fed").startswith(f"`fed` {lacks}")
     assert told("ticks").startswith("`ticks` reads no events, and those that a statement reads move its clock")
     assert stream(runtime=runtime, frames={"Trade": events}, time="ts", statements=["trades"]).statements == ("trades",)

@@ -75,7 +75,7 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
         (
             "select count(*) from Tick#time(3) as t left outer join Bid#time(3) as b on t.price = b.price",
             True,
-            "; rows that had no partner stay",
+            "; rows without a partner stay",
         ),
         (
             "select prior(1, price) from Tick(price * 2 > 3)",
@@ -97,7 +97,7 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
         (
             "select (select count(*) from Bid#keepall) as n from Tick",
             False,
-            "compared with a key of the outer events they could",
+            "a comparison with a key of the outer event would",
         ),
         ("context Kinds select count(*) from Tick", True, "conditions that Spark does not express itself"),
         ("context Events select count(*) from Tick", True, "its outer level begins and ends with events of all keys"),
@@ -118,9 +118,9 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
         (
             "context PerSymbol select distinct count(*) from Tick#time(3)",
             True,
-            "put in order, made distinct or limited",
+            "sorted, limited or made distinct",
         ),
-        ("context PerSymbol select count(*) from Tick#time(3) limit 1", True, "put in order, made distinct or limited"),
+        ("context PerSymbol select count(*) from Tick#time(3) limit 1", True, "sorted, limited or made distinct"),
         (
             "@name('first') insert into Sums select sum(volume) as v, symbol from Tick#length(5);"
             "select symbol, max(v) from Sums group by symbol",
@@ -424,5 +424,5 @@ def test_nothing_that_spark_connect_lacks_is_used() -> None:
     assert used == ["action_progress.py"]  # the status tracker, where there is one
     assert (
         texts["action_progress.py"].count("sparkContext") == 1
-        and "_Connect if is_remote() else _Classic" in texts["action_progress.py"]
+        and "_ConnectMonitor if is_remote() else _ClassicMonitor" in texts["action_progress.py"]
     )

@@ -151,7 +151,7 @@ def test_a_delivery_whose_matches_were_not_kept() -> None:
     found = {match["delivery"]: match for match in browser.frames[-1]["matches"]}
     assert found[0]["matches"] == [["a = {id=1}"]]
     assert found[1]["matches"] == found[7]["matches"] == []
-    assert found[1]["nothing"].startswith("Not known")
+    assert found[1]["nothing"].startswith("Unknown")
 
 
 def test_a_page_cannot_ask_for_deliveries_without_end() -> None:

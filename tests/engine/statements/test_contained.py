@@ -72,7 +72,7 @@ def test_what_steps_plan_and_spark_say() -> None:
     assert "contained items: id = [1].id, sku = sku, n = n where n > 0" in show_plan(plan)
     line = dependencies_of("out", plan.statements, runtime.catalog, ["Basket"])
     found = place(line, runtime.catalog)
-    assert (found.path, found.reason.partition(",")[0]) == ("ordered", "its events are contained in others")
+    assert (found.path, found.reason.partition(",")[0]) == ("ordered", "its events are contained in other events")
     assert properties_read(line, runtime.catalog) == {"Basket": ("id", "flag", "items")}
 
 
