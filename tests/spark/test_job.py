@@ -331,7 +331,7 @@ def test_a_stream_does_not_go_on_with_the_state_of_other_statements(
     assert main([*words, f"{folder}/state"]) == EXIT_USAGE
     told = capsys.readouterr().err
     assert told.startswith(f"{folder}/state/sums holds the state of other statements, or of another version of cepbook")
-    assert "\n  hint: go on with what the stream was begun with" in told and len(told.splitlines()) == 2
+    assert "\n  hint: continue with the original statements and data" in told and len(told.splitlines()) == 2
     (folder / "state" / "sums.mark").unlink()  # then the state itself tells
     assert main([*words, f"{folder}/state"]) == EXIT_USAGE
     assert capsys.readouterr().err.startswith("the checkpoint holds the state of other statements")
