@@ -18,8 +18,7 @@ from cepbook.errors import EventError, UsageError
 from cepbook.spark import compare, sql
 from cepbook.spark.execution.execution import OneTaskWarning, UnfedWarning
 from cepbook.spark.execution.spark_actions import run_action
-
-from .histories import SPAN, quotes, trades
+from tests.spark.histories import SPAN, quotes, trades
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,7 @@ from cepbook.errors import UsageError
 from cepbook.spark import stream
 from cepbook.spark.execution.execution import OneTaskWarning
 from cepbook.spark.streaming.stream_queries import EarlyWarning
-
-from .histories import trades
+from tests.spark.histories import trades
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

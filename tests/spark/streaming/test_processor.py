@@ -320,8 +320,14 @@ def test_what_is_kept_is_of_the_same_statements_divided_alike() -> None:
             state_fingerprint_of(others, by_key, 32),
             "the checkpoint holds the state of other statements, or of another version",
         ),
-        (state_fingerprint_of(program, by_key, 3), r"divided in another way \(3 parts, T by s, here 32 parts, T by s\)"),
-        (state_fingerprint_of(program, replace(by_key, keys=(("T", ("n",)),)), 32), "divided in another way .*T by n, here"),
+        (
+            state_fingerprint_of(program, by_key, 3),
+            r"divided in another way \(3 parts, T by s, here 32 parts, T by s\)",
+        ),
+        (
+            state_fingerprint_of(program, replace(by_key, keys=(("T", ("n",)),)), 32),
+            "divided in another way .*T by n, here",
+        ),
         (
             state_fingerprint_of(program, replace(by_key, path="ordered"), 1),
             "another way .whole, here .*\n  hint: pass the same",

@@ -10,8 +10,7 @@ from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import register_sql
 from cepbook.spark.execution.spark_actions import run_action
-
-from .histories import SPAN, trades
+from tests.spark.histories import SPAN, trades
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
