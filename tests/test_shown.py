@@ -41,4 +41,4 @@ def test_backticks_of_sentences_are_code_and_nothing_of_a_text_is_markup() -> No
 
 def test_no_other_writer_of_tables() -> None:
     found = [p for p in (ROOT / "cepbook").rglob("*.py") if "<table" in p.read_text(encoding="utf-8")]
-    assert [p.name for p in found] == ["shown.py"]
+    assert [p.name for p in found] == ["display.py"]

@@ -114,12 +114,12 @@ class ExplanationMixin(ReplayMixin):
             find_type(event, types)
             type_names = [event]
         else:
-            type_names = [each for each in types if any(s.reads(each) for s in statements)] if name else list(types)
+            type_names = [type_ for type_ in types if any(s.reads(type_) for s in statements)] if name else list(types)
         event_log = self._engine.event_log
         known = [e for e in known_events(event_log, runtime, type_names) if until is None or e.time <= until]
         number = -1 if isinstance(event, str) else event
         if number > 0:  # the first is 1, even if it is no longer known
-            number -= 1 + sum(event_log.counts[each] for each in type_names) - len(known) if until is None else 1
+            number -= 1 + sum(event_log.counts[type_] for type_ in type_names) - len(known) if until is None else 1
             if number < 0:
                 raise UsageError(f"event {short_repr(event)} is not known any more: the latest {len(known)} are")
         elif number == 0:

@@ -133,8 +133,8 @@ class OutputMixin(WorkbenchCore):
             statement = self._engine.statement(name)
             types = dict(statement.output_type.properties)
             if changes:
-                found = feed_rows(self._engine.feed(name), types)
-                return export_rows(found, path, change_columns(types), table or name)
+                changed = feed_rows(self._engine.feed(name), types)
+                return export_rows(changed, path, change_columns(types), table or name)
             rows = [
                 [row.get(column) for column in types] for row in selected_rows(self._engine.runtime, name, selector)
             ]

@@ -194,8 +194,10 @@ def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = 
     optional = sum(p.default is not p.empty for p in parameters)
     if optional and kind != "function":
         raise UsageError(f"`{name}` has parameters with default values, which an aggregate cannot have")
-    found = [annotation_type(f"{name}({p.name})", hints.get(p.name, Any), types) for p in parameters]
-    return FunctionType(returns, tuple(of for of, _ in found), tuple(loose for _, loose in found), kind, optional)
+    typed_parameters = [annotation_type(f"{name}({p.name})", hints.get(p.name, Any), types) for p in parameters]
+    return FunctionType(
+        returns, tuple(of for of, _ in typed_parameters), tuple(loose for _, loose in typed_parameters), kind, optional
+    )
 
 
 def _collector(name: str, code: Any, types: EventTypes) -> FunctionType:
@@ -210,13 +212,13 @@ def _collector(name: str, code: Any, types: EventTypes) -> FunctionType:
 
 def _loose(name: str, code: Any, types: EventTypes) -> tuple[bool, ...]:
     hints = typing.get_type_hints(code)
-    found: list[bool] = []
-    for each, parameter in inspect.signature(code).parameters.items():
-        if each == _CLOCK and parameter.kind is parameter.KEYWORD_ONLY:
+    allows_none: list[bool] = []
+    for parameter_name, parameter in inspect.signature(code).parameters.items():
+        if parameter_name == _CLOCK and parameter.kind is parameter.KEYWORD_ONLY:
             continue
-        annotation = hints.get(each, Any)
+        annotation = hints.get(parameter_name, Any)
         of, loose = annotation_type(name, annotation, types)
         if of.of is not None:
             loose = annotation_type(name, (typing.get_args(annotation) or (Any,))[0], types)[1]
-        found.append(loose)
-    return tuple(found)
+        allows_none.append(loose)
+    return tuple(allows_none)

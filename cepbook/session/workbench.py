@@ -106,8 +106,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         messages = [f"dropped {', '.join(sorted(gone))}"] if gone else []
         if again:
             messages.append(f"deployed anew, because they depend on it: {', '.join(again)}")
-        new = [each for each in self.runtime.errors if id(each) not in failed]
-        failure_texts = [f"`{each.statement}` failed as it began: {exception_text(each.cause)}" for each in new]
+        new = [failure for failure in self.runtime.errors if id(failure) not in failed]
+        failure_texts = [
+            f"`{failure.statement}` failed as it began: {exception_text(failure.cause)}" for failure in new
+        ]
         messages += dict.fromkeys(failure_texts)  # the same failure in several partitions is listed once
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
 
@@ -231,9 +233,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
     def send_together(self, *events: tuple[str, object]) -> None:
         """Send several (type, event) pairs that arrive together: one activation for queries of other dialects."""
-        for each in events:
-            if not isinstance(each, tuple | list) or len(each) != 2:
-                raise UsageError(f'an event is (type, properties), such as ("Tick", {{…}}), not {describe_value(each)}')
+        for pair in events:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise UsageError(f'an event is (type, properties), such as ("Tick", {{…}}), not {describe_value(pair)}')
         with self._lock:
             entries = [(name, self._entry(name), event) for name, event in events]
             checked_events = [(name, check(event), record) for name, (check, record), event in entries]

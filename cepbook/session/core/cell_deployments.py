@@ -39,7 +39,7 @@ def find_deployment(runtime: Runtime, name: str) -> Deployment:
 
 @dataclass(frozen=True, slots=True)
 class CellDeployment:
-    """What one run deployed: the cell (None if it had none), the names that it declares, its text."""
+    """The deployment of one run: the cell (None if it had none), the names that it declares, its text."""
 
     cell: str | None
     names: frozenset[str]

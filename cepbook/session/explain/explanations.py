@@ -133,7 +133,7 @@ class RowExplanation:
 
 @dataclass(frozen=True, slots=True)
 class StatementOutcome:
-    """What became of the event at one statement: `delivered`, `kept` (retained or counted, nothing delivered), ``fell
+    """The outcome of an event at one statement: `delivered`, `kept` (retained or counted, nothing delivered), ``fell
     out`` or ``not known``.
 
     `rows` are the first `ROWS` delivered rows as (``+`` or ``−``, row). The columns `times` hold times in clock units.
@@ -154,7 +154,7 @@ class StatementOutcome:
 
 @dataclass(frozen=True, slots=True)
 class EventExplanation:
-    """What became of `event`: one outcome for each statement that reads events of its type.
+    """The outcomes of `event`, one for each statement that reads events of its type.
 
     `supposed`: the event was not sent but given, and would come now. `times` are the properties of its type that hold
     times in clock units.

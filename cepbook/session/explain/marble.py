@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from cepbook.display import DATE_THRESHOLD_MS
+from cepbook.display import DATE_THRESHOLD_MS, format_count
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError, hint_line
@@ -77,19 +77,15 @@ class Marble:
 
     def __repr__(self) -> str:
         facts = [
-            _counted(len(self.arrivals), "arrival"),
-            *([_counted(len(self.bars), "bar")] if self.windowed else []),
+            format_count(len(self.arrivals), "arrival"),
+            *([format_count(len(self.bars), "bar")] if self.windowed else []),
             *([f"{len(self.runs)} match{'es' * (len(self.runs) != 1)}"] if self.runs else []),
-            _counted(sum(len(d.insert or ()) for d in self.deliveries), "insert row"),
-            _counted(sum(len(d.remove or ()) for d in self.deliveries), "remove row"),
+            format_count(sum(len(d.insert or ()) for d in self.deliveries), "insert row"),
+            format_count(sum(len(d.remove or ()) for d in self.deliveries), "remove row"),
             format_span(self.start, self.end, self.unit),
         ]
         text = f"marble diagram of {self.name}: {', '.join(facts)}"
         return "\n".join((text, *(f"  {note}" for note in self.notes)))
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def build_marble(
@@ -159,7 +155,7 @@ def _bars(rerun: WindowRerun, first: int, events: int) -> tuple[list[WindowStay]
     notes = []
     if left_out > 0:
         older = older[left_out:]
-        notes.append(f"{_counted(left_out, 'older event')} in the window not drawn")
+        notes.append(f"{format_count(left_out, 'older event')} in the window not drawn")
     return older + recent, notes
 
 

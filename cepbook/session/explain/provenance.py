@@ -171,8 +171,8 @@ def has_match_recognize(target: nodes.SelectStatement) -> bool:
 def _cycled(
     run: ProvenanceRerun, target: nodes.CycleStatement, at: DeliveredRow, retained: RetainedRows, before: RetainedRows
 ) -> list[ProvenanceEvent]:
-    named = {each.store.name: number for number, each in enumerate(target.partitions)}
-    sources = [None if each.store is None else named.get(each.store.name) for each in target.select.sources]
+    named = {source.store.name: number for number, source in enumerate(target.partitions)}
+    sources = [None if source.store is None else named.get(source.store.name) for source in target.select.sources]
     row_values: dict[int, dict[str, Any]] = {number: {} for number in named.values()}
     for column in target.select.root.columns:
         value = column.value
@@ -199,9 +199,9 @@ def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values:
 
 def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]) -> list[ProvenanceEvent] | None:
     target, result = run.target, run.result
-    events = [each for each in cause if each.type_name is not None]
+    events = [entry for entry in cause if entry.type_name is not None]
     sent = (
-        [provenance_event(run, "", each.event) for each in run.sent_events.values()][-len(events) :] if events else []
+        [provenance_event(run, "", entry.event) for entry in run.sent_events.values()][-len(events) :] if events else []
     )
     if isinstance(target, nodes.CreateVariableStatement | nodes.CycleStatement):
         return sent
@@ -213,11 +213,11 @@ def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]
         return None if match is None else match_events(run, match)
     if isinstance(target, nodes.UpdateStatement):  # the events before the update
         known = run.runtime.catalog
-        own = [each for each in sent if known.is_a(each.type_name or "", source.event_type)]
+        own = [entry for entry in sent if known.is_a(entry.type_name or "", source.event_type)]
         before = (result.delivered[number].remove or ()) if result.delivered else ()
         if not own and len(before) > at.place:
             own = [provenance_event(run, tag, before[at.place])]
-        return [ProvenanceEvent(tag, each.event, each.time, each.type_name) for each in own]
+        return [ProvenanceEvent(tag, entry.event, entry.time, entry.type_name) for entry in own]
     if not result.reached:
         return None
     last = result.triggers_before[number] if number < len(result.triggers_before) else 0
@@ -250,7 +250,7 @@ def _group(
         rows = [row for row in run.unwindowed[: retained.unwindowed_count] if is_of_partition(row, partition)]
     elif run.batched and not run.result.window_changes.get(0):  # the row repeats the last batch
         last = [rows for (number, _), rows in run.last_batches.items() if number == 0]
-        rows = [row for each in last for row in each if is_of_partition(row, partition)]
+        rows = [row for batch in last for row in batch if is_of_partition(row, partition)]
     elif run.batched:
         moved = run.result.window_changes[0]
         rows = [row for delta in moved for row in (delta.remove if run.shows_former_state(at) else delta.insert) or ()]
@@ -274,7 +274,9 @@ def _combined(
         return None
     assert select.join is not None
     now = [row for delta in run.result.joined for row in delta.insert or ()]
-    passing = isinstance(select, nodes.OnSelectStatement) or any(each.unidirectional for each in select.join.inputs)
+    passing = isinstance(select, nodes.OnSelectStatement) or any(
+        join_input.unidirectional for join_input in select.join.inputs
+    )
     rows = [row for row in (now if passing else retained.joined) if is_of_partition(row, partition)]
     pieces: dict[tuple[int, int], ProvenanceEvent] = {}
     for row in _in_group(run, rows, shadow):

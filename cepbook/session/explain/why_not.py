@@ -1,4 +1,5 @@
-"""What became of an event: for each statement that reads its type, the steps that it passed and where it was rejected.
+"""Explains what became of an event: for each statement that reads its type, the steps that it passed and where it was
+rejected.
 
 As for rows (`explain.why`), statements run again up to that event. If a statement cannot run again, because the log is
 incomplete or a Python function would be called, the event is judged by the filters alone, with the present variables.
@@ -46,22 +47,22 @@ def why_not(
     runtime: Runtime, event_log: EventLog, names: Sequence[str], event: LogEntry, *, supposed: bool, calls: bool
 ) -> EventExplanation:
     """Return what became of an event at each of the statements `names`."""
-    found: list[StatementOutcome] = []
-    again, happened = 0, 0
+    outcomes: list[StatementOutcome] = []
+    reruns, played = 0, 0
     updates = [s.plan for s in runtime.statements.values() if isinstance(s.plan, nodes.UpdateStatement)]
-    changed = any(runtime.catalog.is_a(event.type_name or "", each.source.event_type) for each in updates)
+    changed = any(runtime.catalog.is_a(event.type_name or "", item.source.event_type) for item in updates)
     with event_log.cached_reads():
         for name in names:
-            course = None if changed else _at_once(runtime, name, event)
-            if course is None:
-                again += 1
-                more = again <= MAX_RERUNS and happened < HAPPENING
-                course, size = _course(runtime, event_log, name, event, supposed, calls, again=more)
-                happened += size
-            found.append(course)
+            outcome = None if changed else _at_once(runtime, name, event)
+            if outcome is None:
+                reruns += 1
+                more = reruns <= MAX_RERUNS and played < HAPPENING
+                outcome, size = _course(runtime, event_log, name, event, supposed, calls, again=more)
+                played += size
+            outcomes.append(outcome)
     piece = ProvenanceEvent("", deep_copied(event.event), event.time, event.type_name)
     times = TimeColumns(runtime)
-    timed = tuple(replace(each, times=tuple(times.of_statement(each.statement))) for each in found)
+    timed = tuple(replace(item, times=tuple(times.of_statement(item.statement))) for item in outcomes)
     return EventExplanation(piece, timed, supposed, runtime.config.second, tuple(times.of_type(piece.type_name or "")))
 
 
@@ -74,9 +75,9 @@ def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome |
     target = runtime.statement(name).plan
     if not isinstance(target, nodes.SelectStatement) or target.join is not None or target.context is not None:
         return None
-    parts = [part for each in x.conjuncts(target.source.filter) for part in x.walk(each)]
+    leaves = [leaf for conjunct in x.conjuncts(target.source.filter) for leaf in x.walk(conjunct)]
     if target.source.pattern is not None or any(
-        isinstance(each, x.VariableRead | x.CurrentTimestamp) for each in parts
+        isinstance(leaf, x.VariableRead | x.CurrentTimestamp) for leaf in leaves
     ):
         return None
     stages = tuple(_Judge(runtime, name, event, None, [event], False).filters())
@@ -284,7 +285,8 @@ class _Judge:
         kind = f"{context.name} ({context.kind})"
         if self._run is None:
             return ProbeStep("context", None, kind, note="which partitions there were is not known")
-        rows = {row["id"]: row for row in self._runtime.partitions(context.name)} if self._living(context.name) else {}
+        runtime = self._runtime
+        rows = {row["id"]: row for row in runtime.partitions(context.name)} if context.name in runtime.contexts else {}
         if not self._ids:
             note = no_partition_reason(self._origin, context.name, self._happening.type_name or "")
             return ProbeStep("context", False, kind, note=note)
@@ -292,9 +294,6 @@ class _Judge:
         values = tuple((key, value) for key, value in (named or {}).items() if key != "id")
         ids = ", ".join(map(str, self._ids))
         return ProbeStep("context", True, kind, values, f"partition{'s' * (len(self._ids) > 1)} {ids}")
-
-    def _living(self, context: str) -> bool:
-        return context in self._runtime.contexts
 
     # ---- filters
     def _filters(self) -> Iterator[ProbeStep]:
@@ -309,7 +308,7 @@ class _Judge:
         for number in mine:
             note = f"of `{stream_name(self.plan, number)}`"
             conditions = x.conjuncts(self.plan.sources[number].filter)
-            tried[number] = [self._tested("filter", each, {0: self._event}, note) for each in conditions]
+            tried[number] = [self._tested("filter", condition, {0: self._event}, note) for condition in conditions]
         self._streams = [n for n in mine if all(stage.passed is not False for stage in tried[n])]
         for number, stages in tried.items():
             for stage in stages:
@@ -317,8 +316,8 @@ class _Judge:
                 yield replace(stage, passed=None, note=f"{stage.note}: no event for this stream") if lost else stage
 
     def _where(self, condition: x.BoundExpr | None) -> Iterator[ProbeStep]:
-        for part in x.conjuncts(condition):
-            yield self._tested("where", part, {0: self._event})
+        for conjunct in x.conjuncts(condition):
+            yield self._tested("where", conjunct, {0: self._event})
 
     # ---- patterns
     def _atoms(self) -> Iterator[tuple[Atom, str]]:
@@ -329,37 +328,37 @@ class _Judge:
     def _pattern_stages(self, atoms: Sequence[tuple[Atom, str]]) -> Iterator[ProbeStep]:
         if self._run is None:
             for atom, _ in atoms:
-                own = [p for p in x.conjuncts(atom.filter) if not any(_of_match(part) for part in x.walk(p))]
-                for part in own:
-                    yield self._tested("filter", part, {TAKEN: self._event}, f"of {self._text(atom)}")
+                own = [p for p in x.conjuncts(atom.filter) if not any(_of_match(conjunct) for conjunct in x.walk(p))]
+                for conjunct in own:
+                    yield self._tested("filter", conjunct, {TAKEN: self._event}, f"of {self._text(atom)}")
             return
         after = self._waiting()
         if self._context is not None:
-            after = [each for each in after if each.partition in self._ids]
-            before = [each for each in self._partials if each.partition in self._ids]
+            after = [item for item in after if item.partition in self._ids]
+            before = [item for item in self._partials if item.partition in self._ids]
         else:
             before = self._partials
         begun = not before and self._context is not None  # the pattern of a new partition has just started
         taken = sum(map(self._has_event, after)) > sum(map(self._has_event, before))
         moved = self.kept = self.delivered or taken or (not begun and _known(after) != _known(before))
         before = before or (after if begun else [])
-        waited = list(dict.fromkeys(each.waiting_for for each in before))
-        found: list[ProbeStep] = []
-        for atom, shown in atoms:
-            waits = [each for each in before if each.waiting_for == shown]
+        waited = list(dict.fromkeys(item.waiting_for for item in before))
+        steps: list[ProbeStep] = []
+        for atom, pattern_text in atoms:
+            waits = [item for item in before if item.waiting_for == pattern_text]
             if not waits:
-                found.append(ProbeStep("pattern", None, self._text(atom), note="the pattern did not wait for it"))
+                steps.append(ProbeStep("pattern", None, self._text(atom), note="the pattern did not wait for it"))
                 continue
-            found += self._atom_stages(atom, waits)
+            steps += self._atom_stages(atom, waits)
         text = self._text(self._pattern()) or "the pattern"
         if moved:
-            yield from (each for each in found if each.passed is not False)
+            yield from (item for item in steps if item.passed is not False)
         else:
-            yield from sorted(found, key=lambda each: each.passed is False)
-        waiting = list(dict.fromkeys(each.waiting_for for each in after))
+            yield from sorted(steps, key=lambda item: item.passed is False)
+        waiting = list(dict.fromkeys(item.waiting_for for item in after))
         note = f"waits for {', '.join(waiting)}" if waiting else "waits for nothing any more"
         if not self.delivered:
-            if not moved and not any(each.passed is False for each in found):
+            if not moved and not any(item.passed is False for item in steps):
                 note = f"it waits for {', '.join(waited)}" if waited else "it waits for nothing any more"
                 yield ProbeStep("pattern", False, text, note=note)
             elif moved:
@@ -373,9 +372,9 @@ class _Judge:
 
     def _atom_stages(self, atom: Atom, waits: Sequence[PartialMatch]) -> Iterator[ProbeStep]:
         tried: list[ProbeStep] = []
-        for each in waits:
-            events = {TAKEN: self._event, MATCH_STREAM: each.events}
-            stages = [self._tested("pattern", part, events) for part in x.conjuncts(atom.filter)]
+        for partial in waits:
+            events = {TAKEN: self._event, MATCH_STREAM: partial.events}
+            stages = [self._tested("pattern", conjunct, events) for conjunct in x.conjuncts(atom.filter)]
             failed = next((stage for stage in stages if stage.passed is False), None)
             if failed is None:
                 yield from stages or (ProbeStep("pattern", True, self._text(atom), note="any event of the type"),)
@@ -419,7 +418,7 @@ class _Judge:
             node = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Recognition)), None)
             probe_arguments = self._event, self._asked, self._tested
             lacks = None if self.kept or node is None else unmet_condition(node, self._partials, *probe_arguments)
-            waiting = list(dict.fromkeys(each.waiting_for for each in after))
+            waiting = list(dict.fromkeys(partial.waiting_for for partial in after))
             note = f"waits for {', '.join(waiting)}" if waiting else "no match has begun"
             yield lacks or ProbeStep("match", False, "match_recognize", note=note)
             return
@@ -475,7 +474,7 @@ class _Judge:
         own = self._streams
         where = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Selection)), None)
         parts = x.conjuncts(None if where is None else where.predicate)
-        parts += [part for each in join.inputs for part in x.conjuncts(each.on)]
+        parts += [conjunct for join_input in join.inputs for conjunct in x.conjuncts(join_input.on)]
         for number in range(len(target.sources)):
             if number not in own and self._others(number) == []:
                 what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
@@ -484,14 +483,14 @@ class _Judge:
                     what = f"what it held is not known: events are kept from {begin} on"
                 yield ProbeStep("join", None if run.is_incomplete else False, stream_name(target, number), note=what)
         left: dict[int, list[Row]] = {}  # rows of other streams with which all conditions so far are true
-        for part in parts:
-            streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
+        for conjunct in parts:
+            streams = {leaf.stream for leaf in x.walk(conjunct) if isinstance(leaf, x.Prop | x.EventOf)}
             for mine in [n for n in own if n in streams][:1]:
                 others = sorted(streams - {mine})
                 if not others and not target.sources[mine].contained:
-                    yield self._tested("where", part, {mine: self._event})
+                    yield self._tested("where", conjunct, {mine: self._event})
                 elif len(others) == 1 and self._others(others[0]) is not None:
-                    yield self._tried(target, part, mine, others[0], left)
+                    yield self._tried(target, conjunct, mine, others[0], left)
 
     def _others(self, number: int) -> list[Row] | None:
         run, target = self._run, self.plan
@@ -509,13 +508,13 @@ class _Judge:
         every = (self._others(other) or [])[-MAX_ROWS_TRIED:]
         rows = left.get(other, every)
         said = [self._asked(part, {mine: self._event, other: row}) for row in rows]
-        unknown = next((each for each in said if isinstance(each, UnknownValue)), None)
+        unknown = next((answer for answer in said if isinstance(answer, UnknownValue)), None)
         if unknown is not None:
             return ProbeStep("join", None, self._text(part), note=unknown.reason)
-        fits = sum(each is True for each in said)
+        fits = sum(answer is True for answer in said)
         leaves = [leaf for leaf in compared_leaves(part) if isinstance(leaf, x.Prop) and leaf.stream == mine]
         values = tuple((self._text(leaf), self._asked(leaf, {mine: self._event})) for leaf in leaves)
-        left[other] = [row for row, each in zip(rows, said, strict=True) if each is True]
+        left[other] = [row for row, answer in zip(rows, said, strict=True) if answer is True]
         note = f"true of {fits:,} of {len(rows):,} events of `{stream_name(target, other)}`"
         if len(rows) < len(every):
             note += f" that were left of {len(every):,}"
@@ -530,18 +529,20 @@ class _Judge:
         run = self._run
         assert run is not None
         self.kept = self.kept or run.aggregation is not None
-        made = [row for delta in run.result.before_output for row in delta.insert or ()]
-        passed = made
+        rows_before_output = [row for delta in run.result.before_output for row in delta.insert or ()]
+        passed = rows_before_output
         if run.having is not None:
-            if not made:
+            if not rows_before_output:
                 yield ProbeStep("having", None, self._text(run.having), note="no row was made for it to test")
                 return
             for number, condition in enumerate(run.conditions):
                 leaves = [self._text(leaf) for leaf in compared_leaves(condition)]
-                row = made[-1]
+                row = rows_before_output[-1]
                 values = tuple((leaf, row.get(f"v{number}_{place}")) for place, leaf in enumerate(leaves))
                 yield ProbeStep("having", row.get(f"c{number}") is True, self._text(condition), values)
-            passed = [row for row in made if all(row.get(f"c{n}") is True for n in range(len(run.conditions)))]
+            passed = [
+                row for row in rows_before_output if all(row.get(f"c{n}") is True for n in range(len(run.conditions)))
+            ]
         if target.output is not None:
             due = min((s["next_timer"] for s in self._runtime.state(self._name) if s["next_timer"]), default=None)
             rows = f"{len(passed):,} row{'s' * (len(passed) != 1)} held back"

@@ -1,4 +1,4 @@
-"""What became of the events contained in an event (``from Basket[items]``), for `explain.why_not`."""
+"""Explains what became of the events contained in an event (``from Basket[items]``), for `explain.why_not`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a match lacked: the condition of a variable of match_recognize, a partner in a join, or a distinct row."""
+"""Explains what a match lacked: the condition of a variable of match_recognize, a partner in a join, or a
+distinct row.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What became of an event at statements that act on events: ``on … merge``, ``on … set``, split streams, ``update
-istream`` and cycle queries. These are the steps behind the filters of `explain.why_not`.
+"""Explains what became of an event at statements that act on events: ``on … merge``, ``on … set``, split streams,
+``update istream`` and cycle queries. These are the steps behind the filters of `explain.why_not`.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class TriggerProbe:
             said = [
                 evaluate(self._runtime, target.predicate, {0: row, 1: self.event}, calls=self.calls) for row in tried
             ]
-            unknown = next((each for each in said if isinstance(each, UnknownValue)), None)
+            unknown = next((answer for answer in said if isinstance(answer, UnknownValue)), None)
             if unknown is not None:
                 yield ProbeStep("join", None, self.text(target.predicate), note=unknown.reason)
                 return
-            fits = [row for row, each in zip(tried, said, strict=True) if each is True]
+            fits = [row for row, answer in zip(tried, said, strict=True) if answer is True]
             note = f"true of {len(fits):,} of {len(tried):,} rows of `{target.target.name}`"
             goes_on = bool(fits) or any(branch.matched is not True for branch in target.branches)
             yield ProbeStep("join", goes_on, self.text(target.predicate), note=note)
@@ -94,12 +94,14 @@ class TriggerProbe:
 
     def _branches(self, target: nodes.MergeStatement, fits: Sequence[Row]) -> Iterator[ProbeStep]:
         events = {0: fits[-1] if fits else {}, 1: self.event, 2: fits[-1] if fits else {}}
-        of_kind = [each for each in target.branches if each.matched is None or each.matched == bool(fits)]
+        of_kind = [
+            candidate for candidate in target.branches if candidate.matched is None or candidate.matched == bool(fits)
+        ]
         tried: list[ProbeStep] = []
         for branch in of_kind:
             parts = x.conjuncts(branch.condition)
             parts += [p for action in branch.actions if len(branch.actions) == 1 for p in x.conjuncts(action.predicate)]
-            stages = [self.test("when", part, events) for part in parts]
+            stages = [self.test("when", conjunct, events) for conjunct in parts]
             failed = next((stage for stage in stages if stage.passed is not True), None)
             if failed is None:
                 self.acted = True

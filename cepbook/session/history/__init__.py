@@ -1,1 +1,1 @@
-"""What happened, and running it again."""
+"""The event log, and running it again."""

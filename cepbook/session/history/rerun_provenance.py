@@ -260,7 +260,7 @@ class ProvenanceRerun(StatementRerun):
         if len(candidates) > at.place and matching[at.place]:
             origin: RowProvenance | None = candidates[at.place][0]
         else:
-            origins = [each for (each, _), fit in zip(candidates, matching, strict=True) if fit]
+            origins = [row_origin for (row_origin, _), fit in zip(candidates, matching, strict=True) if fit]
             if self.shows_former_state(at) and self._fully:  # the row of the group before the interval
                 origins.reverse()
             origin = origins[-1] if origins else None
@@ -351,8 +351,8 @@ class ProvenanceRerun(StatementRerun):
         for number, stream in enumerate(plan.streams(root)):
             self._attach_within(number, plan.source_of(stream), partition)
             self._attach_window(number, stream, partition)
-        for number, each in enumerate(target.subqueries, len(target.sources)):
-            self._attach_window(number, plan.streams(each.root)[0], partition)
+        for number, subquery in enumerate(target.subqueries, len(target.sources)):
+            self._attach_window(number, plan.streams(subquery.root)[0], partition)
         if self.aggregation is not None and target.join is not None:
             written = (plan.OutputColumn(key_column(i), key) for i, key in enumerate(keys))
             shadow = self._like(plan.Projection(self.aggregation.input, (*partition, *written, *events)), **options)
@@ -440,7 +440,11 @@ class ProvenanceRerun(StatementRerun):
             isinstance(n, plan.StreamJoin) for n in plan.chain(root)
         )
         plain = plan.OnSelectStatement if looks else plan.SelectStatement
-        fields_ = {each.name: getattr(target, each.name) for each in fields(plain) if hasattr(target, each.name)}
+        fields_ = {
+            plan_field.name: getattr(target, plan_field.name)
+            for plan_field in fields(plain)
+            if hasattr(target, plan_field.name)
+        }
         fields_ |= {"named": True, "root": root, "kind": "unaggregated", "selector": "istream", "subqueries": ()}
         fields_ |= {"insert": None, "output": None, "drop": False, "into": None, "deletes": False, "parcels": None}
         return plain(**{name: value for name, value in {**fields_, **changes}.items() if name in _FIELDS[plain]})
@@ -487,8 +491,8 @@ class ProvenanceRerun(StatementRerun):
         target = self.target
         if not isinstance(target, plan.CycleStatement) or target.name not in self.runtime.statements:
             return []
-        held = self.runtime.statement(target.name).state[1]
-        return [held.events(number, target) for number in range(len(target.partitions))]
+        cycle_state = self.runtime.statement(target.name).state[1]
+        return [cycle_state.events(number, target) for number in range(len(target.partitions))]
 
     def store_rows(self) -> dict[str, list[Row]]:
         """Return the rows of the named windows and tables that the target reads or changes."""

@@ -234,7 +234,7 @@ class WindowRerun(StatementRerun):
 
     def _like(self, row: Row) -> deque[WindowStay] | None:
         """Return the stays of a derived event with the values of `row`, which need not be the same object."""
-        derived_stays = (self._open[id(made), None] for made in self._made)
+        derived_stays = (self._open[id(event), None] for event in self._made)
         return next((stays for stays in derived_stays if stays and rows_equal(stays[0].event, row)), None)
 
     def _delivered(self, delta: Delta) -> None:
@@ -250,11 +250,11 @@ class WindowRerun(StatementRerun):
         """
         if self.stream is not None and not any(bar.number == 0 and 0 < bar.ended <= first for bar in self.bars):
             return False
-        held, known = (
+        retained, known = (
             [partition["retained"] for partition in runtime.state(self.target.name)]
             for runtime in (self._origin, self.runtime)
         )
-        return sorted(held) == sorted(known)
+        return sorted(retained) == sorted(known)
 
     # ---- running
     def run(self) -> None:

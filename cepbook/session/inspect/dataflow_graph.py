@@ -80,7 +80,7 @@ def _read(reader: plan.StreamStatement) -> list[str]:
     several = reader.sources if isinstance(reader, plan.SelectStatement | plan.CycleStatement) else (reader.source,)
     own = [source for source in several if not source.nothing]
     names = [name for source in own for name in (source.event_types if source.store is None else (source.store.name,))]
-    names += [each.source.event_type for each in reader.subqueries if each.source.store is None]
+    names += [subquery.source.event_type for subquery in reader.subqueries if subquery.source.store is None]
     return list(dict.fromkeys(names))
 
 
@@ -101,7 +101,7 @@ def _laid_out(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) 
                     pending.add(source)
                     path.append((source, 0))
                 continue
-            layers[id_] = max((layers[each] + 1 for each in before[id_] if each in layers), default=0)
+            layers[id_] = max((layers[source_id] + 1 for source_id in before[id_] if source_id in layers), default=0)
     order: dict[str, float] = {}
     columns: dict[int, list[str]] = {}
     for id_ in nodes:
@@ -109,13 +109,10 @@ def _laid_out(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) 
     placed: list[GraphNode] = []
     for layer in sorted(columns):  # beside the nodes that feed them, so that few lines cross
         ids = columns[layer]
-        means = {i: _mean([order[s] for s in before[i] if s in order], n) for n, i in enumerate(ids)}
+        places = {i: [order[s] for s in before[i] if s in order] or [n] for n, i in enumerate(ids)}
+        means = {i: sum(several) / len(several) for i, several in places.items()}
         for place, id_ in enumerate(sorted(ids, key=lambda i: means[i])):
             order[id_] = place
             node = nodes[id_]
             placed.append(GraphNode(node.id, node.kind, node.name, node.detail, node.opens, layer, place))
     return DataflowGraph(tuple(placed), tuple(edges))
-
-
-def _mean(places: Sequence[float], otherwise: float) -> float:
-    return sum(places) / len(places) if places else otherwise

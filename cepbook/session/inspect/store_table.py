@@ -121,8 +121,8 @@ def store_users(runtime: Runtime, store: Store) -> dict[str, list[str]]:
             if merged is not None and merged.target.name == store.name:
                 users["changed"].append(statement.name)
             sources = getattr(plan, "sources", ())
-            inner = [each.source for each in plan.subqueries]
-            read = any(each.store is not None and each.store.name == store.name for each in (*sources, *inner))
+            inner = [source.source for source in plan.subqueries]
+            read = any(source.store is not None and source.store.name == store.name for source in (*sources, *inner))
             if statement is not store.owner and (read or store.name in _tables(plan)):
                 users["read"].append(statement.name)
     return users

@@ -44,9 +44,9 @@ class TimeColumns:
         if event_type is None or self._none:
             return frozenset()
         own = {event_type.time_property, event_type.end_time_property}
-        filled = [self._of_plan(each) for each in self._plans if name in _targets(each)]
+        filled = [self._of_plan(item) for item in self._plans if name in _targets(item)]
         computed = frozenset.intersection(*filled) if filled else frozenset()
-        return frozenset(each for each, of in event_type.properties.items() if of == LONG and each in own | computed)
+        return frozenset(item for item, of in event_type.properties.items() if of == LONG and item in own | computed)
 
     def of_statement(self, name: str) -> frozenset[str]:
         """Return the columns of a statement that hold times."""
@@ -57,7 +57,7 @@ class TimeColumns:
         """Return the properties that hold a time in every event type read by the statement's sources that has them."""
         statement = self._runtime.statements.get(name)
         sources = () if statement is None else getattr(statement.plan, "sources", ())
-        return self.of_types(each for source in sources for each in _types_of(source))
+        return self.of_types(type_name for source in sources for type_name in _types_of(source))
 
     def of_all(self, name: str) -> frozenset[str]:
         """Return the same for everything that a statement reads, including subqueries, patterns and stores."""
@@ -68,7 +68,7 @@ class TimeColumns:
     def of_context(self, name: str) -> frozenset[str]:
         """Return the same for the events that start partitions of a context."""
         context = self._runtime.catalog.contexts[name]
-        kinds = [of for each in (context, *context.levels) for of in each.properties.values()]
+        kinds = [of for level in (context, *context.levels) for of in level.properties.values()]
         return self.of_types(of.event for of in kinds if of.event is not None)
 
     def of_types(self, names: Iterable[str]) -> frozenset[str]:
@@ -90,7 +90,7 @@ class TimeColumns:
             return frozenset()  # it makes columns of its own, whose names may equal those of properties
         streams = self._streams(of, root)
         aggregation = next((node for node in nodes.chain(root) if isinstance(node, nodes.Aggregation)), None)
-        columns = {each.name for each in root.columns if self._is_time(each.value, streams, aggregation)}
+        columns = {column.name for column in root.columns if self._is_time(column.value, streams, aggregation)}
         if root.wildcard and len(streams) == 1:
             columns |= streams[0]
         return frozenset(columns)
@@ -98,7 +98,7 @@ class TimeColumns:
     def _streams(self, of: Any, root: nodes.Projection) -> Sequence[frozenset[str]]:
         matches = next((node for node in nodes.chain(root) if isinstance(node, nodes.Recognition)), None)
         if matches is not None:
-            return (frozenset(each.name for each in matches.measures if self._is_time(each.value, (), None)),)
+            return (frozenset(measure.name for measure in matches.measures if self._is_time(measure.value, (), None)),)
         sources: Sequence[nodes.SourceNode] = getattr(of, "sources", ())
         return [self.of_types(_types_of(source)) for source in sources]
 
@@ -120,10 +120,10 @@ class TimeColumns:
             case x.Prev(kind="prev" | "tail", value=x.BoundExpr() as value) | x.Prior(value=value):
                 return self._is_time(value, streams, aggregation)
             case x.FunctionCall(name=name, args=args) if name in FUNCTIONS and FUNCTIONS[name].picks:
-                return all(self._is_time(each, streams, aggregation) for each in args)
+                return all(self._is_time(argument, streams, aggregation) for argument in args)
             case x.CaseWhen(branches=branches, default=default):
                 values = [value for _, value in branches] + ([] if default is None else [default])
-                return all(self._is_time(each, streams, aggregation) for each in values)
+                return all(self._is_time(argument, streams, aggregation) for argument in values)
             case x.KeyRef(index=index) if aggregation is not None:
                 return self._is_time(aggregation.keys[index], streams, aggregation)
             case x.AggregateRef(index=index) if aggregation is not None:
@@ -141,4 +141,4 @@ def _types_of(source: nodes.SourceNode) -> Iterator[str]:
 
 
 def _targets(of: object) -> Iterator[str]:
-    return (each.target for each in of.inserts) if isinstance(of, nodes.StreamStatement) else iter(())
+    return (insert.target for insert in of.inserts) if isinstance(of, nodes.StreamStatement) else iter(())

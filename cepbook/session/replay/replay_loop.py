@@ -77,8 +77,8 @@ class ReplayLoop:
                     raise before_clock_error(source.type_name, source.first_time, engine.now, engine.second)
         self._merge = SourceMerge(self.sources, until)
         self.taken = 0
-        while self.taken < skip and (parts := self._merge.take(min(skip - self.taken, PIECES[1]))):
-            self.taken += sum(len(part.times) for part in parts)
+        while self.taken < skip and (batches := self._merge.take(min(skip - self.taken, PIECES[1]))):
+            self.taken += sum(len(batch.times) for batch in batches)
         self.names = [source.type_name for source in sources]
         self._feed_batches = engine.feeder(self.names)
         self.events = 0
