@@ -10,15 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cepbook.engine.contexts.conditions import (
-    CompiledCondition,
-    ConditionTest,
-    ConditionValue,
-    EventCondition,
-    NowCondition,
-    PatternCondition,
-    TimeCondition,
-)
+from cepbook.engine.contexts import conditions
 from cepbook.engine.contexts.event_routing import EventRouting
 from cepbook.engine.contexts.tree_nodes import Branch, ConditionMatch, DetachedNode, Level, PartitionNode
 from cepbook.engine.contexts.tree_partitions import TreePartitions
@@ -90,7 +82,7 @@ class TimeWatch(ConditionWatch):
 
     __slots__ = ()
 
-    form: TimeCondition
+    form: conditions.TimeCondition
 
     def add(self, owner: PartitionNode, now: int) -> None:
         due = self.form.due(owner, now)
@@ -112,9 +104,9 @@ class EventWatch(ConditionWatch):
 
     __slots__ = ("keyed", "owners")
 
-    form: EventCondition
+    form: conditions.EventCondition
 
-    def __init__(self, branch: Branch, rank: int, form: EventCondition) -> None:
+    def __init__(self, branch: Branch, rank: int, form: conditions.EventCondition) -> None:
         super().__init__(branch, rank, form)
         self.owners: dict[PartitionNode, None] = {}  # without key
         self.keyed: dict[Any, dict[PartitionNode, None]] = {}
@@ -168,7 +160,7 @@ class EventWatch(ConditionWatch):
             ]
         return [(owner, ConditionMatch(dict.fromkeys(form.names, event), True)) for owner in satisfied]
 
-    def _contained(self, unfold: ConditionValue, event: Any, owner: PartitionNode) -> list[Any]:
+    def _contained(self, unfold: conditions.ConditionValue, event: Any, owner: PartitionNode) -> list[Any]:
         """Return the contained events that make the condition true. The first one ends a node."""
         try:
             events: list[Any] = unfold(event, owner) or []
@@ -177,7 +169,7 @@ class EventWatch(ConditionWatch):
             return []
         return events if self.rank == BEGINS else events[:1]
 
-    def _owners_by_key(self, key: ConditionValue, event: Any) -> Iterable[PartitionNode]:
+    def _owners_by_key(self, key: conditions.ConditionValue, event: Any) -> Iterable[PartitionNode]:
         """Return the owners under an event's key; none if computing the key fails. The event may still begin nodes."""
         try:
             return self.keyed.get(key(event, None), ()) if self.keyed else ()
@@ -185,7 +177,7 @@ class EventWatch(ConditionWatch):
             self.tree.failed(failure)
             return ()
 
-    def _passes(self, test: ConditionTest, event: Any, owner: PartitionNode) -> bool:
+    def _passes(self, test: conditions.ConditionTest, event: Any, owner: PartitionNode) -> bool:
         """Evaluate the test for one owner. A failure does not affect other owners."""
         try:
             return test(event, owner)
@@ -202,9 +194,9 @@ class PatternWatch(ConditionWatch):
 
     __slots__ = ("keyed", "owners", "serial")
 
-    form: PatternCondition
+    form: conditions.PatternCondition
 
-    def __init__(self, branch: Branch, rank: int, form: PatternCondition) -> None:
+    def __init__(self, branch: Branch, rank: int, form: conditions.PatternCondition) -> None:
         super().__init__(branch, rank, form)
         self.owners: dict[PartitionNode, int] = {}  # with a serial number, ascending by age
         self.keyed: dict[tuple[str, int], dict[Any, dict[PartitionNode, None]]] = {}  # by event type and key number
@@ -315,16 +307,16 @@ class NowWatch(ConditionWatch):
         return None
 
 
-def watch_condition(branch: Branch, form: CompiledCondition | None, rank: int) -> ConditionWatch | None:
+def watch_condition(branch: Branch, form: conditions.CompiledCondition | None, rank: int) -> ConditionWatch | None:
     """Return the watch for a condition of `branch`; None if there is no condition."""
     match form:
-        case EventCondition():
+        case conditions.EventCondition():
             return EventWatch(branch, rank, form)
-        case TimeCondition():
+        case conditions.TimeCondition():
             return TimeWatch(branch, rank, form)
-        case PatternCondition():
+        case conditions.PatternCondition():
             return PatternWatch(branch, rank, form)
-        case NowCondition():
+        case conditions.NowCondition():
             return NowWatch(branch, rank, form)
     return None
 

@@ -211,7 +211,8 @@ class FlatKeyedContext(Context):
     def _handler(self, member: ContextMember, listed: str | None, position: int, take: TakeEvent) -> EventHandler:
         """Return the handler that passes an event to a statement, in the partitions that the event belongs to."""
         if listed is None:
-            return self._handler_everywhere(member, take)
+            partitions = self.partitions
+            return lambda event, _slots: member.guarded(take, event, list(partitions.values()))
         slot = self._members.statements.index(member)
         if member.order < self.order:  # the context handles the event later, and may allocate a partition for it then
             return self._handler_ahead(listed, slot, take)
@@ -230,14 +231,6 @@ class FlatKeyedContext(Context):
         def on_event(event: Any, _slots: ContextSlots) -> object:
             partition = self._find_for(listed, event)
             return partition is not None and take(event, partition.states[slot])
-
-        return on_event
-
-    def _handler_everywhere(self, member: ContextMember, take: TakeEvent) -> EventHandler:
-        partitions = self.partitions
-
-        def on_event(event: Any, _slots: ContextSlots) -> object:
-            return member.guarded(take, event, list(partitions.values()))
 
         return on_event
 

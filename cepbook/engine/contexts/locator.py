@@ -80,13 +80,10 @@ def is_deterministic(e: x.BoundExpr | None) -> bool:
 def keys_are_deterministic(condition: x.BoundExpr | None, keys: Iterable[x.BoundExpr]) -> bool:
     """Return whether a filter and key expressions are deterministic. A property of an exact type is, as a key."""
     return is_deterministic(condition) and all(
-        (isinstance(e, x.Prop) and _equals_itself(e.type)) or is_deterministic(e) for e in keys
+        (isinstance(e, x.Prop) and is_hashable(e.type) and e.type.name not in ("double", "float"))  # NaN is no key
+        or is_deterministic(e)
+        for e in keys
     )
-
-
-def _equals_itself(type_: Type) -> bool:
-    """Return whether values of the type can be keys as they are; NaN cannot."""
-    return is_hashable(type_) and type_.name not in ("double", "float")
 
 
 def keys_code(source: SourceWriter, code: str, types: Sequence[Type]) -> str:

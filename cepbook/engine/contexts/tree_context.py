@@ -119,7 +119,8 @@ class TreeContext(TreePartitions):
             if concerned:
                 self._process(routing)
             if self.event_counters:
-                partitions = *self._older_targets(routing), *self._partitions_since(routing.first_new)
+                new = takewhile(lambda partition: partition.id >= routing.first_new, reversed(self.partitions.values()))
+                partitions = *self._older_targets(routing), *new
                 count_event_in_tree(partitions, self._host.clock.now)
 
         droppers = dropping_members(readers, self.order)
@@ -131,9 +132,6 @@ class TreeContext(TreePartitions):
             order = dispatch_order(member, reader, self.order)
             subscriptions.append(Subscription(order, None, handler, handler, *more))
         return subscriptions
-
-    def _partitions_since(self, first: int) -> Iterator[ContextPartition]:
-        return takewhile(lambda partition: partition.id >= first, reversed(self.partitions.values()))
 
     def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
         return list(self._older_targets(EventRouting(type_name, event, NEVER)))

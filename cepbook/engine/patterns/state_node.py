@@ -169,8 +169,12 @@ class OperatorNode(StateNode):
     __slots__ = ("spec",)
 
     def __init__(self, spec: Any, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
         self.spec = spec
+        self.matcher = matcher
+        self.parent = parent
+        self.ordinal = ordinal
+        self.alive = False
+        self.begin = []
 
 
 class UnaryStateNode(OperatorNode):

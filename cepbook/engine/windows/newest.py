@@ -85,7 +85,7 @@ class NewestWindow(ViewWrapper):
 
 
 def _alone(*_: object) -> str:
-    raise Refusal("no-window", "`newest` shows what other windows hold, and there is none before it")
+    raise Refusal("no-window", "`newest` needs another window before it, such as `length(10)#newest(key)`")
 
 
 WINDOW = WindowCodegen(_alone, key)
