@@ -63,10 +63,8 @@ NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
 INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
 BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 SIZED_NUMBERS = (*BITS, "float", "double")  # names of the types of numbers that have a size
-UNHASHABLE = frozenset(("array", "object", "map", "event", "struct"))  # whose values may change, or are any: no keys
-EXACT_KEY_TYPES = frozenset(
-    ("boolean", "string", "char", *BITS)
-)  # names of types whose values equal themselves, in one form
+UNHASHABLE = frozenset(("array", "object", "map", "event", "struct"))  # may change, or hold any value
+EXACT_KEY_TYPES = frozenset(("boolean", "string", "char", *BITS))  # values equal themselves and have one form
 
 BY_NAME: dict[str, Type] = {
     **{t.name: t for t in (*NUMERIC, BOOLEAN, STRING, CHAR, OBJECT, MAP, *DATES)},
@@ -84,12 +82,12 @@ BY_NAME: dict[str, Type] = {
 
 
 def array_of(element: Type) -> Type:
-    """The array type with elements of `element`."""
+    """The array type with elements of type `element`."""
     return Type("array", of=element)
 
 
 def event_of(name: str) -> Type:
-    """The type of a property that holds an event of event type `name`."""
+    """The type of a property that holds an event of type `name`."""
     return Type("event", event=name)
 
 
@@ -99,29 +97,30 @@ def struct_of(fields: tuple[tuple[str, Type], ...]) -> Type:
 
 
 def is_numeric(t: Type) -> bool:
-    """Whether arithmetic is defined on `t`."""
+    """Return whether arithmetic is defined on `t`."""
     return t in NUMERIC
 
 
 def is_integral(t: Type) -> bool:
-    """Whether `t` holds whole numbers only."""
+    """Return whether all values of `t` are whole numbers."""
     return t in INTEGRAL
 
 
 def is_hashable(t: Type) -> bool:
-    """Whether values of `t` are keys as they are: not what may change, nor what is only known at run time."""
+    """Return whether values of `t` can be keys as they are: they never change and have a known type."""
     return t.name not in UNHASHABLE
 
 
 def is_ordered(t: Type) -> bool:
-    """Whether values of `t` may have an order, as far as that is known before they are there."""
+    """Return whether values of `t` may have an order, as far as the type tells."""
     return t.of is None and t.name not in ("event", "map", "struct")
 
 
 def promote(left: Type, right: Type) -> Type:
-    """The common type of two numbers, as recorded from the reference: equal types stay, byte and short mix to int,
+    """Return the common type of two numbers, as recorded from the reference.
 
-    long or int with float is double, biginteger with a floating type is bigdecimal.
+    Equal types stay. Byte and short mix to int, long or int with float to double, biginteger with a floating type to
+    bigdecimal.
     """
     if left == right:
         return left
@@ -136,6 +135,6 @@ def promote(left: Type, right: Type) -> Type:
 
 
 def arithmetic_type(left: Type, right: Type) -> Type:
-    """The type of ``left + right``: `promote`, at least int."""
-    found = promote(left, right)
-    return INT if found in (BYTE, SHORT) else found
+    """Return the type of ``left + right``: `promote`, at least int."""
+    promoted = promote(left, right)
+    return INT if promoted in (BYTE, SHORT) else promoted

@@ -8,7 +8,7 @@ from cepbook.lang.plan import context as c
 
 
 def show_context(spec: c.ContextSpec) -> list[str]:
-    """What begins and ends partitions."""
+    """Return the conditions that begin and end partitions, one per line."""
     match spec:
         case c.KeyedSpec():
             lines = [show_keyed(stream) for stream in spec.streams.streams]
@@ -40,7 +40,6 @@ def show_context(spec: c.ContextSpec) -> list[str]:
 
 
 def show_keyed(stream: c.KeyedStream) -> str:
-    """One stream of ``partition by``."""
     keys = ", ".join(f"{show(k)}: {k.type}" for k in stream.keys)
     where = f" filter {show(stream.filter)}" if stream.filter is not None else ""
     alias = f" as {stream.alias}" if stream.alias is not None else ""

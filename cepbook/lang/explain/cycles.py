@@ -1,4 +1,4 @@
-"""Queries that are run in cycles, as text for people."""
+"""Cycle queries as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cepbook.lang.plan.nodes import CycleStatement
 
 
 def show_partitions(statement: CycleStatement) -> Iterator[str]:
-    """The partitions with their stages, what is correlated, and when a cycle is run."""
+    """Yield the partitions with their stages, the correlation, and when a cycle is evaluated."""
     for partition in statement.partitions:
         yield from _partition(partition)
     if statement.correlation is not None:
@@ -39,22 +39,23 @@ def _partition(node: StreamPartition) -> Iterator[str]:
 
 
 def show_cycle_stage(node: CycleStage) -> str:
-    """One stage, on one line."""
     window = node.window
     parts = [f"{window.name}({window.size}{' ms' if window.row.timed else ''}"]
     parts += [] if window.at_most is None else [f", max {window.at_most}"]
     parts += [] if window.column is None else [f", by {window.column}"]
     parts += [f", one of each {', '.join(window.update_group)}"] * bool(window.update_group)
-    shown = "".join(parts) + ")"
-    shown += f" for each {', '.join(node.keys)}" if node.keys else ""
-    shown += ", kept when empty" if node.pinned else ""
-    for each in node.aggregates:
-        shown += f", {each.alias} = {each.name}({each.column})" + ("" if each.retracts else " of all that entered")
-    return shown
+    text = "".join(parts) + ")"
+    text += f" for each {', '.join(node.keys)}" if node.keys else ""
+    text += ", kept when empty" if node.pinned else ""
+    for aggregate in node.aggregates:
+        text += f", {aggregate.alias} = {aggregate.name}({aggregate.column})" + (
+            "" if aggregate.retracts else " of all that entered"
+        )
+    return text
 
 
 def _correlation(node: Correlation, statement: CycleStatement) -> Iterator[str]:
-    aliases = [str(each.source.alias) for each in statement.partitions]
+    aliases = [str(partition.source.alias) for partition in statement.partitions]
     yield "correlated by " + ", ".join(f"{aliases[n]}.{column}" for n, column in enumerate(node.ids))
     for pattern in node.patterns:
         parts = [aliases[n] for n in pattern.wanted] + [f"not {aliases[n]}" for n in pattern.unwanted]

@@ -15,29 +15,29 @@ from cepbook.lang.registry.functions import FUNCTIONS
 
 # ---------------------------------------------------------------- names and units
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    streams: tuple[str, ...] = ()  # what the streams are called; a number stands in place of an empty name
+class _Display:
+    streams: tuple[str, ...] = ()  # names of the streams; an empty name is shown as its number
     second: int = 1000  # units of the clock in a second
 
 
-_PLAIN = _Reading()
-_READING: ContextVar[_Reading] = ContextVar("reading", default=_PLAIN)
+_PLAIN = _Display()
+_DISPLAY: ContextVar[_Display] = ContextVar("display", default=_PLAIN)
 
 
 @contextmanager
 def display_names(*, streams: Sequence[str] | None = None, second: int | None = None) -> Iterator[None]:
-    """Within, expressions are shown with these names of streams, and periods in a clock of this resolution."""
-    now = _READING.get()
+    """Within the block, show streams under these names and periods in a clock of this resolution."""
+    now = _DISPLAY.get()
     streams = now.streams if streams is None else tuple(streams)
-    token = _READING.set(_Reading(streams, now.second if second is None else second))
+    token = _DISPLAY.set(_Display(streams, now.second if second is None else second))
     try:
         yield
     finally:
-        _READING.reset(token)
+        _DISPLAY.reset(token)
 
 
 def stream_names(statement: nodes.StatementPlan) -> tuple[str, ...]:
-    """What the streams of a statement are called where it has several: by their aliases or types, if these differ."""
+    """Return the aliases or types of the streams of a statement, if it has several; an ambiguous name is empty."""
     if isinstance(statement, nodes.MergeStatement):
         event = statement.source.alias or statement.source.event_type
         target = statement.target.name
@@ -47,14 +47,14 @@ def stream_names(statement: nodes.StatementPlan) -> tuple[str, ...]:
 
 
 def source_names(sources: Sequence[nodes.SourceNode]) -> tuple[str, ...]:
-    """The same, of the sources of a join."""
+    """Return the names of the sources of a join."""
     names = [source.alias or source.event_type for source in sources]
     return tuple(name if names.count(name) == 1 else "" for name in names) if len(names) > 1 else ()
 
 
 # ---------------------------------------------------------------- expressions
 def show_expr(e: x.BoundExpr, calls: list[str] | None = None) -> str:
-    """One expression; `calls` are the texts of the aggregate calls that it may refer to."""
+    """Return one expression as text; `calls` are the texts of its statement's aggregate calls."""
     rule = _EXPRESSIONS.get(type(e))
     return type(e).__name__ if rule is None else rule(e, lambda inner: show_expr(inner, calls), calls or [])
 
@@ -71,13 +71,13 @@ def _const(e: Any, show: _Show, calls: list[str]) -> str:
 
 
 def _prop(e: Any, show: _Show, calls: list[str]) -> str:
-    streams = _READING.get().streams
+    streams = _DISPLAY.get().streams
     known = streams[e.stream] if 0 <= e.stream < len(streams) else ""
     return f"{known}.{e.name}" if known else str(e.name) if e.stream == 0 else f"[{e.stream}].{e.name}"
 
 
 def _event(e: Any, show: _Show, calls: list[str]) -> str:
-    streams = _READING.get().streams
+    streams = _DISPLAY.get().streams
     known = streams[e.stream] if 0 <= e.stream < len(streams) else ""
     return known or ("event" if e.stream == 0 else f"event {e.stream}")
 
@@ -88,7 +88,7 @@ def _aggregate(e: Any, show: _Show, calls: list[str]) -> str:
 
 def _prev(e: x.Prev, show: _Show) -> str:
     name = "prev" if e.kind == "prev" else f"prev{e.kind}"
-    return f"{name}({', '.join(show(part) for part in (e.index, e.value) if part is not None)})"
+    return f"{name}({', '.join(show(operand) for operand in (e.index, e.value) if operand is not None)})"
 
 
 def _infix(e: x.BoundExpr, show: _Show, op: str, *operands: x.BoundExpr) -> str:
@@ -135,16 +135,16 @@ def _period(e: Any, show: _Show, calls: list[str]) -> str:
     if e.months is not None:
         parts.append(_counted(e.months, ((12, "year"), (1, "month"))) or f"{show(e.months)} months")
     if e.millis is not None:
-        second = _READING.get().second
+        second = _DISPLAY.get().second
         small = [(second // 1000, "msec")] + [(1, "microsecond")] * (second > 1000)
         units = [(86_400 * second, "day"), (3600 * second, "hour"), (60 * second, "min"), (second, "sec"), *small]
-        shown = _counted(e.millis, units)
-        parts.append(shown or f"{show(e.millis)} {'ms' if second == 1000 else 'us'}")
+        text = _counted(e.millis, units)
+        parts.append(text or f"{show(e.millis)} {'ms' if second == 1000 else 'us'}")
     return " ".join(parts)
 
 
 def _counted(e: x.BoundExpr, units: Sequence[tuple[int, str]]) -> str | None:
-    """A constant number of the last unit in as large units as it can be given; None for others."""
+    """Split a constant number of the last unit into larger units; None if it is not constant."""
     if not isinstance(e, x.Const) or not isinstance(e.value, int) or e.value < 1:
         return None
     left, words = e.value, []

@@ -1,7 +1,7 @@
-"""The EPL that is nearest to a plan: ``%epl show epl``. What is different is told in comments.
+"""The EPL nearest to a plan, for ``%epl show epl``; comments say what EPL cannot express.
 
-A plan says more than EPL has words for: a statement that takes part in activations takes what arrives together as one
-change, and gives values where EPL gives null. Windows that Esper has not run in this workbench.
+A plan can say more than EPL: statements that take part in activations process everything that arrives together as one
+change, give values where EPL gives null, or use windows that Esper lacks.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from cepbook.lang.syntax.source_text import EPL, dialect_of
 
 
 def nearest_epl(module: plan.ModulePlan) -> str:
-    """The statements of a module as EPL, with what EPL cannot say."""
-    return ";\n\n".join(_statement(each, dialect_of(module.source) == EPL) for each in module.statements)
+    """Return the statements of a module as EPL."""
+    return ";\n\n".join(_statement(statement, dialect_of(module.source) == EPL) for statement in module.statements)
 
 
 def _statement(statement: plan.StatementPlan, is_epl: bool) -> str:
@@ -38,8 +38,6 @@ def _name(name: str) -> str:
 
 
 class _Text:
-    """One statement as it is written."""
-
     def __init__(self, statement: plan.SelectStatement) -> None:
         self.statement = statement
         self.differs: list[str] = []
@@ -82,7 +80,7 @@ class _Text:
 
     def _on(self) -> list[x.BoundExpr]:
         join = self.statement.join
-        return [] if join is None else [each.on for each in join.inputs if each.on is not None]
+        return [] if join is None else [stream.on for stream in join.inputs if stream.on is not None]
 
     def _stream(self, stream: plan.StreamNode, number: int) -> str:
         source = plan.source_of(stream)
@@ -92,7 +90,7 @@ class _Text:
         )  # in filters and windows nothing stands before properties
         filtered = "" if source.filter is None else f"({self.of(source.filter, 0, number)})"
         windows = stream.windows if isinstance(stream, plan.Windowed) else ()
-        shown = "".join(self._window(window, number) for window in windows)
+        window_texts = "".join(self._window(window, number) for window in windows)
         self.aliases[number] = alias
         if any(window.row.passing for window in windows):
             if len(self.aliases) > 1:
@@ -100,7 +98,7 @@ class _Text:
             else:
                 self.differs.append("aggregates begin anew with what arrives together") if self.calls else None
         one_way = " unidirectional" if len(self.aliases) > 1 and any(w.row.passing for w in windows) else ""
-        return f"{_name(source.event_type)}{filtered}{shown} as {_name(alias)}{one_way}"
+        return f"{_name(source.event_type)}{filtered}{window_texts} as {_name(alias)}{one_way}"
 
     def _window(self, window: plan.WindowSpec, number: int) -> str:
         if window.row.passing and (len(self.aliases) > 1 or not self.calls):
@@ -110,7 +108,7 @@ class _Text:
 
     # ------------------------------------------------------------ expressions
     def of(self, e: x.BoundExpr, stream: int | None = None, number: int = 0) -> str:
-        """`e` as EPL; in a filter or window `stream` is what stands for the events of input `number`."""
+        """Return `e` as EPL. In a filter or window `stream` stands for the events of input `number`."""
 
         def show(inner: x.BoundExpr) -> str:
             return self.of(inner, stream, number)
@@ -162,12 +160,12 @@ class _Text:
         args = ", ".join(self.of(arg) for arg in call.args) or "*"
         distinct = "distinct " if call.distinct else ""
         index = f", {self.of(call.index)}" if call.index is not None else ""
-        kept = ""
+        condition = ""
         if call.filter is not None and _only_numbers(call.filter):
             self._once("aggregates ignore NaN")
         elif call.filter is not None:
-            kept = f", filter: {self.of(call.filter)}"
-        return f"{call.name}({distinct}{args}{index}{kept})"
+            condition = f", filter: {self.of(call.filter)}"
+        return f"{call.name}({distinct}{args}{index}{condition})"
 
     def _once(self, note: str) -> None:
         if note not in self.differs:
@@ -175,7 +173,7 @@ class _Text:
 
 
 def _only_numbers(e: x.BoundExpr) -> bool:
-    """Whether a condition is that a value is not NaN."""
+    """Return whether a condition says that a value is not NaN."""
     return isinstance(e, x.ComparisonExpr) and isinstance(e.right, x.Const) and e.right.value == float("inf")
 
 
@@ -184,7 +182,7 @@ _DIFFERS = "// EPL makes no cycles: events that arrive together come one by one"
 
 
 def _nearest_cycle(statement: plan.CycleStatement) -> str:
-    """EPL with what it cannot say in comments; a comment alone where nothing is near."""
+    """Return EPL with comments, or a comment alone if nothing is near."""
     windows = _cycle_windows(statement)
     if windows is None:
         return f"// no EPL says what `{statement.name}` does: it looks at rows as new, there or dead, cycle by cycle"
@@ -193,7 +191,7 @@ def _nearest_cycle(statement: plan.CycleStatement) -> str:
     filter_ = "" if source.filter is None else f"({show_expr(source.filter)})"
     status = _status(statement.select.source.filter)
     word = "istream " if status == NEW else "rstream " if status == DEAD else ""
-    columns = ", ".join(f"{show_expr(each.value)} as {each.name}" for each in root.columns)
+    columns = ", ".join(f"{show_expr(column.value)} as {column.name}" for column in root.columns)
     lines = [f"@name('{statement.name}')", f"select {word}{columns}"]
     lines.append(f"from {source.event_type}{filter_}{windows} as {source.alias}")
     where = next((node.predicate for node in plan.chain(root) if isinstance(node, plan.Selection)), None)
@@ -203,20 +201,19 @@ def _nearest_cycle(statement: plan.CycleStatement) -> str:
 
 
 def _cycle_windows(statement: plan.CycleStatement) -> str | None:
-    """The data windows of the one stage; None where EPL has none that are near."""
+    """Return the data windows of a single stage, or None if no EPL windows are near."""
     single = len(statement.partitions) == 1 and len(statement.partitions[0].stages) == 1
     plain = statement.select.kind == "unaggregated" and statement.select.join is None and not statement.subqueries
     if not single or not plain or statement.correlation is not None or statement.every is not None:
         return None
     (stage,) = statement.partitions[0].stages
-    if stage.aggregates or (stage.keys and stage.window.row.admits_randomly):  # whose groups throw coins of their own
+    if stage.aggregates or (stage.keys and stage.window.row.admits_randomly):  # each group draws its own random numbers
         return None
     window = _cycle_window(stage, statement.seed)
     return f"#groupwin({', '.join(stage.keys)}){window}" if stage.keys else window
 
 
 def _cycle_window(stage: CycleStage, seed: int) -> str:
-    """What holds the same of events that come one by one."""
     spec = stage.window
     match spec.name:
         case "sliding":
@@ -235,13 +232,7 @@ def _cycle_window(stage: CycleStage, seed: int) -> str:
 
 
 def _status(condition: x.BoundExpr | None) -> int | None:
-    """The one status that rows must have."""
-    for part in x.conjuncts(condition):
-        if (
-            isinstance(part, x.ComparisonExpr)
-            and isinstance(part.left, x.Prop)
-            and part.left.name == STATUS
-            and part.op == "="
-        ):
-            return part.right.value if isinstance(part.right, x.Const) else None  # type: ignore[return-value]
+    for e in x.conjuncts(condition):
+        if isinstance(e, x.ComparisonExpr) and isinstance(e.left, x.Prop) and e.left.name == STATUS and e.op == "=":
+            return e.right.value if isinstance(e.right, x.Const) else None  # type: ignore[return-value]
     return None

@@ -1,4 +1,4 @@
-"""Patterns, contexts and crontabs of plans as text, one line per node.
+"""Patterns and crontabs of plans as text, one line per node.
 
 ::
 
@@ -34,7 +34,7 @@ def with_filter(head: str, condition: x.BoundExpr | None) -> list[str]:
 
 # ---------------------------------------------------------------- crontabs
 def show_crontab(crontab: nodes.CrontabSpec) -> str:
-    """``(0, 8:17, *, *, *, 0, 'Europe/Berlin')``: as it is written, the time zone stands behind the seconds."""
+    """Return ``(0, 8:17, *, *, *, 0, 'Europe/Berlin')``: the time zone stands behind the seconds."""
     fields = [_cron_field(field) for field in crontab.fields]
     zone = [] if crontab.zone is None and len(fields) == 6 else ["null"]
     if crontab.zone is not None:
@@ -52,7 +52,7 @@ def _cron_field(field: nodes.CronField) -> str:
         case "step":
             return f"*/{operands[0]}"
         case "list":
-            return f"[{', '.join(_cron_field(part) for part in field.parts)}]"
+            return f"[{', '.join(_cron_field(item) for item in field.parts)}]"
         case "nth_last":
             return f"{operands[0]} last"
         case "weekday":
@@ -64,7 +64,7 @@ def _cron_field(field: nodes.CronField) -> str:
 
 # ---------------------------------------------------------------- patterns
 def show_pattern(pattern: p.Pattern) -> list[str]:
-    """The tree below its annotations; tags are written as such."""
+    """Return the annotations, and below them the tree."""
     words = ["pattern"]
     words += ["@SuppressOverlappingMatches"] if pattern.suppress_overlapping else []
     words += ["@DiscardPartialsOnMatch"] if pattern.discard_partials else []
@@ -100,8 +100,8 @@ def _head(node: p.PatternExpr) -> str:
             return f"timer:at {show_crontab(node.crontab)}"
         case p.ScheduleTimer():
             parts = {"date": node.date, "period": node.period, "repetitions": node.repetitions}
-            shown = [f"{k} {_show_tagged(e)}" for k, e in parts.items() if e is not None]
-            return " ".join(["timer:schedule", *shown, *["delayed"] * node.delayed])
+            settings = [f"{k} {_show_tagged(e)}" for k, e in parts.items() if e is not None]
+            return " ".join(["timer:schedule", *settings, *["delayed"] * node.delayed])
         case p.FollowedByPattern():
             limits = ["->" if limit is None else f"-[{_show_tagged(limit)}]>" for limit in node.maxima]
             return " ".join(limits if len(set(limits)) > 1 else limits[:1])

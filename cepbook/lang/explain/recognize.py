@@ -24,7 +24,7 @@ from cepbook.lang.types import INT
 
 
 def show_recognize(node: nodes.Recognition) -> list[str]:
-    """The clauses, one per line."""
+    """Return the clauses, one per line."""
     names = [variable.name for variable in node.variables]
     words = [f"recognize ({show_row_pattern(node.pattern, names)}) {node.skip}", *["all matches"] * node.all_matches]
     lines = [", ".join(words)]
@@ -39,7 +39,7 @@ def show_recognize(node: nodes.Recognition) -> list[str]:
 
 
 def show_row_variable(variable: nodes.RowDefinition) -> str:
-    """``B where price > A.price``: what a match waits for."""
+    """Return a variable with its condition: ``B where price > A.price``."""
     if variable.condition is None:
         return variable.name
     return f"{variable.name} where {_show_named(variable.condition)}"
@@ -50,7 +50,7 @@ def _show_named(e: x.BoundExpr) -> str:
 
 
 def _matched(e: x.BoundExpr) -> x.BoundExpr:
-    """Variables are written by their names, and rows before the tested one with ``prev``."""
+    """Write variables by their names, and rows before the tested one with ``prev``."""
     if isinstance(e, x.Prior):
         return x.Prev(e.type, "prev", x.Const(INT, e.index), e.value)
     if isinstance(e, x.Prop) and e.stream == MATCHED_ROWS:
@@ -64,11 +64,11 @@ def show_row_pattern(pattern: r.RowRegex, names: Sequence[str]) -> str:
         case r.RowVariable():
             return names[pattern.number]
         case r.RowSequence():
-            return " ".join(_grouped(each, names, r.RowAlternation) for each in pattern.operands)
+            return " ".join(_grouped(operand, names, r.RowAlternation) for operand in pattern.operands)
         case r.RowAlternation():
-            return " | ".join(show_row_pattern(each, names) for each in pattern.operands)
+            return " | ".join(show_row_pattern(operand, names) for operand in pattern.operands)
         case r.RowPermutation():
-            return f"match_recognize_permute({', '.join(show_row_pattern(each, names) for each in pattern.operands)})"
+            return f"match_recognize_permute({', '.join(show_row_pattern(o, names) for o in pattern.operands)})"
         case r.RowRepeat():
             inner = _grouped(pattern.operand, names, (r.RowAlternation, r.RowSequence, r.RowRepeat))
             return f"{inner}{_quantifier(pattern)}{'?' * pattern.reluctant}"
@@ -76,8 +76,8 @@ def show_row_pattern(pattern: r.RowRegex, names: Sequence[str]) -> str:
 
 
 def _grouped(pattern: r.RowRegex, names: Sequence[str], kinds: type | tuple[type, ...]) -> str:
-    shown = show_row_pattern(pattern, names)
-    return f"({shown})" if isinstance(pattern, kinds) else shown
+    text = show_row_pattern(pattern, names)
+    return f"({text})" if isinstance(pattern, kinds) else text
 
 
 def _quantifier(pattern: r.RowRepeat) -> str:

@@ -28,7 +28,7 @@ from cepbook.lang.syntax.unparser import unparse
 
 
 def show_plan(module: nodes.ModulePlan) -> str:
-    """All statements of `module`, then what it requires and provides."""
+    """Return all statements of `module`, then the names it requires and provides."""
     parts = [show_statement(s) for s in module.statements]
     for title, names in (("requires", module.requires), ("provides", module.provides)):
         if names:
@@ -37,21 +37,23 @@ def show_plan(module: nodes.ModulePlan) -> str:
 
 
 def show_statement(statement: nodes.StatementPlan) -> str:
-    """One statement."""
     with display_names(streams=stream_names(statement)):
-        shown = list(_statement(statement))
-    return "\n".join([*shown, *_subqueries(statement)])
+        lines = list(_statement(statement))
+    return "\n".join([*lines, *_subqueries(statement)])
 
 
 def show_subquery(subquery: nodes.SubqueryPlan) -> str:
-    """What a subquery gives: ``value``, ``exists``, ``= any``."""
+    """Return the form of a subquery: ``value``, ``exists``, ``= any``."""
     return f"{subquery.op} {subquery.form}".strip()
 
 
 def _subqueries(statement: nodes.StatementPlan) -> list[str]:
     lines: list[str] = []
-    for number, each in enumerate(statement.subqueries):
-        lines += [f"  subquery {number} ({show_subquery(each)}, {each.kind})", *_node(each.root, "    ", [])]
+    for number, subquery in enumerate(statement.subqueries):
+        lines += [
+            f"  subquery {number} ({show_subquery(subquery)}, {subquery.kind})",
+            *_node(subquery.root, "    ", []),
+        ]
     return lines
 
 
@@ -73,10 +75,10 @@ def _statement(statement: nodes.StatementPlan) -> list[str]:
         head = f"create context `{statement.context.name}` ({statement.context.kind})"
         return [head, *(f"  {line}" for line in show_context(statement.spec))]
     if isinstance(statement, nodes.CreateExpressionStatement):
-        found = statement.expression
-        what = "alias" if found.alias else "expression"
-        params = "" if found.alias else f"({', '.join(found.params)})"
-        return [f"create {what} `{statement.name}`", f"  {found.name}{params} = {unparse(found.body)}"]
+        expression = statement.expression
+        what = "alias" if expression.alias else "expression"
+        params = "" if expression.alias else f"({', '.join(expression.params)})"
+        return [f"create {what} `{statement.name}`", f"  {expression.name}{params} = {unparse(expression.body)}"]
     if isinstance(statement, nodes.CreateVariableStatement):
         kind = "constant" if statement.variable.constant else "variable"
         value = "" if statement.initial is None else f" = {show_expr(statement.initial)}"
@@ -105,7 +107,7 @@ def _on_set(statement: nodes.OnSetStatement) -> list[str]:
     lines = [f"on set statement `{statement.name}` ({statement.selector})"]
     if statement.context is not None:
         lines.append(f"  in context {statement.context}")
-    lines += [f"  {_assignment(each)}" for each in statement.assignments]
+    lines += [f"  {_assignment(assignment)}" for assignment in statement.assignments]
     return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
 
 
@@ -135,9 +137,9 @@ def _merge(statement: nodes.MergeStatement) -> list[str]:
 
 
 def show_branch(branch: nodes.MergeBranchPlan) -> list[str]:
-    """A branch of a merge, and below it its actions."""
-    found = {True: "when matched", False: "when not matched", None: "always"}[branch.matched]
-    head = found if branch.condition is None else f"{found} and {show_expr(branch.condition)}"
+    """Return a branch of a merge, and below it its actions."""
+    words = {True: "when matched", False: "when not matched", None: "always"}[branch.matched]
+    head = words if branch.condition is None else f"{words} and {show_expr(branch.condition)}"
     return [head, *(f"  {_action(action)}" for action in branch.actions)]
 
 
@@ -209,13 +211,11 @@ def _assignment(assignment: nodes.VariableAssignment) -> str:
 
 
 def _path(path: Sequence[x.BoundExpr]) -> str:
-    """The part of a property or variable that is assigned."""
     properties = ((e, isinstance(e, x.Const) and isinstance(e.value, str)) for e in path)
     return "".join(f".{show_expr(e)}".replace("'", "") if name else f"[{show_expr(e)}]" for e, name in properties)
 
 
 def show_output(output: nodes.OutputClause) -> list[str]:
-    """The clause, and below it its assignments."""
     words = ["  output"]
     if output.after is not None:
         words.append(f"after {_amount(output.after)}")
@@ -267,8 +267,8 @@ def _node(node: nodes.RowNode, indent: str, calls: list[str]) -> list[str]:
             return lines + _node(node.input, indent + "  ", calls)
         case nodes.StreamJoin():
             lines = [f"{indent}join"]
-            for number, each in enumerate(node.inputs):
-                lines += _joined(number, each, indent + "  ")
+            for number, stream in enumerate(node.inputs):
+                lines += _joined(number, stream, indent + "  ")
             return lines
         case nodes.SourceNode():
             alias = f" as {node.alias}" if node.alias is not None else ""
@@ -283,9 +283,9 @@ def _node(node: nodes.RowNode, indent: str, calls: list[str]) -> list[str]:
 
 def show_contained(node: nodes.ContainedSelection) -> str:
     """``items: id = [1].id, * where price > 5``: streams are numbered from the contained event outwards."""
-    shown = ["*"] * node.wildcard + [f"{c.name} = {show_expr(c.value)}" for c in node.columns]
+    columns = ["*"] * node.wildcard + [f"{c.name} = {show_expr(c.value)}" for c in node.columns]
     where = "" if node.where is None else f" where {show_expr(node.where)}"
-    return f"contained {show_expr(node.path)}: {', '.join(shown)}{where}"
+    return f"contained {show_expr(node.path)}: {', '.join(columns)}{where}"
 
 
 def _joined(number: int, node: nodes.JoinInput, indent: str) -> list[str]:

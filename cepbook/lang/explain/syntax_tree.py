@@ -1,4 +1,4 @@
-"""The printed form of a syntax tree: one node per line, what was not written is left out."""
+"""Print a syntax tree: one node per line, without what was not written."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def _item(item: Any, indent: str, lines: list[str]) -> None:
         lines.append(f"{indent}{_text(item)}")
     elif isinstance(item, ast.SyntaxNode):
         _node(item, "", indent, lines)
-    elif all(_is_plain(part) or isinstance(part, ast.Expr) for part in item):
-        lines.append(f"{indent}{' : '.join(_text(part) for part in item)}")
+    elif all(_is_plain(element) or isinstance(element, ast.Expr) for element in item):
+        lines.append(f"{indent}{' : '.join(_text(element) for element in item)}")
     else:
-        for part in item:
-            _item(part, indent, lines)
+        for element in item:
+            _item(element, indent, lines)
 
 
 def _text(value: Any) -> str:

@@ -39,7 +39,7 @@ _PART = re.compile(r"\\([pP])(?:\{(\w+)\}|(\w))|\\.|\[\^?\]?|\]|&&|.", re.DOTALL
 
 
 class UnknownCharacterClass(ValueError):
-    """A class that there is not, or what has no counterpart; `part` is its text."""
+    """A character class or operator without a counterpart in Python; `part` is its text."""
 
     def __init__(self, part: str) -> None:
         super().__init__(f"`{part}` in a regular expression")
@@ -48,32 +48,32 @@ class UnknownCharacterClass(ValueError):
 
 @lru_cache(maxsize=512)
 def to_python_pattern(pattern: str) -> str:
-    """`pattern` as Python has it. Errors: Unknown."""
+    """Translate the character classes of a Java pattern. Raises UnknownCharacterClass."""
     if "\\p" not in pattern and "\\P" not in pattern and "&&" not in pattern:
         return pattern
     return "".join(_parts(pattern))
 
 
 def _parts(pattern: str) -> Iterator[str]:
-    within = False
-    for found in _PART.finditer(pattern):
-        part, (kind, name, letter) = found[0], found.groups()
+    in_brackets = False
+    for match in _PART.finditer(pattern):
+        part, (kind, name, letter) = match[0], match.groups()
         if kind is not None:
-            shown = _shown(_class(name or letter, kind == "P", part))
-            yield shown if within else f"[{shown}]"
+            ranges = _ranges_text(_class(name or letter, kind == "P", part))
+            yield ranges if in_brackets else f"[{ranges}]"
             continue
-        if within and part == "&&":
+        if in_brackets and part == "&&":
             raise UnknownCharacterClass(part)
-        if part.startswith("[") and not within:
-            within = True
+        if part.startswith("[") and not in_brackets:
+            in_brackets = True
         elif part == "]":
-            within = False
+            in_brackets = False
         yield part
 
 
 def _class(name: str, negated: bool, part: str) -> CodePointRanges:
     if name in _POSIX:
-        ends = [ord(each) for each in _POSIX[name]]
+        ends = [ord(character) for character in _POSIX[name]]
         ranges: CodePointRanges = tuple(zip(ends[::2], ends[1::2], strict=True))
     else:
         category = _BINARY.get(name, name.removeprefix("Is"))
@@ -86,8 +86,8 @@ def _class(name: str, negated: bool, part: str) -> CodePointRanges:
 @lru_cache(maxsize=32)
 def _of_category(category: str) -> CodePointRanges:
     ranges: list[tuple[int, int]] = []
-    for found, low, high in _runs():
-        if found.startswith(category):
+    for run_category, low, high in _runs():
+        if run_category.startswith(category):
             low = ranges.pop()[0] if ranges and ranges[-1][1] == low - 1 else low
             ranges.append((low, high))
     return tuple(ranges)
@@ -95,14 +95,14 @@ def _of_category(category: str) -> CodePointRanges:
 
 @lru_cache(maxsize=1)
 def _runs() -> tuple[tuple[str, int, int], ...]:
-    """All characters, as runs of one category: (category, first, last)."""
-    found: list[tuple[str, int, int]] = []
+    """All characters as runs of one category: (category, first, last)."""
+    runs: list[tuple[str, int, int]] = []
     low = 0
     for category, run in groupby(map(unicodedata.category, map(chr, range(sys.maxunicode + 1)))):
         high = low + sum(1 for _ in run)
-        found.append((category, low, high - 1))
+        runs.append((category, low, high - 1))
         low = high
-    return tuple(found)
+    return tuple(runs)
 
 
 def _others(ranges: CodePointRanges) -> Iterator[tuple[int, int]]:
@@ -115,5 +115,5 @@ def _others(ranges: CodePointRanges) -> Iterator[tuple[int, int]]:
         yield at, sys.maxunicode
 
 
-def _shown(ranges: CodePointRanges) -> str:
+def _ranges_text(ranges: CodePointRanges) -> str:
     return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)

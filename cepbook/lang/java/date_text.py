@@ -1,4 +1,4 @@
-"""How Java prints dates and times where no pattern is given."""
+"""Dates and times as Java prints them without a pattern."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 
 
 def date_text(value: datetime | date | time) -> str:
-    """``Mon Mar 04 10:20:30 UTC 2024`` for a moment, else as `local_text`."""
+    """Format a moment as ``Mon Mar 04 10:20:30 UTC 2024``, anything else as `local_text`."""
     if not isinstance(value, datetime) or value.tzinfo is not UTC:
         return local_text(value)
     day, month = DAYS[value.weekday()][:3], MONTHS[value.month - 1][:3]
@@ -18,7 +18,7 @@ def date_text(value: datetime | date | time) -> str:
 
 
 def local_text(value: datetime | date | time) -> str:
-    """As `java.time` prints it: ``2024-03-04T10:20``, ``10:20:30.456``, ``…-05:00[America/New_York]``, ``…Z``."""
+    """Format as `java.time`: ``2024-03-04T10:20``, ``10:20:30.456``, ``…-05:00[America/New_York]``, ``…Z``."""
     if not isinstance(value, (datetime, time)):
         return value.isoformat()
     fine = "minutes" if not value.second and not value.microsecond else "seconds"
@@ -35,25 +35,22 @@ def local_text(value: datetime | date | time) -> str:
 
 
 def parse_local_time(text: str) -> time:
-    """The time of day that `local_text` prints so. Errors: ValueError."""
-    found = time.fromisoformat(text)
-    if found.tzinfo is not None:
+    """Parse a time of day in the form of `local_text`. Raises ValueError."""
+    parsed = time.fromisoformat(text)
+    if parsed.tzinfo is not None:
         raise ValueError(f"{text!r} has a zone")
-    return found
+    return parsed
 
 
 def parse_zoned_datetime(text: str) -> datetime:
-    """The moment in a zone that `local_text` prints so; the name of a zone in brackets may be missing, its offset not.
-
-    Errors: ValueError.
-    """
+    """Parse a zoned date-time in the form of `local_text`; the zone in brackets is optional. Raises ValueError."""
     moment, bracket, rest = text.partition("[")
-    found = datetime.fromisoformat(moment)
-    if found.tzinfo is None or (bracket and not rest.endswith("]")):
+    parsed = datetime.fromisoformat(moment)
+    if parsed.tzinfo is None or (bracket and not rest.endswith("]")):
         raise ValueError(f"{text!r} has no zone")
     if not bracket:
-        return found if found.utcoffset() else found.replace(tzinfo=UTC)
+        return parsed if parsed.utcoffset() else parsed.replace(tzinfo=UTC)
     try:
-        return found.astimezone(ZoneInfo(rest[:-1]))
+        return parsed.astimezone(ZoneInfo(rest[:-1]))
     except (KeyError, OSError) as unknown:
         raise ValueError(f"there is no time zone {rest[:-1]!r}") from unknown

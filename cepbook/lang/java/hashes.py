@@ -1,4 +1,4 @@
-"""What Java's ``hashCode`` makes of values, and the order in which its hash tables show their keys."""
+"""Java's ``hashCode`` of values, and the order in which its hash maps iterate over their keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Value = TypeVar("_Value")
 
 
 def java_hash(name: str, value: Any) -> int:
-    """``hashCode`` of a value that is not null, of the type `name` (which tells long from int, float from double)."""
+    """Return ``hashCode`` of a value that is not null; the type `name` tells long from int and float from double."""
     if isinstance(value, bool):
         return 1231 if value else 1237
     if isinstance(value, str):
@@ -45,21 +45,20 @@ def java_hash(name: str, value: Any) -> int:
 
 
 def _of_text(value: str) -> int:
-    """Of its units of 16 bits."""
     if value.isascii():
         return _combined(value.encode(), 0)
     data = value.encode("utf-16-be")
     return _combined(struct.unpack(f">{len(data) // 2}H", data), 0)
 
 
-_of_short_text = lru_cache(4096)(_of_text)  # keys come again and again
+_of_short_text = lru_cache(4096)(_of_text)  # keys repeat
 
 
 def _combined(hashes: Sequence[int], start: int) -> int:
-    found = start
-    for each in hashes:
-        found = (31 * found + each) & 0xFFFFFFFF
-    return wrap(found, _INT)
+    combined = start
+    for code in hashes:
+        combined = (31 * combined + code) & 0xFFFFFFFF
+    return wrap(combined, _INT)
 
 
 def _folded(value: int) -> int:
@@ -70,16 +69,17 @@ def _folded(value: int) -> int:
 def _of_big(value: int) -> int:
     magnitude = abs(value)
     words = [(magnitude >> shift) & 0xFFFFFFFF for shift in range(0, max(magnitude.bit_length(), 1), 32)]
-    found = _combined(words[::-1], 0)
-    return wrap(-found if value < 0 else found, _INT)
+    code = _combined(words[::-1], 0)
+    return wrap(-code if value < 0 else code, _INT)
 
 
 def in_hash_order(by_key: Mapping[Any, _Value]) -> Sequence[_Value]:
-    """The values of a map in the order in which ``java.util.HashMap`` shows them: bucket after bucket, within one
-    in the order in which the keys came. Maps with keys whose hash is not known (events, dates) keep their own order.
+    """Return the values of a map in the iteration order of ``java.util.HashMap``.
 
-    The table has room for a third more than there are; one from which keys were taken may have grown larger in Java.
-    Large maps keep their own order, too: nobody sees the difference, and a snapshot of them is to stay quick.
+    That is bucket after bucket, and within a bucket in order of insertion. Maps whose keys have no known hash (events,
+    dates) or that are large keep their own order. The table has room for a third more keys than there are; in Java a
+    table
+    from which keys were removed may be larger.
     """
     if not 1 < len(by_key) <= _MOST:
         return list(by_key.values())
@@ -88,29 +88,29 @@ def in_hash_order(by_key: Mapping[Any, _Value]) -> Sequence[_Value]:
         buckets *= 2
     mask = buckets - 1
     try:
-        places = [_spread(key) & mask for key in by_key]
+        buckets_of_keys = [_spread(key) & mask for key in by_key]
     except _UnknownHash:
         return list(by_key.values())
     values = list(by_key.values())
-    return [values[n] for n in sorted(range(len(values)), key=places.__getitem__)]
+    return [values[n] for n in sorted(range(len(values)), key=buckets_of_keys.__getitem__)]
 
 
 class _UnknownHash(Exception):
-    """A key is of a type whose hash is not known."""
+    """The type of a key has no known hash."""
 
 
 def _spread(key: Any) -> int:
-    """The hash of a key with its upper half folded into the lower, which chooses the bucket."""
-    found = _of_key(key) & 0xFFFFFFFF
-    return found ^ (found >> 16)
+    """Fold the upper half of a key's hash into the lower half, which chooses the bucket."""
+    code = _of_key(key) & 0xFFFFFFFF
+    return code ^ (code >> 16)
 
 
 def _of_key(key: Any) -> int:
     kind = type(key)
     if kind is int:
-        return _folded(key)  # an int below zero lies in the same bucket as the long
+        return _folded(key)  # a negative int has the bucket of the long
     if kind is tuple:  # of several properties
-        return _combined([_of_key(each) for each in key], 0)
+        return _combined([_of_key(item) for item in key], 0)
     if key is None:
         return 0
     if kind in _KNOWN:

@@ -1,4 +1,4 @@
-"""How Java calculates and prints numbers, which EPL takes over (recorded in the corpus, folder ``expressions``)."""
+"""Numbers as Java calculates and prints them, which EPL follows (recorded in the corpus, folder ``expressions``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def wrap(value: int, bits: int) -> int:
-    """`value` as a signed integer of `bits` bits."""
+    """Wrap `value` to a signed integer of `bits` bits."""
     half = 1 << (bits - 1)
     return ((value + half) & ((1 << bits) - 1)) - half
 
@@ -32,7 +32,7 @@ _SINGLE = struct.Struct("f")
 
 
 def to_float32(value: float) -> float:
-    """`value` rounded to a Java float (IEEE single): what a property of type float holds."""
+    """Round `value` to a Java float (IEEE single precision)."""
     try:
         rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
     except OverflowError:
@@ -41,28 +41,28 @@ def to_float32(value: float) -> float:
 
 
 def shortest_float32(value: float) -> float:
-    """The number of fewest decimal digits that `single` rounds to `value`: what Java prints for a float."""
+    """Return the number with the fewest decimal digits that rounds to `value` as a float: what Java prints for it."""
     if math.isfinite(value):
         for digits in range(1, 10):
-            found = float(f"{value:.{digits}g}")
-            if to_float32(found) == value:
-                return found
+            candidate = float(f"{value:.{digits}g}")
+            if to_float32(candidate) == value:
+                return candidate
     return value
 
 
 def integer_divide(a: int, b: int) -> int:
-    """Java's integer division: truncates towards zero. Division by zero raises ZeroDivisionError."""
+    """Divide as Java does, truncating towards zero. Raises ZeroDivisionError."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
 def integer_remainder(a: int, b: int) -> int:
-    """What `integer_divide` leaves, of the sign of `a`. Errors: ZeroDivisionError."""
+    """Return the remainder of `integer_divide`, with the sign of `a`. Raises ZeroDivisionError."""
     return a - b * integer_divide(a, b)
 
 
 def java_text(value: Any) -> str:
-    """Java's ``String.valueOf``, as in string concatenation; an event reads ``{name=value, …}``."""
+    """Format a value as Java's ``String.valueOf``, as in string concatenation; an event as ``{name=value, …}``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -77,7 +77,7 @@ def java_text(value: Any) -> str:
 
 
 def double_text(value: float) -> str:
-    """Java's ``Double.toString``: plain from 0.001 up to 10 million (exclusive), otherwise ``d.dddE±n``."""
+    """Format as Java's ``Double.toString``: plain from 0.001 to 10 million (exclusive), otherwise ``d.dddE±n``."""
     if value != value:
         return "NaN"
     if math.isinf(value):

@@ -1,9 +1,9 @@
-"""Regular expressions that end: `regexp` and `like` on whatever text with whatever pattern.
+"""Regular expressions that always terminate: `regexp` and `like` on any text with any pattern.
 
-Python's matcher tries one way after the other, which for patterns such as ``(a+)+b`` takes longer than anybody lives.
-What a pattern may cost on a text is bounded from its parts beforehand. Where that is too much, an automaton follows all
-ways at once (Thompson, "Regular Expression Search Algorithm", 1968): its time is that of the text times the pattern. It
-cannot do what is no regular expression, back references and looking around; these end in an error there.
+Python's matcher backtracks, and for patterns such as ``(a+)+b`` its time is exponential. The cost of a pattern is
+bounded beforehand from its structure. Above the bound an automaton follows all alternatives at once (Thompson,
+"Regular Expression Search Algorithm", 1968), in time proportional to text length times pattern size. Back references
+and look-around cannot be matched that way; they raise PatternTooExpensive above the bound.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Any
 
 from cepbook.lang.java.character_classes import to_python_pattern
 
-MAX_BACKTRACKING_STEPS = 5_000_000  # that Python's matcher may take
-MAX_TEXT_LENGTH = 10_000_000  # text that Python's matcher is given
-MAX_STATES = 20_000  # that an automaton may have
+MAX_BACKTRACKING_STEPS = 5_000_000  # of Python's matcher
+MAX_TEXT_LENGTH = 10_000_000  # characters that Python's matcher gets
+MAX_STATES = 20_000  # of an automaton
 
-PositionTest = Callable[[str, int], bool]  # of a text at a position
+PositionTest = Callable[[str, int], bool]  # of the character of a text at a position
 Nodes = Iterable[tuple[Any, Any]]
 
 
 class PatternTooExpensive(ValueError):
-    """A text that the pattern cannot be tried on in reasonable time."""
+    """The text is too long for the pattern to be matched in reasonable time."""
 
 
 class RegularExpression:
-    """One pattern; `flags` as of `re.compile`. Errors: re.error."""
+    """A compiled pattern; `flags` as in `re.compile`. Raises re.error."""
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self._pattern = re.compile(pattern, flags)
@@ -41,14 +41,14 @@ class RegularExpression:
         self._automaton: _Automaton | None = None
 
     def matches(self, text: str) -> bool:
-        """Whether all of `text` matches. Errors: TooLong."""
+        """Return whether all of `text` matches. Raises PatternTooExpensive."""
         if len(text) <= self._longest:
             return self._pattern.fullmatch(text) is not None
         return self._ready().accepts(text)
 
     @property
     def may_fail(self) -> bool:
-        """Whether there are texts for which `matches` raises."""
+        """True if there are texts for which `matches` raises."""
         if self._longest == MAX_TEXT_LENGTH - 1:
             return False
         try:
@@ -63,29 +63,29 @@ class RegularExpression:
         return self._automaton
 
     def _steps(self, length: int) -> int:
-        """At least as many as `re` takes."""
+        """An upper bound of the steps that `re` takes."""
         exponent = math.log2(self._ways) + max(self._open, 1) * math.log2(length + 1) + self._bits * length
         return MAX_BACKTRACKING_STEPS + 1 if exponent > 64 else int(2**exponent)
 
 
 @lru_cache(maxsize=512)
 def compile_regular_expression(pattern: str, flags: int = 0) -> RegularExpression:
-    """The pattern, made ready once; with the character classes of Java. Errors: re.error, `classes.Unknown`."""
+    """Compile a pattern with Java's character classes, once. Raises re.error, UnknownCharacterClass."""
     return RegularExpression(to_python_pattern(pattern), flags)
 
 
-# ------------------------------------------------------------------ what it may cost
+# ------------------------------------------------------------------ cost of backtracking
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
 def _cost(nodes: Nodes) -> tuple[int, int, float]:
-    """In how many ways alternatives can be taken, and how many repetitions are open.
+    """Return the number of alternatives, the number of unbounded repetitions, and the growth per character in bits.
 
-    Third, with such within repetitions: by how many bits the ways grow with each character of a text.
+    The growth comes from alternatives and repetitions within repetitions.
     """
     ways, open_, bits = 1, 0, 0.0
     for op, argument in nodes:
-        inner = [_cost(part) for part in _parts(str(op), argument)]
+        inner = [_cost(child) for child in _children(str(op), argument)]
         if str(op) in _REPEATS:
             ((some, within, deeper),) = inner
             low, high = argument[0], argument[1]
@@ -104,8 +104,7 @@ def _cost(nodes: Nodes) -> tuple[int, int, float]:
     return ways, open_, bits
 
 
-def _parts(op: str, argument: Any) -> list[Nodes]:
-    """The patterns within a node."""
+def _children(op: str, argument: Any) -> list[Nodes]:
     if op == "BRANCH":
         return list(argument[1])
     if op in _REPEATS:
@@ -117,13 +116,13 @@ def _parts(op: str, argument: Any) -> list[Nodes]:
     if op == "ATOMIC_GROUP":
         return [argument]
     if op == "GROUPREF_EXISTS":
-        return [part for part in argument[1:] if part is not None]
+        return [child for child in argument[1:] if child is not None]
     return []
 
 
 # ------------------------------------------------------------------ the automaton
 class _Automaton:
-    """States are numbers. From each leads a move over a character that passes a test, or free ways (some have one)."""
+    """States are numbers. A state has a move over a character that passes a test, or free moves, some under a test."""
 
     def __init__(self, parsed: Any, pattern: re.Pattern[str]) -> None:
         self._moves: list[tuple[PositionTest, int] | None] = []
@@ -145,15 +144,15 @@ class _Automaton:
         return (move for move in map(self._moves.__getitem__, states) if move is not None)
 
     def _spread(self, states: Iterable[int], text: str, at: int) -> set[int]:
-        """`states` and those that free ways lead to."""
-        found = set(states)
-        open_ = list(found)
-        while open_:
-            for state, test in self._free[open_.pop()]:
-                if state not in found and (test is None or test(text, at)):
-                    found.add(state)
-                    open_.append(state)
-        return found
+        """Add the states that free moves reach."""
+        reached = set(states)
+        pending = list(reached)
+        while pending:
+            for state, test in self._free[pending.pop()]:
+                if state not in reached and (test is None or test(text, at)):
+                    reached.add(state)
+                    pending.append(state)
+        return reached
 
     def _state(self) -> int:
         if len(self._free) >= MAX_STATES:
@@ -163,7 +162,7 @@ class _Automaton:
         return len(self._free) - 1
 
     def _sequence(self, nodes: Nodes, state: int, flags: int) -> int:
-        """Adds `nodes` behind `state`; the state behind them."""
+        """Add `nodes` behind `state` and return the state behind them."""
         for op, argument in nodes:
             state = self._node(str(op), argument, state, flags)
         return state
@@ -171,17 +170,17 @@ class _Automaton:
     def _node(self, op: str, argument: Any, state: int, flags: int) -> int:
         if op == "BRANCH":
             end = self._state()
-            for part in argument[1]:
+            for branch in argument[1]:
                 begin = self._state()
                 self._free[state].append((begin, None))
-                self._free[self._sequence(part, begin, flags)].append((end, None))
+                self._free[self._sequence(branch, begin, flags)].append((end, None))
             return end
         if op in ("MAX_REPEAT", "MIN_REPEAT"):
-            low, high, part = argument
-            return self._repeat(low, high, part, state, flags)
+            low, high, branch = argument
+            return self._repeat(low, high, branch, state, flags)
         if op == "SUBPATTERN":
-            _, added, removed, part = argument
-            return self._sequence(part, state, (flags | added) & ~removed)
+            _, added, removed, branch = argument
+            return self._sequence(branch, state, (flags | added) & ~removed)
         if op == "AT":
             following = self._state()
             self._free[state].append((following, _position(str(argument), flags)))
@@ -195,10 +194,10 @@ class _Automaton:
         return self._fresh(following)
 
     def _fresh(self, state: int) -> int:
-        """A state behind `state` that nothing leads from yet."""
-        found = self._state()
-        self._free[state].append((found, None))
-        return found
+        """Add a state behind `state` that has no moves yet."""
+        fresh = self._state()
+        self._free[state].append((fresh, None))
+        return fresh
 
     def _repeat(self, low: int, high: Any, part: Any, state: int, flags: int) -> int:
         state = self._fresh(state)
@@ -216,9 +215,9 @@ class _Automaton:
 
 
 def _character(op: str, argument: Any, flags: int) -> PositionTest | None:
-    """The test of one character; None for what an automaton cannot do."""
-    found = _accepts(op, argument, flags)
-    return None if found is None else lambda text, at: found(text[at])
+    """Return the test of one character, or None if an automaton cannot do it."""
+    accepts = _accepts(op, argument, flags)
+    return None if accepts is None else lambda text, at: accepts(text[at])
 
 
 def _accepts(op: str, argument: Any, flags: int) -> Callable[[str], bool] | None:
@@ -250,7 +249,7 @@ def _between(low: int, high: int, flags: int) -> Callable[[str], bool]:
 
 
 def _category(name: str, flags: int) -> Callable[[str], bool]:
-    """``\\d``, ``\\s``, ``\\w`` and their opposites, as `re` has them."""
+    """``\\d``, ``\\s``, ``\\w`` and their complements, as in `re`."""
     letter = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[name.rpartition("_")[2]]
     one = re.compile(f"\\{letter.upper() if '_NOT_' in name else letter}", flags & re.ASCII)
     return lambda c: one.match(c) is not None

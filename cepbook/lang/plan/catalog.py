@@ -1,4 +1,4 @@
-"""What a module may refer to: event types, contexts, registered functions. The binder reads it, the runtime owns it."""
+"""The names that a module may refer to: event types, contexts, variables, stores, functions. The runtime owns them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EventType:
 
     @property
     def shown(self) -> Mapping[str, Type]:
-        """The properties that have names in EPL."""
+        """The properties that EPL can name; a variant stream has two more."""
         return self.properties if self.variant is None else {n: t for n, t in self.properties.items() if n[0] != " "}
 
     def __repr__(self) -> str:
@@ -96,13 +96,13 @@ class StoreType:
 
 @dataclass(frozen=True, slots=True)
 class FunctionType:
-    """Something from Python that EPL calls by name: the type of its result, and those of its `parameters`.
+    """A Python function or class that EPL calls by name: its result type and the types of its `parameters`.
 
-    Without `parameters` it takes any number of any values; the last `optional` ones may be left out. A parameter that
-    is not `nullable` never gets null: the call is null then, and an aggregate passes over the event. An ``aggregate``
-    is a class whose objects take in values one by one, a ``collector`` a function of arrays: the values of all events.
-    A ``window`` is a function of such arrays that tells which events stay; one that is `clocked` may ask to be called
-    at a time.
+    Without `parameters` it takes any number of arguments of any type; the last `optional` parameters may be left out. A
+    parameter that is not `nullable` is never passed null: the call is null then, and an aggregate skips the event. An
+    ``aggregate`` is a class whose objects receive values one by one. A ``collector`` is a function of arrays with the
+    values of all events. A ``window`` is a function of such arrays that returns which events stay; a `clocked` one may
+    ask to be called at a time.
     """
 
     returns: Type
@@ -113,16 +113,16 @@ class FunctionType:
     clocked: bool = False
 
     def __str__(self) -> str:
-        given = "…" if self.parameters is None else ", ".join(map(str, self.parameters))
-        return f"{self.kind} ({given}) {self.returns}"
+        parameters = "…" if self.parameters is None else ", ".join(map(str, self.parameters))
+        return f"{self.kind} ({parameters}) {self.returns}"
 
 
-ReturnSpec = Type | FunctionType  # what is said of a function: the type of its result, or all that EPL knows of it
+ReturnSpec = Type | FunctionType  # the result type of a function, or its full signature
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredExpression:
-    """An expression by name, as a tree: it is bound where it is used. `source` is the text that its spans are of."""
+    """A named expression, as a syntax tree that is bound at each use. Spans of the tree refer to `source`."""
 
     name: str
     params: tuple[str, ...]
@@ -133,7 +133,7 @@ class DeclaredExpression:
 
 @dataclass(frozen=True, slots=True)
 class IndexType:
-    """A declared index of a named window or table: its columns with their kinds, ``hash`` or ``btree``."""
+    """An index of a named window or table: its columns with their kinds, ``hash`` or ``btree``."""
 
     name: str
     store: str
@@ -142,13 +142,13 @@ class IndexType:
 
     @property
     def full_name(self) -> str:
-        """Its name and that of its store."""
+        """The name of the store, a dot, the name of the index."""
         return f"{self.store}.{self.name}"
 
 
 @dataclass(slots=True)
 class Catalog:
-    """All names known to the compiler. Copies are cheap; a bind works on a copy, so a failed module leaves no trace."""
+    """All names known to the compiler. Binding works on a copy, so a module that fails changes nothing."""
 
     event_types: dict[str, EventType] = field(default_factory=dict)
     contexts: dict[str, ContextType] = field(default_factory=dict)
@@ -159,12 +159,12 @@ class Catalog:
     expressions: dict[str, DeclaredExpression] = field(default_factory=dict)
 
     def copy(self) -> Catalog:
-        """A catalog that can change without this one; the entries are shared."""
-        return Catalog(*(dict(getattr(self, each.name)) for each in fields(self)))
+        """Return an independent catalog that shares the entries."""
+        return Catalog(*(dict(getattr(self, field.name)) for field in fields(self)))
 
     def is_a(self, name: str, supertype: str) -> bool:
-        """Whether events of `name` are also events of `supertype`."""
+        """Return whether events of type `name` are also events of `supertype`."""
         if name == supertype:
             return True
-        found = self.event_types.get(name)
-        return found is not None and supertype in found.supertypes
+        event_type = self.event_types.get(name)
+        return event_type is not None and supertype in event_type.supertypes

@@ -17,7 +17,7 @@ from cepbook.lang.plan.plan_node import ContainedSelection, PlanNode
 
 @dataclass(frozen=True, slots=True)
 class PartitionCondition(PlanNode):
-    """What begins or ends a partition. `alias` is the name of its event or match among the built-in properties."""
+    """Begins or ends a partition. `alias` names its event or match among the built-in properties."""
 
 
 @dataclass(frozen=True, slots=True)

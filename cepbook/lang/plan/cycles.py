@@ -33,7 +33,6 @@ class CycleWindow(PlanNode):
 
     @property
     def row(self) -> CycleWindowRow:
-        """The facts about it."""
         return CYCLE_WINDOWS[self.name]
 
 

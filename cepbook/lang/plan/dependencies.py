@@ -1,4 +1,4 @@
-"""A statement with everything that feeds it: what has to run together, and what it reads of the input."""
+"""The statements that feed a statement, and the properties that they read of its input."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class StatementDependencies:
 
     @property
     def readers(self) -> tuple[plan.StreamStatement, ...]:
-        """The statements that read streams."""
+        """All statements that read streams."""
         return (*self.triggers, *self.selects)
 
     @property
     def feeders(self) -> tuple[str, ...]:
-        """The names of all that feeds the target and may fail: statements, and the contexts of any of them."""
+        """The names of the other statements and of the contexts whose failure affects the target."""
         statements = (s.name for s in (*self.readers, *self.stores) if s.name != self.target)
         return tuple(dict.fromkeys((*statements, *(c.context.name for c in self.contexts))))
 
@@ -72,7 +72,7 @@ def dependencies_of(
     changed = {reader.name: stores_written(reader, catalog) for reader in readers}
     extra = _with_origins(set(beside), statements)
     waiting = [r for r in readers if r.name == target or assigned & r.assigned or extra & changed[r.name]]
-    needed = {each.name for each in waiting}
+    needed = {reader.name for reader in waiting}
     while waiting:
         reader = waiting.pop()
         context = declared.get(reader.context or "")
@@ -103,23 +103,23 @@ def dependencies_of(
 
 
 def _with_origins(names: set[str], statements: Sequence[plan.StatementPlan]) -> set[str]:
-    """Stores, and those whose rows named windows among them were filled with at their beginning."""
+    """Add the named windows that others among `names` were filled from when they were created."""
     filled = {s.store.name: s.fill.store for s in statements if isinstance(s, plan.CreateWindowStatement) and s.fill}
-    found = set(names)
-    while more := {filled[name] for name in found if name in filled} - found:
-        found |= more
-    return found
+    names_with_origins = set(names)
+    while more := {filled[name] for name in names_with_origins if name in filled} - names_with_origins:
+        names_with_origins |= more
+    return names_with_origins
 
 
 def created_store(statement: plan.StatementPlan) -> str | None:
-    """The store that a statement creates, or makes an index of."""
+    """Return the store that a statement creates or indexes, or None."""
     if isinstance(statement, plan.CreateWindowStatement | plan.CreateTableStatement):
         return statement.store.name
     return statement.index.store if isinstance(statement, plan.CreateIndexStatement) else None
 
 
 def _feeds(other: plan.StreamStatement, read: set[str], variables: set[str], catalog: Catalog) -> bool:
-    """Whether `other` inserts or changes events of the types `read`, or assigns one of `variables`."""
+    """Return whether `other` inserts or updates events of the types `read`, or assigns one of `variables`."""
     changed = {other.source.event_type} if isinstance(other, plan.UpdateStatement) else set[str]()
     if any(catalog.is_a(t, c) and catalog.is_a(t, name) for c in changed for t in catalog.event_types for name in read):
         return True
@@ -133,13 +133,13 @@ def _pattern_of(source: plan.SourceNode) -> Pattern | None:
 
 
 def recognition_of(root: plan.Projection) -> plan.Recognition | None:
-    """Its match_recognize."""
+    """Return the match_recognize node below a projection, or None."""
     return next((node for node in plan.chain(root) if isinstance(node, plan.Recognition)), None)
 
 
 def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, tuple[str, ...]]:
-    """For each input type the properties that the pipeline can see, in declaration order."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return the properties that the statements can read of each input type, in declaration order."""
+    properties: dict[str, tuple[str, ...]] = {}
     for name in line.inputs:
         declared = catalog.event_types[name].properties
         seen: set[str] = set()
@@ -155,12 +155,12 @@ def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, 
             for stream in context.spec.streams:
                 if catalog.is_a(name, stream.event_type):
                     seen |= set(declared) if reads_whole_events(stream) else _props(stream)
-        found[name] = tuple(p for p in declared if p in seen)
-    return found
+        properties[name] = tuple(p for p in declared if p in seen)
+    return properties
 
 
 def event_sources(statement: plan.StreamStatement) -> tuple[plan.SourceNode, ...]:
-    """What a statement reads, in the order of the from-clause."""
+    """Return the sources of a statement in the order of the from-clause."""
     return statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
 
 
@@ -178,23 +178,23 @@ def _sees_all(statement: plan.StreamStatement) -> bool:
 
 
 def _of_tags(statement: plan.StreamStatement, name: str, catalog: Catalog) -> set[str]:
-    """What a statement sees of the events of type `name` that tags of its patterns hold."""
+    """Return the properties of event type `name` that a statement reads through the tags of its patterns."""
     atoms = [atom for source in event_sources(statement) if (p := _pattern_of(source)) is not None for atom in p.atoms]
     tags = {atom.tag for atom in atoms if catalog.is_a(name, atom.event_type)}
-    found: set[str] = set()
-    open_ = [part for part in traversal.walk(statement) if isinstance(part, expr.BoundExpr)] if tags else []
-    while open_:
-        part = open_.pop()
-        if isinstance(part, expr.Prop) and part.name in tags:
+    properties: set[str] = set()
+    pending = [e for e in traversal.walk(statement) if isinstance(e, expr.BoundExpr)] if tags else []
+    while pending:
+        e = pending.pop()
+        if isinstance(e, expr.Prop) and e.name in tags:
             return set(catalog.event_types[name].properties)  # of an event as a value all may be seen
-        inner = expr.children(part)
-        if isinstance(part, expr.MemberAccess):
-            held = part.target.target if isinstance(part.target, expr.IndexAccess) else part.target
-            if isinstance(held, expr.Prop) and held.name in tags:
-                found.add(part.name)
-                inner = expr.children(part.target)[1:]  # of an array the index
-        open_ += inner
-    return found
+        inner = expr.children(e)
+        if isinstance(e, expr.MemberAccess):
+            tag = e.target.target if isinstance(e.target, expr.IndexAccess) else e.target
+            if isinstance(tag, expr.Prop) and tag.name in tags:
+                properties.add(e.name)
+                inner = expr.children(e.target)[1:]  # of an array the index
+        pending += inner
+    return properties
 
 
 def _props(node: plan.PlanNode) -> set[str]:

@@ -1,7 +1,7 @@
-"""Bound expressions: every name resolved, every node typed. Engines lower these and nothing else.
+"""Bound expressions: every name is resolved and every node has a type. Engines lower these and nothing else.
 
-Null propagates through every node unless its docstring says otherwise: `Compare`, `Arith`, `Concat`, `Like`
-give null when an operand is null; `Logic` is three-valued; a null condition rejects.
+Null propagates through every node unless its docstring says otherwise: `ComparisonExpr`, `Arith`, `Concat` and
+`StringMatch` are null when an operand is null. `Logic` is three-valued. A null condition rejects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Const(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class Prop(BoundExpr):
-    """Property `name` of the event of stream `stream` (0-based position in the from-clause)."""
+    """Property `name` of the event of stream `stream`, a 0-based position in the from-clause."""
 
     stream: int
     name: str
@@ -62,7 +62,7 @@ class EventOf(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class EventTypeName(BoundExpr):
-    """``typeof(event)``: the name of the type that it arrived with; of one within another it is `declared`."""
+    """``typeof(event)``: the name of the type the event arrived with, or `declared` for an event within another."""
 
     event: BoundExpr
     declared: str
@@ -77,7 +77,7 @@ class ContextProp(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class CurrentTimestamp(BoundExpr):
-    """Engine time in milliseconds, of the delivery."""
+    """Engine time of the delivery in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +178,16 @@ class KeyRef(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class SharedExpr(BoundExpr):
-    """`operand`, which several columns of one row read, and which is evaluated once for them."""
+    """An `operand` that several columns of a row read and that is evaluated once per row."""
 
     operand: BoundExpr
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedRow(BoundExpr):
-    """``B.firstOf()``, ``B.lastOf()``, ``B.countOf()``, ``B[1]`` over the `rows` of a variable of match_recognize: what
-    they give, found without a list of all rows.
+    """``B.firstOf()``, ``B.lastOf()``, ``B.countOf()``, ``B[1]`` over the `rows` of a variable of match_recognize.
+
+    Evaluated without building the list of all rows.
     """
 
     which: Literal["first", "last", "number", "at"]
@@ -196,9 +197,9 @@ class MatchedRow(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class SubqueryRef(BoundExpr):
-    """What subquery `index` of the statement gives, by its form (`plan.Subquery`).
+    """The value of subquery `index` of the statement, by its form (`nodes.SubqueryPlan`).
 
-    `args` are evaluated where it stands: the values that its `Parameter`s mean, in order.
+    `args` are the values of its `SubqueryParameter`s, in order; they are evaluated outside of the subquery.
     """
 
     index: int
@@ -207,7 +208,7 @@ class SubqueryRef(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class SubqueryParameter(BoundExpr):
-    """Within a subquery: a value from around it, number `index` of the `SubqueryRef`'s arguments."""
+    """Within a subquery: argument number `index` of the `SubqueryRef`."""
 
     index: int
 
@@ -275,10 +276,11 @@ class Logic(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class TableRead(BoundExpr):
-    """What table `table` has now under `keys`: a `column`, null where there is no row; without one the row as a map.
+    """The row of `table` under `keys`, or its `column`; null if there is no row.
 
-    With `all_keys` it is the array of all keys. `inside`: of the table of the context partition. `held`: what the
-    column's aggregate holds its events in, for a method of it, in place of the value.
+    With `all_keys` the array of all keys. `inside`: the table belongs to the context partition. `held`: the events that
+    the
+    column's aggregate holds, for a method of the aggregate, not its value.
     """
 
     table: str
@@ -290,7 +292,7 @@ class TableRead(BoundExpr):
 
     @property
     def how(self) -> str:
-        """What of the table is asked for: its `keys`, a whole `row`, the value of a column, or what that holds."""
+        """The kind of read: ``keys``, ``row``, ``read`` (a column's value) or ``held`` (a column's events)."""
         return "keys" if self.all_keys else "row" if self.column is None else "held" if self.held else "read"
 
 
@@ -386,7 +388,7 @@ class LambdaParameter(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class UserCall(BoundExpr):
-    """A function registered with ``Runtime.register_function``; null when one of those `required` is null."""
+    """A function registered with ``Runtime.register_function``; null if a `required` argument is null."""
 
     name: str
     args: tuple[BoundExpr, ...]
@@ -395,10 +397,11 @@ class UserCall(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class UserClass(BoundExpr):
-    """The class or function that is registered under `name`, with the number of values that it takes.
+    """The class or function registered under `name`, with the number of values that it takes.
 
-    Of a window `shape` has a letter for each of these: ``l`` the values of all events, ``v`` that of the newest one, in
-    capitals where null is allowed.
+    For a window, `shape` has one letter per value: ``l`` for the values of all events, ``v`` for that of the newest
+    event;
+    capitals allow null.
     """
 
     name: str
@@ -429,7 +432,7 @@ class StructOf(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class InstanceOf(BoundExpr):
-    """``instanceof(x, int, string)``: whether the run-time value is one of `types`; ``typeof`` is a Call."""
+    """``instanceof(x, int, string)``: whether the value has one of `types` at run time."""
 
     operand: BoundExpr
     types: tuple[Type, ...]
@@ -448,23 +451,23 @@ class Period(BoundExpr):
 
 
 def children(e: BoundExpr) -> tuple[BoundExpr, ...]:
-    """The direct operands of `e`, in evaluation order."""
+    """Return the direct operands of `e` in evaluation order."""
     names = operand_fields(type(e))
     if not names:
         return ()
-    found: list[BoundExpr] = []
+    operands: list[BoundExpr] = []
     for name in names:
-        _collect(getattr(e, name), found)
-    return tuple(found)
+        _collect(getattr(e, name), operands)
+    return tuple(operands)
 
 
 def operand_fields(kind: type[BoundExpr]) -> tuple[str, ...]:
-    """The names of the fields of a class that may hold expressions."""
+    """Return the names of the fields of a class that may hold expressions."""
     names = _OPERANDS.get(kind)
     if names is None:
         fields_ = kind.__dataclass_fields__.values()
         names = _OPERANDS[kind] = tuple(
-            each.name for each in fields_ if "BoundExpr" in re.findall(r"\w+", str(each.type))
+            field_.name for field_ in fields_ if "BoundExpr" in re.findall(r"\w+", str(field_.type))
         )
     return names
 
@@ -472,38 +475,38 @@ def operand_fields(kind: type[BoundExpr]) -> tuple[str, ...]:
 _OPERANDS: dict[type[BoundExpr], tuple[str, ...]] = {}
 
 
-def _collect(value: object, found: list[BoundExpr]) -> None:
+def _collect(value: object, operands: list[BoundExpr]) -> None:
     if isinstance(value, BoundExpr):
-        found.append(value)
+        operands.append(value)
     elif isinstance(value, tuple):
         for item in value:
-            _collect(item, found)
+            _collect(item, operands)
 
 
 def walk(e: BoundExpr) -> list[BoundExpr]:
-    """`e` and everything below it, parents first."""
-    found: list[BoundExpr] = []
-    open_ = [e]
-    while open_:
-        part = open_.pop()
-        found.append(part)
-        inner = children(part)
+    """Return `e` and everything below it, parents first."""
+    nodes: list[BoundExpr] = []
+    pending = [e]
+    while pending:
+        node = pending.pop()
+        nodes.append(node)
+        inner = children(node)
         if inner:
-            open_.extend(reversed(inner))
-    return found
+            pending.extend(reversed(inner))
+    return nodes
 
 
 def conjuncts(e: BoundExpr | None) -> list[BoundExpr]:
-    """The operands of a condition's top-level ``and``, however nested; none for None (no condition)."""
+    """Return the operands of a condition's top-level ``and``, however nested; none for None."""
     if e is None:
         return []
     if isinstance(e, Logic) and e.op == "and":
-        return [part for operand in e.operands for part in conjuncts(operand)]
+        return [conjunct for operand in e.operands for conjunct in conjuncts(operand)]
     return [e]
 
 
 def is_positive_period(period: BoundExpr) -> bool:
-    """Whether a period is a constant above 0."""
+    """Return whether a period is a constant above 0."""
     parts: list[BoundExpr] = [period]
     if isinstance(period, Period):
         parts = [e for e in (period.months, period.millis) if e is not None]

@@ -1,7 +1,7 @@
-"""The typed plan: the only thing that engines see of a statement.
+"""The typed plan of a statement: the only thing that engines see of it.
 
-A select statement is a chain of nodes (`lang.chains`), wrapped in a `SelectStatement` that says who it is and how it
-delivers.
+A select statement is a chain of nodes (`lang.plan.relational`) in a `SelectStatement` that has a name, an output clause
+and a target. This module also exports all other nodes of a plan, so that readers of plans import one module.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from cepbook.lang.plan.relational import (
     streams,
 )
 
-# Chain, keyed contexts and crontabs belong to the plan: who reads a plan finds all of its nodes here
 __all__ = [
     "CRON_FIELDS",
     "NO_EVENTS",
@@ -84,12 +83,12 @@ __all__ = [
 ]
 
 SubqueryForm = Literal[
-    "value",  # of the one row there is: its column; null for no row and for several
-    "struct",  # the same with several columns: one of null columns for no row and for several
+    "value",  # the column of the only row; null for no row and for several
+    "struct",  # the same with several columns; columns are null for no row and for several
     "event",  # ``select *``: the event of the one row
-    "list",  # what an enumeration method is applied to: values, structs or events of all rows; null without any
+    "list",  # values, structs or events of all rows, for an enumeration method; null for no row
     "exists",  # whether there is a row
-    "any",  # ``x > any (…)``, ``x in (…)``: whether the comparison is true of a row
+    "any",  # ``x > any (…)``, ``x in (…)``: whether the comparison holds for a row
     "all",
 ]
 
@@ -167,10 +166,10 @@ class Insert(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class StatementPlan(PlanNode):
-    """What all statements have: `name` (given or made by the binder: ``stmt_1``, ``W`` of ``create window W``), `epl`
-    their own text.
+    """A statement. `name` is written or chosen by the binder (``stmt_1``, ``W`` for ``create window W``), `epl` its
+    text.
 
-    `subqueries` are numbered for `expr.SubqueryRef`.
+    `subqueries` are numbered for `SubqueryRef`.
     """
 
     name: str
@@ -211,47 +210,43 @@ class SelectStatement(StatementPlan):
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
-        """What it reads, in the order of the from-clause: of a join several."""
         return tuple(map(source_of, streams(self.root)))
 
     @property
     def source(self) -> SourceNode:
-        """The source at the bottom of the chain; of a join the first."""
+        """The source at the bottom of the chain, or the first one of a join."""
         return self.sources[0]
 
     @property
     def join(self) -> StreamJoin | None:
-        """The join of several streams."""
         return next((node for node in chain(self.root) if isinstance(node, StreamJoin)), None)
 
     @property
     def inserts(self) -> tuple[Insert, ...]:
-        """The streams that it inserts into."""
         return () if self.insert is None else (self.insert,)
 
     @property
     def iterable_unbound(self) -> bool:
-        """Whether it keeps its last event to be iterated, where it has no window (``@IterableUnbound``)."""
+        """True if the iterator of a statement without a window has the last event (``@IterableUnbound``)."""
         return any(name == "iterableunbound" for name, _ in self.annotations)
 
     @property
     def assigned(self) -> frozenset[str]:
-        """The variables that its output clause assigns (``then set``)."""
+        """The variables that the output clause assigns (``then set``)."""
         output = self.output
         return frozenset() if output is None else _assigned((*output.then_set, *output.terminated_then))
 
     @property
     def windows(self) -> tuple[WindowSpec, ...]:
-        """The data windows, first to last; also those over derived events, after those under them."""
-        found: list[WindowSpec] = []
+        """The data windows, first to last; windows over derived events come after those below them."""
+        windows: list[WindowSpec] = []
         for stream in streams(self.root):
             stages = [node.windows for node in chain(stream) if isinstance(node, Windowed)]
-            found += [window for stage in reversed(stages) for window in stage]
-        return tuple(found)
+            windows += [window for stage in reversed(stages) for window in stage]
+        return tuple(windows)
 
     @property
     def derived(self) -> Derivation | None:
-        """The derived-value window."""
         return next((node for node in chain(self.root) if isinstance(node, Derivation)), None)
 
 
@@ -268,7 +263,7 @@ class InitialFill(PlanNode):
 class CreateWindowStatement(SelectStatement):
     """``create window``: selects whole rows that are inserted into it, through its data windows, as irstream.
 
-    What enters and leaves is delivered, and handed on to those that read the named window.
+    Rows that enter and leave are delivered to listeners and to the readers of the named window.
     """
 
     store: StoreType = field(kw_only=True)
@@ -330,12 +325,10 @@ class CreateVariableStatement(StatementPlan):
 
     @property
     def output_type(self) -> EventType:
-        """The one column of its row."""
         return EventType(f"<{self.name}>", {self.variable.name: self.variable.type})
 
     @property
     def priority(self) -> int:
-        """It sees no events, so it has none."""
         return 0
 
 
@@ -356,7 +349,6 @@ class OnSetStatement(StatementPlan):
 
     @property
     def assigned(self) -> frozenset[str]:
-        """The variables that it assigns."""
         return _assigned(self.assignments)
 
 
@@ -394,7 +386,6 @@ class SplitStatement(StatementPlan):
 
     @property
     def inserts(self) -> tuple[Insert, ...]:
-        """The streams that it inserts into."""
         return tuple(branch.insert for branch in self.branches)
 
 
@@ -413,10 +404,10 @@ class PropertyAssignment(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class UpdateStatement(StatementPlan):
-    """``update istream``: what passes `predicate` is changed before any other statement sees it.
+    """``update istream``: changes the events that pass `predicate` before any other statement sees them.
 
-    Changes see the event as it was. Of several updates those of higher priority come last. It delivers the changed
-    event, and the former one as remove row.
+    Assignments see the event as it was. Of several updates the one with the highest priority comes last. The statement
+    delivers the changed event, and the former one as remove row.
     """
 
     source: SourceNode
@@ -448,7 +439,7 @@ class MergeActionPlan(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class MergeBranchPlan(PlanNode):
-    """``when [not] matched and condition then …``; `matched` None: whatever there is."""
+    """``when [not] matched and condition then …``; `matched` None applies in both cases."""
 
     matched: bool | None
     condition: BoundExpr | None
@@ -477,12 +468,12 @@ class MergeStatement(StatementPlan):
 
     @property
     def event_type(self) -> str:
-        """The type of the rows that it looks through."""
+        """The event type of the target's rows."""
         return self.target.name
 
     @property
     def inserts(self) -> tuple[Insert, ...]:
-        """The streams that it inserts into, in the order of the actions."""
+        """The inserts, in the order of the actions."""
         actions = [action for branch in self.branches for action in branch.actions]
         return tuple(action.insert for action in actions if action.insert is not None)
 
@@ -522,21 +513,19 @@ class CycleStatement(StatementPlan):
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
-        """What it reads, in the order of the text."""
         return tuple(partition.source for partition in self.partitions)
 
     @property
     def source(self) -> SourceNode:
-        """The first of them."""
         return self.sources[0] if self.partitions else SourceNode(NO_EVENTS, None, None)
 
 
-# The statements that events set off
+# The statements that events trigger
 StreamStatement = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement | MergeStatement | CycleStatement
 
 
 def _assigned(assignments: tuple[VariableAssignment, ...]) -> frozenset[str]:
-    return frozenset(each.variable for each in assignments)
+    return frozenset(assignment.variable for assignment in assignments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,7 +548,7 @@ class CreateContextTreeStatement(StatementPlan):
 
 @dataclass(frozen=True, slots=True)
 class ModulePlan(PlanNode):
-    """A bound module: statements in text order and the catalogue names that they need but do not create."""
+    """A bound module: statements in text order, and the catalog names that it needs but does not create."""
 
     statements: tuple[StatementPlan, ...]
     source: str

@@ -1,7 +1,8 @@
 """Event patterns in the plan: a tree of typed nodes (Esper reference, chapter "EPL Reference: Patterns").
 
-Expressions of a pattern read two streams: 0 is the event that arrives (atoms only), 1 the match so far, an event whose
-properties are the tags. A tag is an event, under `Repeat` an array of events; null as long as nothing matched it.
+Expressions of a pattern read two streams. Stream 0 is the arriving event (atoms only). Stream 1 is the match so far: an
+event whose properties are the tags. A tag is an event, or an array of events under `RepeatPattern`; it is null until
+something matches.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ EVENT_STREAM, MATCH_STREAM = 0, 1  # the streams of a pattern's expressions
 
 @dataclass(frozen=True, slots=True)
 class PatternExpr(PlanNode):
-    """A sub-expression: it starts, may become true (several times), and may end as false."""
+    """A subexpression. It starts, may become true several times, and may end as false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +43,26 @@ class Atom(PatternExpr):
 
 @dataclass(frozen=True, slots=True)
 class IntervalTimer(PatternExpr):
-    """``timer:interval(period)``: true a period after its start. `period` is an `expr.Period`."""
+    """``timer:interval(period)``: becomes true one `period` after its start."""
 
     period: BoundExpr
 
 
 @dataclass(frozen=True, slots=True)
 class CrontabTimer(PatternExpr):
-    """``timer:at(…)``: true at the next time that matches, strictly after its start."""
+    """``timer:at(…)``: becomes true at the next matching time, strictly after its start."""
 
     crontab: CrontabSpec
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTimer(PatternExpr):
-    """``timer:schedule``: at `date` (clock units since the epoch) and then every `period`, `repetitions` times in all.
+    """``timer:schedule``: becomes true at `date` (clock units since the epoch), then every `period`.
 
-    Without a date the first point is one period after the start; without a period there is one point. `repetitions`
-    None is for ever, as are negative ones of variables. `delayed`: the date itself is no point, the first one is
-    a period later, as where a date and a period have no repetitions.
+    It does so `repetitions` times in all; None and negative values mean without end. Without a date the first time is
+    one
+    period after the start; without a period there is one time. With `delayed` the first time is one period after the
+    date.
     """
 
     date: BoundExpr | None
@@ -71,7 +73,7 @@ class ScheduleTimer(PatternExpr):
 
 @dataclass(frozen=True, slots=True)
 class FollowedByPattern(PatternExpr):
-    """``a -> b -[max]> c``; `maxima` stands between the operands (None: no maximum)."""
+    """``a -> b -[max]> c``; `maxima` has one entry per arrow, None for no maximum."""
 
     operands: tuple[PatternExpr, ...]
     maxima: tuple[BoundExpr | None, ...]
@@ -94,10 +96,7 @@ class NotPattern(PatternExpr):
 
 @dataclass(frozen=True, slots=True)
 class EveryPattern(PatternExpr):
-    """``every a``; ``every-distinct(keys, expiry) a``: `keys` None for plain every, `expiry` an `expr.Period`.
-
-    Keys read the tags of `operand` only.
-    """
+    """``every a`` (`keys` is None) or ``every-distinct(keys, expiry) a``. Keys read the tags of `operand` only."""
 
     operand: PatternExpr
     keys: tuple[BoundExpr, ...] | None = None
@@ -122,7 +121,7 @@ class RepeatPattern(PatternExpr):
 
 @dataclass(frozen=True, slots=True)
 class WithinGuard(PatternExpr):
-    """``where timer:within(period)``, ``timer:withinmax(period, count)``: ends `operand` then or with match `count`."""
+    """``where timer:within(period)`` or ``timer:withinmax(period, count)``: ends `operand` then or at match `count`."""
 
     operand: PatternExpr
     period: BoundExpr
@@ -131,7 +130,7 @@ class WithinGuard(PatternExpr):
 
 @dataclass(frozen=True, slots=True)
 class WhileGuard(PatternExpr):
-    """``while (condition)``: the first match for which the condition is not true ends `operand`."""
+    """``while (condition)``: ends `operand` with the first match for which the condition is not true."""
 
     operand: PatternExpr
     condition: BoundExpr
@@ -139,7 +138,7 @@ class WhileGuard(PatternExpr):
 
 @dataclass(frozen=True, slots=True)
 class Pattern(PlanNode):
-    """A whole pattern. `match_type` is the type of its matches: the tags in text order, single ones before arrays."""
+    """A whole pattern. `match_type` is the type of its matches: single tags before arrays, each in text order."""
 
     root: PatternExpr
     match_type: EventType
@@ -148,23 +147,22 @@ class Pattern(PlanNode):
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
-        """The atoms, by number."""
         return tuple(sorted((n for n in walk(self.root) if isinstance(n, Atom)), key=lambda atom: atom.number))
 
 
 def operands(node: PatternExpr) -> tuple[PatternExpr, ...]:
-    """The sub-expressions directly below `node`, in text order."""
-    held = (part for value in traversal.fields_of(node) for part in (value if isinstance(value, tuple) else (value,)))
-    return tuple(part for part in held if isinstance(part, PatternExpr))
+    """Return the subexpressions directly below `node`, in text order."""
+    values = (item for value in traversal.fields_of(node) for item in (value if isinstance(value, tuple) else (value,)))
+    return tuple(item for item in values if isinstance(item, PatternExpr))
 
 
 def walk(node: PatternExpr) -> list[PatternExpr]:
-    """`node` and everything below it, parents first."""
-    return [each for each in traversal.walk(node) if isinstance(each, PatternExpr)]
+    """Return `node` and all its subexpressions, parents first."""
+    return [child for child in traversal.walk(node) if isinstance(child, PatternExpr)]
 
 
 def starts_undecided(node: PatternExpr) -> bool:
-    """Whether a fresh `node` is neither true nor false before an event or a later time has made it so."""
+    """Return True if a new `node` is neither true nor false until an event or a later time."""
     match node:
         case Atom() | CrontabTimer():
             return True
@@ -173,16 +171,16 @@ def starts_undecided(node: PatternExpr) -> bool:
         case WithinGuard():
             return is_positive_period(node.period) and starts_undecided(node.operand)
         case LogicalPattern():
-            waiting = [each.operand if isinstance(each, NotPattern) else each for each in node.operands]
-            some = node.op == "and" and not all(isinstance(each, NotPattern) for each in node.operands)
+            waiting = [e.operand if isinstance(e, NotPattern) else e for e in node.operands]
+            some = node.op == "and" and not all(isinstance(e, NotPattern) for e in node.operands)
             return (some or waiting == list(node.operands)) and all(map(starts_undecided, waiting))
         case FollowedByPattern():
             return starts_undecided(node.operands[0])
         case EveryPattern():
             return starts_undecided(node.operand)
         case RepeatPattern():
-            bounds = [each for each in (node.low, node.high) if each is not None]
-            known = all(isinstance(each, Const) and isinstance(each.value, int) and each.value > 0 for each in bounds)
+            bounds = [e for e in (node.low, node.high) if e is not None]
+            known = all(isinstance(e, Const) and isinstance(e.value, int) and e.value > 0 for e in bounds)
             parts = [node.operand] if node.until is None else [node.operand, node.until]
             return known and all(map(starts_undecided, parts))
         case WhileGuard():

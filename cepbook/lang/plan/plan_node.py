@@ -1,4 +1,10 @@
-"""What all plan nodes are, and those that sources, patterns and contexts share."""
+"""The base of all plan nodes, and the nodes that sources, patterns and contexts share.
+
+Nodes are frozen dataclasses; children are fields, or tuples in fields. Expressions refer to the events of a statement
+by
+stream number, the 0-based position in the from-clause; a node that numbers streams differently says so. Optional
+clauses are None or empty.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +16,14 @@ from cepbook.lang.plan.expressions import BoundExpr
 
 @dataclass(frozen=True, slots=True)
 class PlanNode:
-    """`span` is what the node was made from, in the module's source; it does not count in comparisons."""
+    """A node. `span` is its text in the module's source; it does not count in comparisons."""
 
     span: Span = field(default=NO_SPAN, kw_only=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn(PlanNode):
-    """One output column. `value` may refer to event properties, `AggregateRef`, `KeyRef`, `ContextProp`."""
+    """One output column. `value` may contain `AggregateRef`, `KeyRef` and `ContextProp`."""
 
     name: str
     value: BoundExpr

@@ -67,12 +67,12 @@ class SourceNode(PlanNode):
 
     @property
     def nothing(self) -> bool:
-        """Whether there is no from-clause: the statement has one row for each context partition."""
+        """True if there is no from-clause: the statement has one row per context partition."""
         return self.event_type == NO_EVENTS
 
     @property
     def event_types(self) -> tuple[str, ...]:
-        """The types of the events that it reads, each once; their subtypes are read, too."""
+        """The event types that the source reads, each once and without subtypes."""
         if self.store is not None:
             return ()
         if self.pattern is None:
@@ -100,7 +100,6 @@ class WindowSpec(PlanNode):
 
     @property
     def row(self) -> WindowRow:
-        """The facts about it."""
         return WINDOWS[self.name]
 
 
@@ -293,7 +292,7 @@ RowNode = Projection | HavingNode
 
 
 def chain(root: RowNode) -> Iterator[RowNode]:
-    """`root` and the nodes below it, down to the `Source` or the `Join`."""
+    """Yield `root` and the nodes below it, down to the `SourceNode` or `StreamJoin`."""
     node: RowNode = root
     yield node
     while not isinstance(node, (SourceNode, StreamJoin)):
@@ -302,13 +301,12 @@ def chain(root: RowNode) -> Iterator[RowNode]:
 
 
 def streams(root: RowNode) -> tuple[StreamNode, ...]:
-    """The streams that `root` reads: one, or those of a join."""
+    """Return the streams that `root` reads: one, or those of a join."""
     *_, last = chain(root)
     if isinstance(last, StreamJoin):
-        return tuple(each.stream for each in last.inputs)
+        return tuple(stream.stream for stream in last.inputs)
     return (next(node for node in chain(root) if isinstance(node, (Windowed, Derivation, SourceNode))),)
 
 
 def source_of(stream: StreamNode) -> SourceNode:
-    """The source at the bottom of a stream."""
     return next(node for node in chain(stream) if isinstance(node, SourceNode))

@@ -1,12 +1,12 @@
-"""The regular expression of ``match_recognize``: its tree, and the automaton that it is compiled to.
+"""The regular expression of ``match_recognize``: its tree, and the automaton compiled from it.
 
-The automaton has a *position* for every place of a variable in the pattern (after ``{n,m}`` and permutations are
-written out). A match is a path of positions, one row each: it begins at one of `start`, and goes on from a position to
-one of those that `follow` it, or ends there where `END` follows. There are no empty steps, so nested and empty loops
-(``(A+)+``, ``(A?)*``) are nothing special: ways that lead to the same position are one.
+The automaton has one *position* for every occurrence of a variable, after ``{n,m}`` and permutations are written out. A
+match is a path of positions with one row each. It begins at a position of `start`, continues with a position that
+`follow` lists, and ends where `END_OF_MATCH` follows. There are no empty transitions, so nested and empty loops
+(``(A+)+``, ``(A?)*``) need no special treatment: paths to the same position are one path.
 
-Of several ways to divide the same rows among variables the first counts, in the order of `start` and `follow`. How the
-quantifiers order them is as recorded (mr_greedy_vs_reluctant), not always as one would think:
+If the same rows can be divided among the variables in several ways, the first one in the order of `start` and `follow`
+wins. The order that quantifiers give is recorded in the corpus (mr_greedy_vs_reluctant) and partly surprising:
 
 =================  ====================================  =================================================
 `X?`, `X{,m}`      takes a row rather than none          `X??` none rather than one
@@ -16,7 +16,7 @@ quantifiers order them is as recorded (mr_greedy_vs_reluctant), not always as on
 `X{n,}`            goes on rather than leave             `X{n,}?`, `X{n,m}?` as few rows as possible
 =================  ====================================  =================================================
 
-For the first row of a match it is the other way round with `X*` and `X?`: no row rather than one.
+For the first row of a match `X*` and `X?` prefer no row.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from cepbook.errors import NO_SPAN, Span
 
 MAX_POSITIONS = 5_000
 MAX_TRANSITIONS = 200_000
-END_OF_MATCH = -1  # follows a position at which a match may end
-_NOTHING = -2  # among the first positions of what may be empty: whatever comes behind it
+END_OF_MATCH = -1  # follows a position where a match may end
+_NOTHING = -2  # stands for the following positions, in the first positions of a possibly empty fragment
 
 
 @dataclass(frozen=True, slots=True)
 class RowRegex:
-    """A part of the regular expression."""
+    """A node of the regular expression."""
 
     span: Span = field(default=NO_SPAN, kw_only=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RowVariable(RowRegex):
-    """One row that is variable `number`."""
+    """One row that matches variable `number`."""
 
     number: int
 
@@ -62,14 +62,14 @@ class RowAlternation(RowRegex):
 
 @dataclass(frozen=True, slots=True)
 class RowPermutation(RowRegex):
-    """``match_recognize_permute(A, B, C)``: all of them, in any order."""
+    """``match_recognize_permute(A, B, C)``: all operands in any order."""
 
     operands: tuple[RowRegex, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RowRepeat(RowRegex):
-    """``A*``, ``A+?``, ``A{2,3}``: `low` to `high` times (None: any number)."""
+    """``A*``, ``A+?``, ``A{2,3}``: `low` to `high` repetitions; `high` None is unbounded."""
 
     operand: RowRegex
     low: int
@@ -79,7 +79,7 @@ class RowRepeat(RowRegex):
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """Of each position its variable, and what may follow it, first choice first."""
+    """The variable of each position, and the positions that may follow it, preferred ones first."""
 
     variables: tuple[int, ...]
     start: tuple[int, ...]
@@ -87,95 +87,93 @@ class Automaton:
 
 
 class RowPatternTooLarge(Exception):
-    """The pattern has more positions, or more steps between them, than there may be."""
+    """The pattern has more than `MAX_POSITIONS` positions or `MAX_TRANSITIONS` transitions."""
 
 
 def walk(pattern: RowRegex) -> Iterator[RowRegex]:
-    """`pattern` and its parts, in text order."""
+    """Yield `pattern` and its nodes in text order."""
     yield pattern
     for operand in operands(pattern):
         yield from walk(operand)
 
 
 def operands(pattern: RowRegex) -> tuple[RowRegex, ...]:
-    """The direct parts of `pattern`."""
     if isinstance(pattern, (RowSequence, RowAlternation, RowPermutation)):
         return pattern.operands
     return (pattern.operand,) if isinstance(pattern, RowRepeat) else ()
 
 
 def compile_automaton(pattern: RowRegex) -> Automaton:
-    """The automaton of `pattern`. Errors: TooLarge."""
-    built = _Built()
-    root = built.part(pattern)
-    root.lead((END_OF_MATCH,), built)
-    return Automaton(tuple(built.variables), _some(root.begin), tuple(built.follow))
+    """Compile `pattern`. Raises RowPatternTooLarge."""
+    builder = _Builder()
+    root = builder.fragment(pattern)
+    root.lead((END_OF_MATCH,), builder)
+    return Automaton(tuple(builder.variables), _some(root.begin), tuple(builder.follow))
 
 
 @dataclass(slots=True)
-class _Built:
-    """What there is so far of an automaton."""
+class _Builder:
+    """The positions of an automaton under construction."""
 
     variables: list[int] = field(default_factory=list)
     follow: list[tuple[int, ...]] = field(default_factory=list)
     steps: int = 0
 
-    def part(self, pattern: RowRegex) -> _Part:
-        """New positions for `pattern`."""
+    def fragment(self, pattern: RowRegex) -> _Fragment:
+        """Add positions for `pattern`."""
         match pattern:
             case RowVariable():
                 return self._position(pattern.number)
             case RowSequence():
-                return _Sequence([self.part(operand) for operand in pattern.operands])
+                return _Sequence([self.fragment(operand) for operand in pattern.operands])
             case RowAlternation():
-                return _Alternation([self.part(operand) for operand in pattern.operands])
+                return _Alternation([self.fragment(operand) for operand in pattern.operands])
             case RowPermutation():
                 return self._permutation(pattern.operands, {})
             case RowRepeat():
                 return self._repeat(pattern)
         raise TypeError(f"no rule for {type(pattern).__name__}")
 
-    def _position(self, number: int) -> _Part:
+    def _position(self, number: int) -> _Fragment:
         if len(self.variables) >= MAX_POSITIONS:
             raise RowPatternTooLarge
         self.variables.append(number)
         self.follow.append(())
         return _Position(len(self.variables) - 1)
 
-    def _repeat(self, pattern: RowRepeat) -> _Part:
+    def _repeat(self, pattern: RowRepeat) -> _Fragment:
         operand, low, high = pattern.operand, pattern.low, pattern.high
         alone, enters = isinstance(operand, RowVariable), not pattern.reluctant
         if high is None:
             if low == 0:
-                again = _Loop(self.part(operand), enters and not alone)
+                again = _Loop(self.fragment(operand), enters and not alone)
                 return _Upto([again], enters, enters and not alone)
-            copies = [self.part(operand) for _ in range(low)]
+            copies = [self.fragment(operand) for _ in range(low)]
             return _Sequence([*copies[:-1], _Loop(copies[-1], True)])
-        must = [self.part(operand) for _ in range(low)]
-        may = [self.part(operand) for _ in range(high - low)]
+        must = [self.fragment(operand) for _ in range(low)]
+        may = [self.fragment(operand) for _ in range(high - low)]
         at_once = enters and not (alone and low == 0 and high == 1)
         return _Sequence([*must, _Upto(may, enters, at_once)] if may else must)
 
-    def _permutation(self, left: tuple[RowRegex, ...], known: dict[tuple[RowRegex, ...], _Part]) -> _Part:
-        """Each member first, and behind it the permutations of the others, which are shared."""
+    def _permutation(self, left: tuple[RowRegex, ...], known: dict[tuple[RowRegex, ...], _Fragment]) -> _Fragment:
+        """Every member first, then the permutations of the others, which are shared."""
         if left not in known:
             if len(left) > 12:
                 raise RowPatternTooLarge
-            ways: list[_Part] = []
+            choices: list[_Fragment] = []
             for at, first in enumerate(left):
                 rest = (*left[:at], *left[at + 1 :])
-                ways.append(_Sequence([self.part(first), *([self._permutation(rest, known)] if rest else [])]))
-            known[left] = _Alternation(ways)
+                choices.append(_Sequence([self.fragment(first), *([self._permutation(rest, known)] if rest else [])]))
+            known[left] = _Alternation(choices)
         return known[left]
 
 
-def _in_order(*ways: Iterable[int]) -> tuple[int, ...]:
-    """The ways one behind the other, each once."""
-    return tuple(dict.fromkeys(each for some in ways for each in some))
+def _in_order(*choices: Iterable[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(position for choice in choices for position in choice))
 
 
 def _then(first: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
-    """`first` with `behind` in place of nothing."""
+    """Replace `_NOTHING` in `first` by `behind`."""
     if _NOTHING not in first:
         return tuple(first)
     at = first.index(_NOTHING)
@@ -183,93 +181,93 @@ def _then(first: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
 
 
 def _or(first: Sequence[int], behind: Sequence[int], enters: bool) -> tuple[int, ...]:
-    """`first` or else `behind`, or the other way round; what may be empty lets `behind` in where it takes nothing."""
+    """Prefer `first` (`enters`) or `behind`. A fragment that may be empty lets `behind` in at its `_NOTHING`."""
     return _in_order(_then(first, behind), behind) if enters else _in_order(behind, _some(first))
 
 
 def _some(first: Sequence[int]) -> tuple[int, ...]:
-    return tuple(each for each in first if each != _NOTHING)
+    return tuple(position for position in first if position != _NOTHING)
 
 
-class _Part:
-    """Some positions; `first` are those that it may begin with, `_NOTHING` among them where it may be empty.
-
-    `begin` are the same ones in the order for the first row of a match.
+class _Fragment:
+    """Some positions. `first` are its possible first ones, with `_NOTHING` if it may be empty; `begin` are the same in
+    the
+    order that holds for the first row of a match.
     """
 
     first: tuple[int, ...]
     begin: tuple[int, ...]
 
-    def lead(self, behind: tuple[int, ...], built: _Built) -> None:
-        """Let the last positions be followed by those `behind`."""
+    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
+        """Let the positions `behind` follow the last positions."""
         raise NotImplementedError
 
 
-class _Position(_Part):
+class _Position(_Fragment):
     def __init__(self, number: int) -> None:
         self.number = number
         self.first = self.begin = (number,)
 
-    def lead(self, behind: tuple[int, ...], built: _Built) -> None:
-        before = built.follow[self.number]  # of a permutation that is shared
-        built.follow[self.number] = found = _in_order(before, behind)
-        built.steps += len(found) - len(before)
-        if built.steps > MAX_TRANSITIONS:
+    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
+        before = builder.follow[self.number]  # of a permutation that is shared
+        builder.follow[self.number] = positions = _in_order(before, behind)
+        builder.steps += len(positions) - len(before)
+        if builder.steps > MAX_TRANSITIONS:
             raise RowPatternTooLarge
 
 
-class _Sequence(_Part):
-    def __init__(self, parts: Sequence[_Part]) -> None:
-        self.parts = parts
+class _Sequence(_Fragment):
+    def __init__(self, fragments: Sequence[_Fragment]) -> None:
+        self.fragments = fragments
         self.first = self.begin = (_NOTHING,)
-        for part in parts:
-            self.first = _then(self.first, part.first)
-            self.begin = _then(self.begin, part.begin)
+        for fragment in fragments:
+            self.first = _then(self.first, fragment.first)
+            self.begin = _then(self.begin, fragment.begin)
 
-    def lead(self, behind: tuple[int, ...], built: _Built) -> None:
-        for part in reversed(self.parts):
-            part.lead(behind, built)
-            behind = _then(part.first, behind)
+    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
+        for fragment in reversed(self.fragments):
+            fragment.lead(behind, builder)
+            behind = _then(fragment.first, behind)
 
 
-class _Alternation(_Part):
-    def __init__(self, parts: Sequence[_Part]) -> None:
-        self.parts = parts
-        self.first = _in_order(*(part.first for part in parts))
-        self.begin = _in_order(*(part.begin for part in parts))
+class _Alternation(_Fragment):
+    def __init__(self, fragments: Sequence[_Fragment]) -> None:
+        self.fragments = fragments
+        self.first = _in_order(*(fragment.first for fragment in fragments))
+        self.begin = _in_order(*(fragment.begin for fragment in fragments))
         self._led: set[tuple[int, ...]] = set()
 
-    def lead(self, behind: tuple[int, ...], built: _Built) -> None:
+    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
         if behind not in self._led:
             self._led.add(behind)
-            for part in self.parts:
-                part.lead(behind, built)
+            for fragment in self.fragments:
+                fragment.lead(behind, builder)
 
 
-class _Loop(_Part):
-    """Once or more often."""
+class _Loop(_Fragment):
+    """One or more repetitions; `stays`: repeating is preferred to leaving."""
 
-    def __init__(self, part: _Part, stays: bool) -> None:
-        self.part = part
+    def __init__(self, fragment: _Fragment, stays: bool) -> None:
+        self.fragment = fragment
         self.stays = stays
-        self.first = part.first
-        self.begin = part.begin
+        self.first = fragment.first
+        self.begin = fragment.begin
 
-    def lead(self, behind: tuple[int, ...], built: _Built) -> None:
-        self.part.lead(_or(self.part.first, behind, self.stays), built)
+    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
+        self.fragment.lead(_or(self.fragment.first, behind, self.stays), builder)
 
 
-class _Upto(_Part):
-    """The first few of `parts`, or none: whether it `enters` them rather, and whether `at_once`, for a first row."""
+class _Upto(_Fragment):
+    """The first few of `fragments` or none; `enters` prefers more, `at_once` does so for the first row of a match."""
 
-    def __init__(self, parts: Sequence[_Part], enters: bool, at_once: bool) -> None:
-        self.parts = parts
+    def __init__(self, fragments: Sequence[_Fragment], enters: bool, at_once: bool) -> None:
+        self.fragments = fragments
         self.enters = enters
-        self.first = _or(parts[0].first, (_NOTHING,), enters)
-        self.begin = _or(parts[0].begin, (_NOTHING,), at_once)
+        self.first = _or(fragments[0].first, (_NOTHING,), enters)
+        self.begin = _or(fragments[0].begin, (_NOTHING,), at_once)
 
-    def lead(self, behind: tuple[int, ...], built: _Built) -> None:
+    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
         then = behind
-        for part in reversed(self.parts):
-            part.lead(then, built)
-            then = _or(part.first, behind, self.enters)
+        for fragment in reversed(self.fragments):
+            fragment.lead(then, builder)
+            then = _or(fragment.first, behind, self.enters)

@@ -1,6 +1,6 @@
 """The aggregation functions of EPL, one row each (Esper reference, section "Aggregation Functions").
 
-``variance`` to ``kurtosis`` are those of running queries (StreamCruncher - Basics), which Esper has not.
+``variance`` to ``kurtosis`` come from cycle queries (StreamCruncher - Basics); Esper does not have them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Literal
 from cepbook.lang import types as t
 from cepbook.lang.types import Type
 
-# What the second parameter is; a question mark: may be missing. Behind it a filter may follow.
+# The second parameter; with a question mark it is optional. A filter may follow it.
 SecondParameter = Literal["filter", "filter?", "index", "index?", "amount?"]
-# Which forms need a data window: those with an index (and to read a property of ``f(*)``), or every one
+# Forms that need a data window: those with an index (and reading a property of ``f(*)``), or all
 NeedsWindow = Literal["", "index", "always"]
 
 
@@ -63,7 +63,7 @@ class AggregateRow:
 
     @property
     def picks(self) -> bool:
-        """Whether the value is one of those that it is of."""
+        """True if the value is one of the argument values, so that it keeps their type and time display."""
         return self.result is _same and not self.sorts
 
 
@@ -275,10 +275,9 @@ _ROWS = (
 
 AGGREGATES: dict[str, AggregateRow] = {row.name: row for row in _ROWS}
 
-# Of those that are classes from Python, which have names of their own: their last argument is an `expr.UserClass`
+# The row of all aggregates that are Python classes; the last argument of a call is an `expressions.UserClass`
 USER_AGGREGATE = AggregateRow("supplied", _same, "an aggregate from Python", "", distinct=True, repeats=True)
 
 
 def aggregate_row(name: str) -> AggregateRow:
-    """The row of an aggregate call."""
     return USER_AGGREGATE if name == USER_AGGREGATE.name else AGGREGATES[name]

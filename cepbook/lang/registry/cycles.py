@@ -12,9 +12,10 @@ from cepbook.lang.types import Type
 
 @dataclass(frozen=True, slots=True)
 class CycleWindowRow:
-    """One window of stages. `text` is how it is written, `admits_randomly`: of each row a coin says whether it may
-    enter.
-    `timed`: its size is one in time.
+    """A window of cycle queries; `text` is how it is written.
+
+    `admits_randomly`: a random number decides for each row whether it enters. `timed`: its size is a time in
+    milliseconds.
     """
 
     name: str
@@ -85,7 +86,9 @@ def _same(of: Type) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class CycleAggregateRow:
-    """One aggregate of stages; `result` gives its type from that of the column. `values`: what columns it takes."""
+    """An aggregate of cycle queries; `result` maps the type of the column to its type, `values` are the allowed
+    columns.
+    """
 
     name: str
     result: Callable[[Type], Type]
@@ -94,7 +97,6 @@ class CycleAggregateRow:
 
     @property
     def example(self) -> str:
-        """A query with it."""
         return (
             f"select v from Tick (partition store last 5 with {self.name}(price) as v) as w"
             " where w.$row_status is not dead"

@@ -1,7 +1,7 @@
-"""Skeletons of statements, as an editor offers them where one begins: a label that starts as the statement, and EPL.
+"""Templates of statements that editors offer at the start of a statement: a label and EPL.
 
-They are about the event types ``Event`` and ``Other``, both with the properties `key` and `value`, and stand in an
-order in which all of them can be deployed: what one reads another one above it creates.
+They use the event types ``Event`` and ``Other`` with the properties `key` and `value`. In this order all of them can be
+deployed: an object is created before it is used.
 """
 
 from __future__ import annotations

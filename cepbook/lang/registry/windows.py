@@ -32,7 +32,7 @@ ParameterKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class WindowParameter:
-    """One parameter: `optional` ones may be left out, a `repeated` one takes one or more values."""
+    """A parameter of a window: `optional` ones may be left out, a `repeated` one takes one or more values."""
 
     name: str
     kind: ParameterKind
@@ -111,37 +111,32 @@ class WindowRow:
 
     @property
     def stamped(self) -> bool:
-        """Whether time is to it what a property of its events says."""
+        """True if the window reads time from a property of its events."""
         return any(p.kind == "timestamp" for p in self.parameters)
 
     @property
     def holds(self) -> bool:
-        """Whether it keeps events."""
+        """True if the window retains events."""
         return self.kind in ("window", "batch")
 
     @property
     def grouping(self) -> bool:
-        """Whether it gives each key its own instances of the windows behind it."""
         return self.kind == "grouping"
 
     @property
     def merging(self) -> bool:
-        """Whether it ends the groups that a window before it began."""
         return self.kind == "merging"
 
     @property
     def batch(self) -> bool:
-        """Whether it collects events and releases them together."""
         return self.kind == "batch"
 
     @property
     def derived(self) -> bool:
-        """Whether it makes values of what other windows hold."""
         return self.kind == "derived"
 
     @property
     def has_condition(self) -> bool:
-        """Whether a condition over its contents decides."""
         return any(parameter.kind == "condition" for parameter in self.parameters)
 
 
@@ -534,7 +529,7 @@ _ROWS = (
     ),
 )
 
-# Of those that are functions from Python, which have names of their own: the last argument is an `expr.UserClass`
+# The row of all windows that are Python functions; the last argument of a call is an `expressions.UserClass`
 USER_WINDOW = WindowRow(
     "supplied",
     "",
@@ -551,7 +546,7 @@ USER_WINDOW_WITH_CLOCK = replace(USER_WINDOW, name="supplied with a clock", time
 
 
 class _Rows(dict[str, WindowRow]):
-    """The rows by name; windows from Python share two, which are not listed."""
+    """The rows by name; Python windows share two unlisted rows."""
 
     def __missing__(self, name: str) -> WindowRow:
         for row in (USER_WINDOW, USER_WINDOW_WITH_CLOCK):

@@ -1,4 +1,4 @@
-"""Plan to simpler plan with the same meaning. A rule is a function of one statement; `RULES` is their order."""
+"""Rewrite plans to simpler plans with the same meaning. A rule is a function of one statement, one per module."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RULES: tuple[Callable[[StatementPlan], StatementPlan], ...] = (
 
 
 def rewrite_statement(statement: StatementPlan) -> StatementPlan:
-    """`statement` after all rules."""
+    """Apply all rules in the order of `RULES`."""
     for rule in RULES:
         statement = rule(statement)
     return statement
 
 
 def rewrite(module: ModulePlan) -> ModulePlan:
-    """`module` with every statement rewritten."""
+    """Rewrite every statement of `module`."""
     return replace(module, statements=tuple(rewrite_statement(s) for s in module.statements))
 
 

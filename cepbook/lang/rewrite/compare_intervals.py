@@ -1,7 +1,7 @@
-"""Writes relations of intervals as comparisons of their ends, which indexes know: ``where a.overlaps(b)``.
+"""Rewrite relations of intervals to comparisons of their ends, so that indexes can be used.
 
-Only in conditions that must be true, because comparisons with a null may be false where the relation is null; and only
-with thresholds that are constants.
+``where a.before(b)`` becomes ``where a.end < b.start``. The rule applies to conditions that must be true, because a
+comparison with null may be false where the relation is null, and to constant thresholds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.plan.traversal import transform
 from cepbook.lang.rewrite.fold_constants import fold_expr_node
 
-# of each relation: comparisons of the (start, end) of the one with those of the other
+# per relation: comparisons of (start, end) of one interval with (start, end) of the other
 _COMPARISONS: Mapping[str, tuple[tuple[int, str, int], ...]] = {
     "before": ((1, "<", 0),),
     "after": ((0, ">", 1),),
@@ -36,7 +36,7 @@ _Interval = tuple[x.BoundExpr, x.BoundExpr]  # start, end
 
 
 def compare_intervals(statement: nodes.StatementPlan) -> nodes.StatementPlan:
-    """`statement` with comparisons in its filters and where-clauses, also those of subqueries."""
+    """Rewrite the filters and where-clauses of `statement` and of its subqueries."""
     return transform(statement, _compared)
 
 
@@ -50,7 +50,7 @@ def _compared(node: nodes.PlanNode) -> nodes.PlanNode:
 
 
 def _condition(e: x.BoundExpr) -> x.BoundExpr:
-    """A condition that must be true, with the relations in its conjunction as comparisons."""
+    """Rewrite the relations in the conjunction of a condition that must be true."""
     if isinstance(e, x.Logic) and e.op == "and":
         operands = tuple(_condition(operand) for operand in e.operands)
         return e if operands == e.operands else replace(e, operands=operands)
@@ -58,22 +58,22 @@ def _condition(e: x.BoundExpr) -> x.BoundExpr:
     if not isinstance(e, x.MethodCall) or name not in _COMPARISONS:
         return e
     one, other = _ends(e.receiver, e.args[0]), _ends(e.args[1], e.args[2])
-    spans = [each.value for each in e.args[3:] if isinstance(each, x.Const)]
+    spans = [arg.value for arg in e.args[3:] if isinstance(arg, x.Const)]
     known = [span for span in spans if isinstance(span, int)]
     if one is None or other is None or len(known) < len(e.args) - 3:
         return e
     compares = [] if known and name in _FAR else [(one[i], op, other[j], 0) for i, op, j in _COMPARISONS[name]]
     if known:
-        compares = [*_within(name, one, other, known), *(each for each in compares if each[1] != "=")]
-    found: list[x.BoundExpr] = [
+        compares = [*_within(name, one, other, known), *(c for c in compares if c[1] != "=")]
+    comparisons: list[x.BoundExpr] = [
         x.ComparisonExpr(t.BOOLEAN, op, left, _plus(right, span), span=e.span)
         for left, op, right, span in dict.fromkeys(compares)
     ]
-    compared = {part for each in found for part in x.walk(each)}
+    compared = {node for comparison in comparisons for node in x.walk(comparison)}
     for end in dict.fromkeys((*one, *other)):
         if end not in compared:  # of a relation all ends must be known
-            found.append(x.Is(t.BOOLEAN, end, x.Const(t.NULL, None), True, span=e.span))
-    return found[0] if len(found) == 1 else x.Logic(t.BOOLEAN, "and", tuple(found), span=e.span)
+            comparisons.append(x.Is(t.BOOLEAN, end, x.Const(t.NULL, None), True, span=e.span))
+    return comparisons[0] if len(comparisons) == 1 else x.Logic(t.BOOLEAN, "and", tuple(comparisons), span=e.span)
 
 
 _FAR = ("before", "after")  # whose thresholds say how far apart, and replace the comparison
@@ -81,7 +81,7 @@ _Compared = tuple[x.BoundExpr, str, x.BoundExpr, int]  # left, operator, right, 
 
 
 def _within(name: str, one: _Interval, other: _Interval, spans: list[int]) -> Iterator[_Compared]:
-    """What thresholds ask beside the comparisons of the relation, those for equality left out."""
+    """Comparisons for the thresholds; equalities are replaced by them."""
     if name in _FAR:
         low, high = min(spans), max(spans) if len(spans) > 1 else None
         later, earlier = (other[0], one[1]) if name == "before" else (one[0], other[1])
@@ -111,7 +111,7 @@ def _plus(e: x.BoundExpr, span: int) -> x.BoundExpr:
 
 
 def _ends(start: x.BoundExpr, length: x.BoundExpr) -> _Interval | None:
-    """Start and end of an interval; None where it was moved."""
+    """Return start and end of an interval, or None if it was moved."""
     if length == _POINT:
         return start, start
     if isinstance(length, x.Arith) and length.op == "-" and length.right == start:

@@ -1,4 +1,9 @@
-"""Removes conditions that always hold: ``where true``, a filter ``(1 = 1)``, ``having true``."""
+"""Drop conditions that always hold.
+
+::
+
+    select * from Tick(1 = 1) where true   ->   select * from Tick
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from cepbook.lang.plan.traversal import transform
 
 
 def drop_tautologies(statement: nodes.StatementPlan) -> nodes.StatementPlan:
-    """`statement` without filter, where- and having-clauses that hold for every event."""
+    """Drop filters, where- and having-clauses that are constantly true."""
     return transform(statement, _simpler)
 
 

@@ -1,4 +1,7 @@
-"""Evaluates what is constant: ``price > 2 * 50`` becomes ``price > 100``, ``x and true`` becomes ``x``."""
+"""Evaluate constant expressions.
+
+``price > 2 * 50`` becomes ``price > 100``, ``x and true`` becomes ``x``.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +20,23 @@ from cepbook.lang.types import Type
 
 
 def fold_constants(statement: StatementPlan) -> StatementPlan:
-    """`statement` with constant parts of expressions evaluated; conversions of text stay for run time."""
+    """Fold all expressions of `statement`; conversions of text stay for run time."""
     return map_expressions(statement, fold_expr)
 
 
 def _wrap(value: int, type_: Type) -> int:
-    """`value` as an integer of `type_`; bigintegers never wrap around."""
+    """Wrap `value` to an integer of `type_`; a biginteger has no bounds."""
     bits = t.BITS.get(type_.name)
     return value if bits is None else wrap(value, bits)
 
 
 def fold_expr(e: x.BoundExpr) -> x.BoundExpr:
-    """`e` with all constant parts evaluated."""
+    """Fold all constant parts of `e`."""
     return rebuild_expr(e, fold_expr_node)
 
 
 def fold_expr_node(e: x.BoundExpr) -> x.BoundExpr:
-    """One node whose operands are folded already: a constant if they decide it, else `e` itself."""
+    """Fold one node whose operands are folded."""
     rule = _RULES.get(type(e))
     return e if rule is None else rule(e)
 
@@ -112,23 +115,23 @@ def _is(e: x.BoundExpr) -> x.BoundExpr:
 
 
 def _logic(e: x.BoundExpr) -> x.BoundExpr:
-    """Flattens, drops neutral constants, and stops at a deciding one."""
+    """Flatten, drop neutral constants, and stop at a deciding one."""
     assert isinstance(e, x.Logic)
     deciding = e.op == "or"
-    kept: list[x.BoundExpr] = []
+    operands: list[x.BoundExpr] = []
     for operand in e.operands:
         if isinstance(operand, x.Logic) and operand.op == e.op:
-            kept.extend(operand.operands)
+            operands.extend(operand.operands)
         elif isinstance(operand, x.Const) and operand.value is deciding:
             return _const(e, deciding)
         elif not (isinstance(operand, x.Const) and operand.value is (not deciding)):
-            kept.append(operand)
-    if not kept:
+            operands.append(operand)
+    if not operands:
         return _const(e, not deciding)
-    if len(kept) == 1 and not (deciding and isinstance(kept[0], x.RangeTest)):
-        return kept[0]
+    if len(operands) == 1 and not (deciding and isinstance(operands[0], x.RangeTest)):
+        return operands[0]
     # a range that stands in an `or` stays there: a join accepts its bounds in either order then, and only then
-    return e if tuple(kept) == e.operands else replace(e, operands=tuple(kept))
+    return e if tuple(operands) == e.operands else replace(e, operands=tuple(operands))
 
 
 def _not(e: x.BoundExpr) -> x.BoundExpr:
@@ -150,16 +153,16 @@ def _concat(e: x.BoundExpr) -> x.BoundExpr:
 
 def _case(e: x.BoundExpr) -> x.BoundExpr:
     assert isinstance(e, x.CaseWhen)
-    kept: list[tuple[x.BoundExpr, x.BoundExpr]] = []
+    branches: list[tuple[x.BoundExpr, x.BoundExpr]] = []
     for condition, value in e.branches:
         if isinstance(condition, x.Const):
             if condition.value is True:
-                return value if not kept else replace(e, branches=tuple(kept), default=value)
+                return value if not branches else replace(e, branches=tuple(branches), default=value)
             continue
-        kept.append((condition, value))
-    if not kept:
+        branches.append((condition, value))
+    if not branches:
         return e.default if e.default is not None else _const(e, None)
-    return e if len(kept) == len(e.branches) else replace(e, branches=tuple(kept))
+    return e if len(branches) == len(e.branches) else replace(e, branches=tuple(branches))
 
 
 def _convert(e: x.BoundExpr) -> x.BoundExpr:

@@ -1,8 +1,13 @@
-"""A where-clause over a stream without data window becomes part of the stream's filter, for the filter index.
+"""Move a where-clause into the filter of a stream without data window, so that the filter index applies.
 
-Without a window nothing is retained, so an event that the where-clause rejects can just as well never arrive. Over a
-window the clause stays: rejected events do enter the window. A having-clause stays, too: it rejects rows, and events
-whose rows it rejects are taken all the same (``@Drop``, ``output``).
+::
+
+    select * from Tick where price > 5   ->   select * from Tick(price > 5)
+
+Without a window nothing is retained, so an event that the where-clause rejects need not arrive. Over a window the
+clause
+stays, because rejected events enter the window. A having-clause stays, because it rejects rows, not events (``@Drop``,
+``output``).
 """
 
 from __future__ import annotations
@@ -14,12 +19,12 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.plan.traversal import transform
 from cepbook.lang.types import BOOLEAN
 
-# What is not known before the statement takes the event
+# Values that are not known before the statement takes the event
 _OF_ROWS = (x.Prior, x.Prev, x.InsertStream, x.SubqueryRef, x.TableRead)
 
 
 def push_filters(statement: nodes.StatementPlan) -> nodes.StatementPlan:
-    """`statement` with what can be decided on arrival in the filter of its source."""
+    """Move the conditions that can be decided on arrival into the filter of the source."""
     if not isinstance(statement, nodes.SelectStatement):
         return statement
     return replace(statement, root=transform(statement.root, _pushed))
@@ -34,12 +39,12 @@ def _pushed(node: nodes.PlanNode) -> nodes.PlanNode:
 
 
 def _filters(source: nodes.SourceNode) -> bool:
-    """Whether its events pass a filter: matches of a pattern do not, contained events, nor partitions of a context."""
+    """Return whether the source has a filter: patterns, contained events and partitions have none."""
     return source.pattern is None and not source.contained and source.event_type != nodes.NO_EVENTS
 
 
 def _narrowed(source: nodes.SourceNode, condition: x.BoundExpr) -> nodes.SourceNode:
-    parts = [part for e in (source.filter, condition) for part in x.conjuncts(e)]
-    if len(parts) == 1:
-        return replace(source, filter=parts[0])
-    return replace(source, filter=x.Logic(BOOLEAN, "and", tuple(parts), span=condition.span))
+    conjuncts = [e for condition_ in (source.filter, condition) for e in x.conjuncts(condition_)]
+    if len(conjuncts) == 1:
+        return replace(source, filter=conjuncts[0])
+    return replace(source, filter=x.Logic(BOOLEAN, "and", tuple(conjuncts), span=condition.span))

@@ -1,11 +1,11 @@
-"""EPL text laid out anew: a clause per line, one kind of spacing. Only blanks and line breaks change, comments stay.
+"""Format EPL: one clause per line and uniform spacing. Only blanks and line breaks change; comments stay.
 
-The layout follows the tokens, so that the tokens of the result are those of the text; this is checked for every
-statement, and one for which it would not hold stays as it was written.
+The layout follows the tokens, and every formatted statement is checked to have the tokens of the original. A statement
+for which that fails stays as it was written.
 
-A statement that is short stands in one line; otherwise every clause begins a line, lists and conditions that are too
-long for one are split at their commas, ``and``, ``or`` and ``->``, brackets are opened. Annotations have lines of their
-own; a blank line between statements stays, several become one.
+A short statement stays on one line. Otherwise every clause begins a line, lists and conditions that are too long are
+split at commas, ``and``, ``or`` and ``->``, and brackets are opened. Annotations stand on lines of their own. A blank
+line between statements stays; several become one.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _JOIN = frozenset("left right full inner join".split())
 
 @dataclass(slots=True)
 class LayoutToken:
-    """A token or comment. `glued`: nothing stands between it and the one before; `space`: a blank belongs there.
+    """A token or comment. `glued`: no blank before it in the source; `space`: a blank before it in the result.
 
-    `kind` is that of the token, ``comment`` within a line, ``tail`` up to its end, or ``own`` on lines of its own.
+    `kind` is that of the token, or ``comment`` within a line, ``tail`` up to the end of a line, ``own`` on lines of its
+    own.
     """
 
     text: str
@@ -56,7 +57,7 @@ class LayoutToken:
 
 @dataclass(slots=True)
 class LayoutGroup:
-    """What brackets enclose, or ``case … end``."""
+    """The content of brackets, or of ``case … end``."""
 
     open: LayoutToken
     items: list[LayoutItem] = field(default_factory=list)
@@ -68,10 +69,7 @@ LayoutItem = LayoutToken | LayoutGroup
 
 
 def format_epl(text: str) -> str:
-    """`text` in the usual layout, with a line break at its end. Formatting the result changes nothing.
-
-    Raises ParseError when it is not EPL.
-    """
+    """Format `text`; the result ends with a line break, and formatting it again changes nothing. Raises ParseError."""
     parser.parse_epl(text)
     pieces, _ = tokenize(text)
     lines: list[str] = []
@@ -95,7 +93,7 @@ def format_epl(text: str) -> str:
 
 
 def _between(gap: str, lines: list[str]) -> None:
-    """What stands between two statements: comments, the first of which may end the line of a statement, blank lines."""
+    """Add what stands between two statements: a comment at the end of a line, other comments, blank lines."""
     at = 0
     for comment in _COMMENT.finditer(gap):
         blank, at = gap[at : comment.start()], comment.end()
@@ -114,15 +112,15 @@ def _blank_line(gap: str, lines: list[str]) -> None:
 
 
 def _checked(piece: StatementTokens, text: str) -> list[str]:
-    """The lines of a statement; as they were where others would not be the same tokens, or it is nested too deeply."""
+    """Format a statement; return its original lines if the tokens would differ or it is nested too deeply."""
     written = text[piece.tokens[0].start : piece.tokens[-1].end].split("\n")
     try:
         lines = _statement(_atoms(piece, text))
     except RecursionError:
         return written
-    wanted = [(token.kind, token.text) for token in piece.tokens]
+    tokens = [(token.kind, token.text) for token in piece.tokens]
     again, wrong = tokenize("\n".join(lines))
-    if not wrong and len(again) == 1 and [(token.kind, token.text) for token in again[0].tokens] == wanted:
+    if not wrong and len(again) == 1 and [(token.kind, token.text) for token in again[0].tokens] == tokens:
         return lines
     return written
 
@@ -131,8 +129,8 @@ def _checked(piece: StatementTokens, text: str) -> list[str]:
 
 
 def _atoms(piece: StatementTokens, text: str) -> list[LayoutToken]:
-    """Tokens and the comments between them, with the blanks that belong before them."""
-    found: list[LayoutToken] = []
+    """Tokens and the comments between them, spaced."""
+    atoms: list[LayoutToken] = []
     end = piece.tokens[0].start
     for token in piece.tokens:
         gap = text[end : token.start]
@@ -144,15 +142,15 @@ def _atoms(piece: StatementTokens, text: str) -> list[LayoutToken]:
             words = comment.group().rstrip()
             if "\n" in words or (alone and ("\n" in gap[at:].split("/")[0] or kind == "tail")):
                 kind = "own"
-            found.append(LayoutToken(words, kind, space=True))
-        found.append(LayoutToken(token.text, token.kind, glued=not gap))
+            atoms.append(LayoutToken(words, kind, space=True))
+        atoms.append(LayoutToken(token.text, token.kind, glued=not gap))
         end = token.end
-    _space(found)
-    return found
+    _space(atoms)
+    return atoms
 
 
 def _space(atoms: list[LayoutToken]) -> None:
-    """Decide where blanks belong."""
+    """Set `space` of all tokens."""
     tokens = [atom for atom in atoms if atom.kind not in _COMMENTS]
     last: LayoutToken | None = None  # a sign that belongs to the value behind it
     shape = 0  # depth within the pattern of match_recognize, where signs are quantifiers
@@ -189,7 +187,7 @@ def _recognizes(tokens: Sequence[LayoutToken], i: int) -> bool:
 
 
 def _is_operand(atom: LayoutToken, before: LayoutToken | None) -> bool:
-    """Whether a value ends at `atom`, so that a sign behind it stands between two."""
+    """Return whether a value ends at `atom`, so that a sign behind it is binary."""
     if atom.kind == "word":
         member = before is not None and before.text == "."
         return member or atom.word not in _LEADING
@@ -242,7 +240,7 @@ def _tree(atoms: Sequence[LayoutToken]) -> list[LayoutItem]:
 
 
 def _flat(nodes: Sequence[LayoutItem]) -> str | None:
-    """All in one line; None when comments forbid that, but for one at the end."""
+    """One line, or None if a comment before the end forbids it."""
     parts: list[str] = []
     last = len(nodes) - 1
     for i, node in enumerate(nodes):
@@ -274,7 +272,7 @@ def _statement(atoms: list[LayoutToken]) -> list[str]:
 
 
 def _annotations(nodes: list[LayoutItem]) -> tuple[list[LayoutItem], list[LayoutItem]]:
-    """The annotations at the beginning, and the rest."""
+    """Split off the annotations at the beginning."""
     at = 0
     while (
         at < len(nodes)
@@ -300,7 +298,6 @@ def _more_annotations(nodes: list[LayoutItem], at: int) -> bool:
 
 
 def _clause_words(nodes: Sequence[LayoutItem]) -> frozenset[str]:
-    """The words that begin a clause in such a statement."""
     words = [node.word for node in nodes if isinstance(node, LayoutToken) and node.kind not in _COMMENTS]
     first, second = (*words, "", "")[:2]
     if first == "create":
@@ -315,7 +312,7 @@ def _clause_words(nodes: Sequence[LayoutItem]) -> frozenset[str]:
 
 
 def _clauses(nodes: Sequence[LayoutItem], words: frozenset[str]) -> list[list[LayoutItem]]:
-    """Cut before the words that begin a clause."""
+    """Split before the words that begin a clause."""
     joined = {"insert": ("into",), "into": ("table",), "update": ("set",), "delete": ("from",), "create": ("context",)}
     parts: list[list[LayoutItem]] = [[]]
     before = ""
@@ -332,11 +329,11 @@ def _clauses(nodes: Sequence[LayoutItem], words: frozenset[str]) -> list[list[La
             before = ")"
         elif node.kind not in _COMMENTS:
             before = node.word or node.text
-    return [part for part in parts if part]
+    return [clause for clause in parts if clause]
 
 
 def _own_comments(part: list[LayoutItem]) -> list[LayoutItem]:
-    """Take comments on lines of their own off the end: they belong to what follows."""
+    """Split off trailing comments on lines of their own: they belong to what follows."""
     at = len(part)
     while at and isinstance(last := part[at - 1], LayoutToken) and last.kind == "own":
         at -= 1
@@ -345,18 +342,18 @@ def _own_comments(part: list[LayoutItem]) -> list[LayoutItem]:
 
 
 def _block(nodes: Sequence[LayoutItem], indent: str, words: frozenset[str], within: bool = False) -> list[str]:
-    """Clause by clause; `within` brackets, where the parts of a list begin at the same column."""
+    """One clause after the other; within brackets (`within`) list items are aligned."""
     lines: list[str] = []
     if not nodes:
         return lines
-    for part in _clauses(nodes, words) if words else [list(nodes)]:
-        deeper = isinstance(part[0], LayoutToken) and part[0].word == "then"
-        lines += _spread(part, indent + STEP if deeper else indent, within)
+    for clause in _clauses(nodes, words) if words else [list(nodes)]:
+        deeper = isinstance(clause[0], LayoutToken) and clause[0].word == "then"
+        lines += _spread(clause, indent + STEP if deeper else indent, within)
     return lines
 
 
 def _spread(nodes: Sequence[LayoutItem], indent: str, within: bool = False) -> list[str]:
-    """One clause: a line if it fits, else cut where it may be."""
+    """One clause: one line if it fits, else split."""
     nodes = list(nodes)
     if nodes and isinstance(first := nodes[0], LayoutToken) and first.kind in ("own", "tail"):
         return [*_comment_lines(first, indent), *_spread(nodes[1:], indent, within)]
@@ -378,7 +375,7 @@ def _comment_lines(comment: LayoutToken, indent: str) -> list[str]:
 
 
 def _parts(parts: list[list[LayoutItem]], indent: str, listed: bool, within: bool) -> list[str]:
-    """Parts on lines of their own, the later ones further to the right; comments stay at the ends of lines."""
+    """Items on lines of their own, indented; comments stay at the ends of lines."""
     for before, part in pairwise(parts):
         while part and isinstance(first := part[0], LayoutToken) and first.kind == "tail":
             before.append(part.pop(0))
@@ -395,7 +392,7 @@ def _parts(parts: list[list[LayoutItem]], indent: str, listed: bool, within: boo
 
 
 def _head(part: Sequence[LayoutItem]) -> int:
-    """How many words at the beginning are those of the clause: ``select istream``, ``group by``."""
+    """Count the leading words of the clause: ``select istream``, ``group by``."""
     words = ("select", "irstream", "istream", "rstream", "distinct", "from", "group", "order", "by", "set", "measures")
     count = 0
     while count < len(part) and isinstance(node := part[count], LayoutToken) and node.word in (*words, "define"):
@@ -435,10 +432,10 @@ def _word_cut(word: str) -> Callable[[list[LayoutItem]], list[list[LayoutItem]]]
         parts: list[list[LayoutItem]] = [[]]
         between = False
         for node in nodes:
-            found = node.word if isinstance(node, LayoutToken) else ""
-            if found == word and parts[-1] and not (between and word == "and"):
+            word = node.word if isinstance(node, LayoutToken) else ""
+            if word == word and parts[-1] and not (between and word == "and"):
                 parts.append([])
-            between = found == "between" or (between and found != "and")
+            between = word == "between" or (between and word != "and")
             parts[-1].append(node)
         return parts
 
@@ -455,7 +452,7 @@ def _arrows(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
 
 
 def _cases(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
-    """``when … then …`` of a case that was opened."""
+    """Split ``case`` at ``when``."""
     parts: list[list[LayoutItem]] = [[]]
     for node in nodes:
         if isinstance(node, LayoutToken) and node.word in ("when", "else") and parts[-1]:
@@ -465,7 +462,7 @@ def _cases(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
 
 
 def _opened(nodes: list[LayoutItem], indent: str) -> list[str]:
-    """The longest brackets opened: what is in them on lines of its own."""
+    """Put the content of the longest brackets on lines of its own."""
     groups = [i for i, node in enumerate(nodes) if isinstance(node, LayoutGroup) and node.items]
     if not groups:
         return _broken(nodes, indent)
@@ -489,7 +486,7 @@ def _inner_words(group: LayoutGroup) -> frozenset[str]:
 
 
 def _broken(nodes: list[LayoutItem], indent: str) -> list[str]:
-    """As it comes, with a line break behind comments that need one."""
+    """One line, broken only behind comments that need it."""
     lines = [indent]
     for node in nodes:
         if isinstance(node, LayoutGroup):

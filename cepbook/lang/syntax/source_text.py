@@ -1,4 +1,4 @@
-"""Text that knows its dialect. Plain text is EPL."""
+"""Source text with its dialect. Plain text is EPL."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ EPL = "epl"
 
 
 class SourceText(str):
-    """A module in the language `dialect`, with what was said of it beside the text.
+    """A module in the language `dialect`.
 
-    `settings` are plain data (JSON), those of the dialect's row in `lang.dialects.DIALECTS`; ``name`` is mostly that of
+    `settings` are plain data (JSON), those of the dialect's row in `dialects.registry.DIALECTS`; ``name`` is mostly
+    that of
     the statement that the text is deployed as.
     """
 
@@ -20,20 +21,19 @@ class SourceText(str):
     settings: Mapping[str, Any]
 
     def __new__(cls, text: str, dialect: str = EPL, settings: Mapping[str, Any] | None = None) -> SourceText:
-        made = super().__new__(cls, text)
-        made.dialect = dialect
-        made.settings = dict(settings or {})
-        return made
+        source = super().__new__(cls, text)
+        source.dialect = dialect
+        source.settings = dict(settings or {})
+        return source
 
     def __reduce__(self) -> tuple[type[SourceText], tuple[str, str, dict[str, Any]]]:
         return SourceText, (str(self), self.dialect, dict(self.settings))
 
 
 def dialect_of(text: str) -> str:
-    """The name of the dialect that `text` is written in."""
     return text.dialect if isinstance(text, SourceText) else EPL
 
 
 def settings_of(text: str) -> Mapping[str, Any]:
-    """What was said of `text` beside it."""
+    """Return the settings of `text`; plain text has none."""
     return text.settings if isinstance(text, SourceText) else {}

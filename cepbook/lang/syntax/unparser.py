@@ -32,10 +32,11 @@ NOT_ASSOCIATIVE = frozenset("-/%")
 
 
 def unparse(expr: ast.Expr, functions: Collection[str] = ()) -> str:
-    """The normalised text of `expr`.
+    """Return the normalised text of `expr`.
 
-    `functions` are lower-cased names that are functions even when called with one string (``f("k")``);
-    any other ``f('k')`` is taken for a mapped property.
+    `functions` are lower-cased names that are functions even with one string argument (``f("k")``); any other
+    ``f('k')`` is
+    a mapped property.
     """
     return _text(expr, MINIMUM, functions)
 
@@ -50,7 +51,7 @@ def _list(exprs: tuple[ast.Expr, ...], functions: Collection[str]) -> str:
 
 
 def _render(expr: ast.Expr, functions: Collection[str]) -> tuple[str, int]:
-    """The text of `expr` without parentheses around it, and how tight it binds."""
+    """Return the text of `expr` without parentheses around it, and its binding strength."""
 
     def inner(operand: ast.Expr, outer: int) -> str:
         return _text(operand, outer, functions)
@@ -183,7 +184,7 @@ def _cron(kind: str, operands: list[str]) -> str:
 
 
 def select_text(select: ast.Select, functions: Collection[str] = ()) -> str:
-    """The normalised text of a subquery."""
+    """Return the normalised text of a subquery."""
     items = ",".join(column_name(item, functions) or "*" for item in select.items)
     source = select.sources[0]
     text = f"select {'distinct ' * select.distinct}{items} from "
@@ -199,7 +200,7 @@ def select_text(select: ast.Select, functions: Collection[str] = ()) -> str:
 
 
 def column_name(item: ast.SelectItem, functions: Collection[str] = ()) -> str | None:
-    """The column name of a select item: its alias, else its normalised text; None for wildcards without alias."""
+    """Return the alias of a select item, else its normalised text; None for a wildcard without alias."""
     if item.alias is not None or item.expr is None:
         return item.alias
     return unparse(item.expr, functions)
@@ -221,7 +222,7 @@ def _steps(steps: tuple[ast.NameStep, ...], functions: Collection[str]) -> str:
 
 
 def _join(before: str, text: str, steps: tuple[ast.NameStep, ...]) -> str:
-    """`before` and the step text, with a dot unless the first of `steps` is a bare index."""
+    """Join with a dot unless the first of `steps` is a bare index."""
     return f"{before}.{text}" if before and steps[0].name else f"{before}{text}"
 
 
@@ -250,7 +251,7 @@ def _is_mapped(step: ast.NameStep, functions: Collection[str]) -> bool:
 
 
 def _named(named: tuple[tuple[str, tuple[ast.Expr, ...]], ...], functions: Collection[str], first: bool = False) -> str:
-    """``,name:value`` for each named parameter; without the first comma when nothing stands before."""
+    """``,name:value`` for each named parameter, without the first comma if `first`."""
     texts = []
     for name, values in named:
         listed = _list(values, functions)
@@ -273,7 +274,7 @@ def _literal(literal: ast.Literal) -> str:
 
 
 def _float(value: float, single: bool) -> str:
-    """A floating value as Java prints it: ``2.5``, ``1.0E10``; single precision in its shortest form."""
+    """As Java prints it: ``2.5``, ``1.0E10``; single precision in its shortest form."""
     if single:
         value = next(near for n in range(1, 10) if abs((near := float(f"{value:.{n}g}")) - value) <= abs(value) * 6e-8)
     return double_text(value)

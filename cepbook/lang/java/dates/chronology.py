@@ -1,4 +1,4 @@
-"""How values of one type are read as a day and a time of day, and made from them again."""
+"""Chronologies: how date-time values of one type are read as a day and a time of day, and made from them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Chronology:
-    """A type of date-time values. Local times are counted in units of which a second has `second`.
+    """A type of date-time values. One second of local time has `second` units.
 
-    With `iso` they behave as those of `java.time`: months count from 1, fields out of range are errors, a day beyond
-    its month is the last one, weeks count from 1 January. Without, as those of `java.util.Calendar`: months count from
-    0, what is too large runs on into the next field, weeks begin on Sunday. `zone` is that of values without one.
+    With `iso` the values behave as those of `java.time`: months count from 1, a field out of range is an error, a day
+    beyond its month becomes the last one, weeks count from 1 January. Without, they behave as `java.util.Calendar`:
+    months
+    count from 0, an excess carries into the next field, weeks begin on Sunday. `zone` applies to values without a zone.
     """
 
     second: int = 1_000_000
@@ -31,32 +32,32 @@ class Chronology:
 
     @property
     def day(self) -> int:
-        """Units of a day."""
+        """The units of a day."""
         return 86_400 * self.second
 
     def wall(self, value: Any) -> WallTime:
-        """What calendar and clock show."""
+        """Return the local day and the units since local midnight."""
         raise NotImplementedError
 
     def at(self, days: int, rest: int, like: Any) -> Any:
-        """The value for which calendar and clock show this, in the zone of `like`, and with its offset if they can."""
+        """Return the value with this local day and time in the zone of `like`, and with its offset if possible."""
         raise NotImplementedError
 
     def later(self, value: Any, units: int) -> Any:
-        """`value` moved by an exact span of time."""
+        """Move `value` by an exact span of time."""
         raise NotImplementedError
 
     def instant(self, value: Any) -> int:
-        """The moment in milliseconds since 1970 UTC."""
+        """Return milliseconds since 1970 UTC."""
         return self.moment(value) // (self.second // 1000)
 
     def moment(self, value: Any) -> int:
-        """The moment in units since 1970 UTC, for which local times are those of UTC."""
+        """Return units since 1970 UTC; a local time counts as UTC."""
         days, rest = self.wall(value)
         return days * self.day + rest
 
     def zone_at(self, value: Any) -> tuple[tzinfo | None, int]:
-        """The zone of `value` and the seconds that it is ahead of UTC."""
+        """Return the zone of `value` and its offset from UTC in seconds."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -65,7 +66,7 @@ class Chronology:
 
 @dataclass(frozen=True, slots=True)
 class EpochChronology(Chronology):
-    """Whole numbers: milliseconds, or units of the engine's clock, since 1970 UTC, read in `zone`."""
+    """Whole numbers since 1970 UTC in milliseconds or clock units, read in `zone`."""
 
     _zone: tzinfo = field(init=False, compare=False, repr=False)
 
@@ -92,7 +93,7 @@ class EpochChronology(Chronology):
 
 @dataclass(frozen=True, slots=True)
 class LocalChronology(Chronology):
-    """Date-times without a zone (``localdatetime``); as moments they are those of `zone`."""
+    """Date-times without a zone (``localdatetime``). Converted to moments they are read in `zone`."""
 
     def wall(self, value: datetime) -> WallTime:
         return divmod((value.replace(tzinfo=None) - _EPOCH) // _MICRO, self.day)
@@ -113,7 +114,7 @@ class LocalChronology(Chronology):
 
 @dataclass(frozen=True, slots=True)
 class ZonedChronology(Chronology):
-    """Date-times of a zone of their own: ``zoneddatetime``, and ``calendar`` without `iso`."""
+    """Date-times with a zone of their own: ``zoneddatetime``, and ``calendar`` without `iso`."""
 
     def wall(self, value: datetime) -> WallTime:
         return divmod((value.replace(tzinfo=None) - _EPOCH) // _MICRO, self.day)
@@ -159,7 +160,6 @@ class InstantChronology(Chronology):
 
 
 def _aware(value: datetime) -> datetime:
-    """Date-times of moments that have no zone are those of UTC."""
     return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
 
 
@@ -171,7 +171,7 @@ def _from_epoch(units: int) -> datetime:
 
 
 def in_zone(units: int, zone: tzinfo) -> datetime:
-    """The moment in microseconds since 1970 UTC as `zone` shows it. Errors: ValueError beyond the years 1 to 9999."""
+    """Convert microseconds since 1970 UTC to a datetime of `zone`. Raises ValueError beyond the years 1 to 9999."""
     try:
         return (_EPOCH_UTC + timedelta(microseconds=units)).astimezone(zone)
     except OverflowError:

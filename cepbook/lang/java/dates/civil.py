@@ -9,7 +9,7 @@ _JULIAN_MARCH = 719_470  # and from the same date of the Julian calendar
 
 
 def date_of(days: int, iso: bool = False) -> tuple[int, int, int]:
-    """(year, month, day) of a day; the year before 1 is 0."""
+    """Return (year, month, day) of a day number; the year before 1 is 0."""
     if not iso and days < _REFORM:
         cycle, of_cycle = divmod(days + _JULIAN_MARCH, 1461)
         year_of_cycle = min(of_cycle // 365, 3)
@@ -27,31 +27,31 @@ def _from_march(year: int, day_of_year: int) -> tuple[int, int, int]:
 
 
 def days_of(year: int, month: int, day: int, iso: bool = False) -> int:
-    """The number of a day. Months beyond 1 to 12 and days beyond their month are those before and after."""
+    """Return the day number of a date. Months beyond 1 to 12 and days beyond their month carry over."""
     more, month = divmod(month - 1, 12)
     year += more
     before_march = month < 2
     of_year = (153 * (month + 10 if before_march else month - 2) + 2) // 5 + day - 1
     years = year - before_march
-    found = 365 * years + years // 4 - years // 100 + years // 400 + of_year - _MARCH
-    if not iso and found < _REFORM:
+    days = 365 * years + years // 4 - years // 100 + years // 400 + of_year - _MARCH
+    if not iso and days < _REFORM:
         return 365 * years + years // 4 + of_year - _JULIAN_MARCH
-    return found
+    return days
 
 
 def month_length(year: int, month: int, iso: bool = False) -> int:
-    """How many days a month has, or had before the reform."""
+    """Return the days of a month."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0 or (year < 1582 and not iso))
     return _MONTHS[month - 1] + (month == 2 and leap)
 
 
 def weekday(days: int) -> int:
-    """0 for Monday to 6 for Sunday."""
+    """Return 0 for Monday to 6 for Sunday."""
     return (days + 3) % 7
 
 
 def us_week(days: int, year: int) -> tuple[int, int]:
-    """(year of weeks, week) of a day in `year`: weeks begin on Sunday, that of 1 January is the first."""
+    """Return (week year, week) of a day in `year`. Weeks begin on Sunday; the week of 1 January is the first."""
     saturday = days - (days + 4) % 7 + 6
     following = days_of(year + 1, 1, 1)
     if saturday >= following:
@@ -65,10 +65,10 @@ def _first_sunday(year: int) -> int:
 
 
 def in_us_week(year: int, week: int, like: int) -> int:
-    """The day of week `week` of `year` on the day of week of `like`."""
+    """Return the day of week `week` of `year` on the weekday of `like`."""
     return _first_sunday(year) + 7 * (week - 1) + (like + 4) % 7
 
 
 def us_weeks(year: int) -> int:
-    """The greatest week that a day of `year` can be set to: 53 if its last week but for that of 1 January is full."""
+    """Return the greatest week of `year`: 53 if the last week before that of the next 1 January is full."""
     return (days_of(year + 1, 1, 1) - _first_sunday(year)) // 7

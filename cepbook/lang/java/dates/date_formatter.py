@@ -1,4 +1,4 @@
-"""Dates as texts, by the patterns of `pattern`, in English."""
+"""Format dates as text by date patterns, in English."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cepbook.lang.java.dates.date_pattern import OptionalSection, PatternElement
 
 @dataclass(frozen=True, slots=True)
 class WallClockFields:
-    """What calendar and clock show; `nanos` since midnight, the `zone` (None: without) is `ahead` of UTC by seconds."""
+    """Local day and nanoseconds since midnight, in `zone` (None: no zone), which is `ahead` seconds of UTC."""
 
     days: int
     nanos: int
@@ -33,9 +33,9 @@ class WallClockFields:
 
 
 def format_date(value: Any, of: Chronology, pattern: str | None = None) -> str:
-    """`value` in the form of `pattern`; without one in Java's short form, or as ISO 8601 for `java.time`.
+    """Format `value` by `pattern`; without one in Java's short form, or as ISO 8601 for `java.time`.
 
-    Errors: PatternError; ValueError where the value lacks what the pattern asks for.
+    Raises DatePatternError, and ValueError if the value lacks a field of the pattern.
     """
     if pattern is None:
         if of.iso:
@@ -43,31 +43,30 @@ def format_date(value: Any, of: Chronology, pattern: str | None = None) -> str:
         pattern = "M/d/yy, h:mm a"
     days, rest = of.wall(value)
     zone, ahead = of.zone_at(value)
-    shown = WallClockFields(days, rest * (1_000_000_000 // of.second), zone, ahead, of.iso)
-    return _text(parse_date_pattern(pattern, of.iso), shown)
+    wall = WallClockFields(days, rest * (1_000_000_000 // of.second), zone, ahead, of.iso)
+    return _text(parse_date_pattern(pattern, of.iso), wall)
 
 
 def _iso(value: datetime) -> str:
-    """As ISO 8601, with seconds always."""
     text = local_text(value)
     return text[:16] + ":00" + text[16:] if text[16:17] != ":" else text
 
 
-def _text(parts: PatternElements, shown: WallClockFields) -> str:
-    found = ""
-    for part in parts:
-        if isinstance(part, str):
-            found += part
-        elif isinstance(part, PatternLetter):
-            found += _LETTERS[part.letter](shown, part.count)
+def _text(parts: PatternElements, wall: WallClockFields) -> str:
+    text = ""
+    for element in parts:
+        if isinstance(element, str):
+            text += element
+        elif isinstance(element, PatternLetter):
+            text += _LETTERS[element.letter](wall, element.count)
         else:
-            found += _optional(part, shown)
-    return found
+            text += _optional(element, wall)
+    return text
 
 
-def _optional(part: OptionalSection, shown: WallClockFields) -> str:
+def _optional(part: OptionalSection, wall: WallClockFields) -> str:
     try:
-        return _text(part.parts, shown)
+        return _text(part.parts, wall)
     except ValueError:
         return ""
 
@@ -87,9 +86,9 @@ def _name(names: list[str], index: int, count: int) -> str:
     return names[index][: {4: None, 5: 1}.get(count, 3)]
 
 
-def _era(shown: WallClockFields, count: int) -> str:
-    ours = shown.date[0] > 0
-    if shown.iso and count > 3:
+def _era(wall: WallClockFields, count: int) -> str:
+    ours = wall.date[0] > 0
+    if wall.iso and count > 3:
         return ("A" if ours else "B") if count == 5 else "Anno Domini" if ours else "Before Christ"
     return "AD" if ours else "BC"
 
@@ -98,99 +97,99 @@ def _of_era(year: int) -> int:
     return year if year > 0 else 1 - year
 
 
-def _month(shown: WallClockFields, count: int) -> str:
-    month = shown.date[1]
-    return _number(month, count) if count < 3 else _name(MONTHS, month - 1, count if shown.iso else min(count, 4))
+def _month(wall: WallClockFields, count: int) -> str:
+    month = wall.date[1]
+    return _number(month, count) if count < 3 else _name(MONTHS, month - 1, count if wall.iso else min(count, 4))
 
 
-def _day_name(shown: WallClockFields, count: int) -> str:
-    return _name(DAYS, weekday(shown.days), count if shown.iso else min(count, 4))
+def _day_name(wall: WallClockFields, count: int) -> str:
+    return _name(DAYS, weekday(wall.days), count if wall.iso else min(count, 4))
 
 
-def _us_weekday(shown: WallClockFields, count: int) -> str:
-    return _number((weekday(shown.days) + 1) % 7 + 1, count) if count < 3 else _day_name(shown, count)
+def _us_weekday(wall: WallClockFields, count: int) -> str:
+    return _number((weekday(wall.days) + 1) % 7 + 1, count) if count < 3 else _day_name(wall, count)
 
 
-def _u(shown: WallClockFields, count: int) -> str:
-    if shown.iso:
-        return _year(shown.date[0], count, True)
-    return _number(weekday(shown.days) + 1, count)
+def _u(wall: WallClockFields, count: int) -> str:
+    if wall.iso:
+        return _year(wall.date[0], count, True)
+    return _number(weekday(wall.days) + 1, count)
 
 
-def _quarter(shown: WallClockFields, count: int) -> str:
-    quarter = (shown.date[1] + 2) // 3
+def _quarter(wall: WallClockFields, count: int) -> str:
+    quarter = (wall.date[1] + 2) // 3
     if count < 3:
         return _number(quarter, count)
     return f"Q{quarter}" if count == 3 else f"{quarter}{('st', 'nd', 'rd', 'th')[quarter - 1]} quarter"
 
 
-def _week_of_month(shown: WallClockFields, count: int) -> str:
-    year, month, day = shown.date
-    first = days_of(year, month, 1, shown.iso)
+def _week_of_month(wall: WallClockFields, count: int) -> str:
+    year, month, day = wall.date
+    first = days_of(year, month, 1, wall.iso)
     return _number((day - 1 + (first + 4) % 7) // 7 + 1, count)
 
 
-def _fraction(shown: WallClockFields, count: int) -> str:
-    if shown.iso:
-        return f"{shown.nanos % 1_000_000_000:09}".ljust(count, "0")[:count]
-    return _number(shown.nanos // 1_000_000 % 1000, count)
+def _fraction(wall: WallClockFields, count: int) -> str:
+    if wall.iso:
+        return f"{wall.nanos % 1_000_000_000:09}".ljust(count, "0")[:count]
+    return _number(wall.nanos // 1_000_000 % 1000, count)
 
 
 def _hour(low: int, size: int) -> Callable[[WallClockFields, int], str]:
-    return lambda shown, count: _number((shown.hour - low) % size + low, count)
+    return lambda wall, count: _number((wall.hour - low) % size + low, count)
 
 
 def _part(unit: int, size: int) -> Callable[[WallClockFields, int], str]:
-    return lambda shown, count: _number(shown.nanos // unit % size, count)
+    return lambda wall, count: _number(wall.nanos // unit % size, count)
 
 
-def _ahead(shown: WallClockFields, colon: bool, short: bool = False) -> str:
-    if shown.zone is None:
+def _ahead(wall: WallClockFields, colon: bool, short: bool = False) -> str:
+    if wall.zone is None:
         raise ValueError("a local date-time has no time zone to show")
-    minutes = abs(shown.ahead) // 60
-    text = f"{'-' if shown.ahead < 0 else '+'}{minutes // 60:02}"
+    minutes = abs(wall.ahead) // 60
+    text = f"{'-' if wall.ahead < 0 else '+'}{minutes // 60:02}"
     return text if short and not minutes % 60 else f"{text}{':' if colon else ''}{minutes % 60:02}"
 
 
 def _offset(zero: str) -> Callable[[WallClockFields, int], str]:
-    def text(shown: WallClockFields, count: int) -> str:
-        if shown.zone is not None and not shown.ahead and zero:
+    def text(wall: WallClockFields, count: int) -> str:
+        if wall.zone is not None and not wall.ahead and zero:
             return zero
-        if count == 1 and not shown.iso:
-            return _ahead(shown, False)[:3]
-        return _ahead(shown, count in (3, 5), count == 1)
+        if count == 1 and not wall.iso:
+            return _ahead(wall, False)[:3]
+        return _ahead(wall, count in (3, 5), count == 1)
 
     return text
 
 
-def _gmt(shown: WallClockFields, count: int) -> str:
+def _gmt(wall: WallClockFields, count: int) -> str:
     """``GMT-05:00``, in its short form ``GMT-5``."""
-    long = _ahead(shown, True)
-    if not shown.ahead:
+    long = _ahead(wall, True)
+    if not wall.ahead:
         return "GMT"
     short = long[0] + long[1:].removeprefix("0").removesuffix(":00")
     return f"GMT{long if count == 4 else short}"
 
 
-def _big_z(shown: WallClockFields, count: int) -> str:
-    if shown.iso and count == 4:
-        return _gmt(shown, 4)
-    if shown.iso and count == 5:
-        return _offset("Z")(shown, 5)
-    return _ahead(shown, False)
+def _big_z(wall: WallClockFields, count: int) -> str:
+    if wall.iso and count == 4:
+        return _gmt(wall, 4)
+    if wall.iso and count == 5:
+        return _offset("Z")(wall, 5)
+    return _ahead(wall, False)
 
 
-def _zone_id(shown: WallClockFields, count: int) -> str:
-    ahead = _ahead(shown, True)
-    return str(getattr(shown.zone, "key", None) or ("Z" if not shown.ahead else ahead))
+def _zone_id(wall: WallClockFields, count: int) -> str:
+    ahead = _ahead(wall, True)
+    return str(getattr(wall.zone, "key", None) or ("Z" if not wall.ahead else ahead))
 
 
-def _zone_name(shown: WallClockFields, count: int) -> str:
-    ahead = _ahead(shown, True)
-    assert shown.zone is not None
-    seconds = shown.days * 86_400 + shown.nanos // 1_000_000_000 - shown.ahead
+def _zone_name(wall: WallClockFields, count: int) -> str:
+    ahead = _ahead(wall, True)
+    assert wall.zone is not None
+    seconds = wall.days * 86_400 + wall.nanos // 1_000_000_000 - wall.ahead
     try:
-        name = datetime.fromtimestamp(seconds, shown.zone).tzname()
+        name = datetime.fromtimestamp(seconds, wall.zone).tzname()
     except (ValueError, OverflowError, OSError):
         name = None
     if name == "UTC":
@@ -200,22 +199,22 @@ def _zone_name(shown: WallClockFields, count: int) -> str:
 
 _LETTERS: dict[str, Callable[[WallClockFields, int], str]] = {
     "G": _era,
-    "y": lambda shown, count: _year(_of_era(shown.date[0]), count, shown.iso),
-    "Y": lambda shown, count: _year(us_week(shown.days, shown.date[0])[0], count, shown.iso),
+    "y": lambda wall, count: _year(_of_era(wall.date[0]), count, wall.iso),
+    "Y": lambda wall, count: _year(us_week(wall.days, wall.date[0])[0], count, wall.iso),
     "u": _u,
     "M": _month,
     "L": _month,
-    "w": lambda shown, count: _number(us_week(shown.days, shown.date[0])[1], count),
+    "w": lambda wall, count: _number(us_week(wall.days, wall.date[0])[1], count),
     "W": _week_of_month,
-    "D": lambda shown, count: _number(shown.days - days_of(shown.date[0], 1, 1, shown.iso) + 1, count),
-    "d": lambda shown, count: _number(shown.date[2], count),
-    "F": lambda shown, count: _number((shown.date[2] - 1) // 7 + 1, count),
+    "D": lambda wall, count: _number(wall.days - days_of(wall.date[0], 1, 1, wall.iso) + 1, count),
+    "d": lambda wall, count: _number(wall.date[2], count),
+    "F": lambda wall, count: _number((wall.date[2] - 1) // 7 + 1, count),
     "E": _day_name,
     "e": _us_weekday,
     "c": _us_weekday,
     "Q": _quarter,
     "q": _quarter,
-    "a": lambda shown, count: "AM" if shown.hour < 12 else "PM",
+    "a": lambda wall, count: "AM" if wall.hour < 12 else "PM",
     "H": _hour(0, 24),
     "k": _hour(1, 24),
     "K": _hour(0, 12),

@@ -1,4 +1,4 @@
-"""Texts as dates, by the patterns of `pattern` or as ISO 8601: what ``cast(text, date, dateformat: …)`` does."""
+"""Parse texts as dates, by date patterns or as ISO 8601: ``cast(text, date, dateformat: …)``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _FIRST_OF_TWO_DIGITS = 1946  # years of two digits are the hundred from here on
 
 
 class DateParseError(ValueError):
-    """A text that is no date of the form asked for."""
+    """The text is not a date of the requested form."""
 
 
 @dataclass(slots=True)
 class ParsedFields:
-    """The fields that a text gave, by the letters of patterns; `zone` is the one named in it."""
+    """The fields of a text by pattern letter; `zone` is the zone named in the text."""
 
     fields: dict[str, int] = field(default_factory=dict)
     zone: tzinfo | None = None
@@ -38,7 +38,7 @@ class ParsedFields:
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """How texts become values of one type. `zone` is the zone of texts that name none, `second` that of `Numbers`."""
+    """Parses texts to values of one type. `zone` applies to texts without a zone, `second` to `EpochChronology`."""
 
     target: str  # long, date, calendar, localdatetime, zoneddatetime, localdate, localtime
     zone: str = "UTC"
@@ -46,32 +46,32 @@ class DateFormat:
 
     @property
     def iso(self) -> bool:
-        """Whether patterns are those of `java.time`."""
+        """True if patterns are those of `java.time`."""
         return self.target not in ("long", "date", "calendar")
 
     def check(self, pattern: str) -> None:
-        """Errors: PatternError."""
+        """Raise DatePatternError if `pattern` is malformed."""
         if pattern.lower() != ISO_FORMAT:
             parse_date_pattern(pattern, self.iso)
 
     def read(self, text: str, pattern: str) -> Any:
-        """The value of `text`. Errors: PatternError, Unreadable."""
+        """Parse `text`. Raises DatePatternError, DateParseError."""
         try:
             if pattern.lower() == ISO_FORMAT:
-                found = _iso_fields(text)
+                parsed = _iso_fields(text)
             else:
                 parts = parse_date_pattern(pattern, self.iso)
-                found = ParsedFields()
-                end = _read(parts, (), text, 0, found, self.iso)
+                parsed = ParsedFields()
+                end = _read(parts, (), text, 0, parsed, self.iso)
                 if self.iso and end != len(text):
                     raise DateParseError
-            return self._local(found) if self.iso else self._moment(found)
+            return self._local(parsed) if self.iso else self._moment(parsed)
         except (DateParseError, OverflowError):
-            shown = text if len(text) <= 60 else text[:57] + "..."
-            raise DateParseError(f"'{shown}' is no date of the form '{pattern}'") from None
+            excerpt = text if len(text) <= 60 else text[:57] + "..."
+            raise DateParseError(f"'{excerpt}' is no date of the form '{pattern}'") from None
 
     def _moment(self, found: ParsedFields) -> Any:
-        """Fields that are too large run on into the next ones."""
+        """Excess of a field carries into the next field."""
         f = found.fields
         year = f.get("y", 1970)
         if f.get("G", 1) == 0:
@@ -116,7 +116,7 @@ def _clock(f: dict[str, int]) -> time:
 
 
 def _day(f: dict[str, int]) -> date:
-    """A day beyond its month, up to the 31st, is the last one."""
+    """A day beyond its month, up to the 31st, becomes the last day."""
     year = f.get("y", 0) if f.get("G", 1) else 1 - f.get("y", 0)
     if not 1 <= year <= 9999:
         raise DateParseError
@@ -137,25 +137,25 @@ _ISO = re.compile(
 
 
 def _iso_fields(text: str) -> ParsedFields:
-    found = _ISO.fullmatch(text.strip())
-    if found is None or (found[1] is None and found[4] is None):
+    match = _ISO.fullmatch(text.strip())
+    if match is None or (match[1] is None and match[4] is None):
         raise DateParseError
     fields: dict[str, int] = {}
-    for letter, group in zip("yMdHms", found.groups(), strict=False):
+    for letter, group in zip("yMdHms", match.groups(), strict=False):
         if group is not None:
             fields[letter] = int(group)
     if "M" in fields and not (1 <= fields["M"] <= 12 and 1 <= fields["d"] <= month_length(fields["y"], fields["M"])):
         raise DateParseError
     if fields.get("H", 0) > 24 or fields.get("m", 0) > 59 or fields.get("s", 0) > 59:
         raise DateParseError
-    if found[7] is not None:
-        fields["n"] = int(found[7].ljust(9, "0"))
+    if match[7] is not None:
+        fields["n"] = int(match[7].ljust(9, "0"))
         fields["S"] = fields["n"] // 1_000_000
-    zone: tzinfo | None = None if found[8] is None else _offset(found[8])
+    zone: tzinfo | None = None if match[8] is None else _offset(match[8])
     if zone is not None:
         fields["ahead"] = (zone.utcoffset(None) or timedelta()) // timedelta(seconds=1)
-    if found[9] is not None:
-        zone = _named(found[9])
+    if match[9] is not None:
+        zone = _named(match[9])
     return ParsedFields(fields, zone)
 
 
@@ -178,17 +178,17 @@ def _named(name: str) -> tzinfo:
 
 # ------------------------------------------------------------------ patterns
 def _read(parts: PatternElements, after: PatternElements, text: str, at: int, found: ParsedFields, iso: bool) -> int:
-    """Reads `parts`, behind which `after` follow; the position behind them."""
-    for position, part in enumerate(parts):
+    """Read `parts`, followed by `after`; return the position behind them."""
+    for position, element in enumerate(parts):
         following = (*parts[position + 1 :], *after)
-        if isinstance(part, str):
-            if not text.startswith(part, at):
+        if isinstance(element, str):
+            if not text.startswith(element, at):
                 raise DateParseError
-            at += len(part)
-        elif isinstance(part, OptionalSection):
-            at = _read_optional(part, following, text, at, found, iso)
+            at += len(element)
+        elif isinstance(element, OptionalSection):
+            at = _read_optional(element, following, text, at, found, iso)
         else:
-            at = _read_field(part, following, text, at, found, iso)
+            at = _read_field(element, following, text, at, found, iso)
     return at
 
 
@@ -228,12 +228,12 @@ def _digits(text: str, at: int, most: int) -> int:
 
 
 def _widths(part: PatternLetter, after: PatternElements, text: str, at: int, iso: bool) -> tuple[int, int]:
-    """How many digits a number has, at least and at most; as many as letters where others follow at once."""
+    """Return the least and the greatest number of digits; a number before another one has as many as letters."""
     adjacent: list[int] = []
-    for each in after:
-        if not isinstance(each, PatternLetter) or not each.numeric:
+    for element in after:
+        if not isinstance(element, PatternLetter) or not element.numeric:
             break
-        adjacent.append(each.count)
+        adjacent.append(element.count)
     if not iso:
         follows = bool(after) and isinstance(after[0], PatternLetter)
         return 1, part.count if follows else 18
@@ -268,16 +268,16 @@ def _meaning(part: PatternLetter, number: int, digits: int, text: str, iso: bool
 
 
 def _word(words: tuple[tuple[str, int], ...], text: str, at: int) -> tuple[int, int]:
-    """(number, position behind) of the longest of `words` that stands there, in whatever case."""
-    found = [(len(word), number) for word, number in words if text[at : at + len(word)].lower() == word.lower()]
-    if not found:
+    """Return the number of the longest word that matches here in any case, and the position behind it."""
+    matches = [(len(word), number) for word, number in words if text[at : at + len(word)].lower() == word.lower()]
+    if not matches:
         raise DateParseError
-    length, number = max(found)
+    length, number = max(matches)
     return number, at + length
 
 
 def _numbered(names: list[str], first: int) -> tuple[tuple[str, int], ...]:
-    return tuple((shown, i + first) for i, name in enumerate(names) for shown in (name, name[:3]))
+    return tuple((word, i + first) for i, name in enumerate(names) for word in (name, name[:3]))
 
 
 def _worded(letter: str, words: tuple[tuple[str, int], ...]) -> Callable[[PatternLetter, str, int, ParsedFields], int]:

@@ -1,7 +1,7 @@
-"""Patterns of dates as Java has them: ``yyyy-MM-dd HH:mm``, and what of them is a letter and what is text.
+"""Date patterns as in Java: ``yyyy-MM-dd HH:mm``, split into letters, literal text and optional sections.
 
-Two kinds: those of `java.text.SimpleDateFormat` for moments and calendars, and those of
-`java.time.format.DateTimeFormatter` (`iso`) for local and zoned date-times, whose optional parts stand in brackets.
+Moments and calendars use those of `java.text.SimpleDateFormat`. Local and zoned date-times (`iso`) use those of
+`java.time.format.DateTimeFormatter`, whose optional sections stand in brackets.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from functools import lru_cache
 
 SIMPLE_LETTERS = "GyYMLwWDdFEuaHkKhmsSzZX"
 ISO_LETTERS = "GuyYDMLdQqwWEecFaHkKhmsSAnNVzOXxZ"
-# what each letter stands for, for those who got one wrong
 LETTERS_EXPLAINED = (
     "y year, M month, d day, H hour (h with a: AM or PM), m minute, s second, S millisecond, E day of week, D day of"
     " year, z Z X zone; other text stands in single quotes"
@@ -19,7 +18,7 @@ LETTERS_EXPLAINED = (
 
 
 class DatePatternError(ValueError):
-    """A pattern that is none; `at` is the position of what is wrong."""
+    """The pattern is malformed at position `at`."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -28,14 +27,14 @@ class DatePatternError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PatternLetter:
-    """A letter, so many times."""
+    """A letter, repeated `count` times."""
 
     letter: str
     count: int
 
     @property
     def numeric(self) -> bool:
-        """Whether it is written in digits."""
+        """True if the field is written in digits."""
         if self.letter in "MLQqEec":
             return self.count < 3 and (self.letter in "MLQqec")
         return self.letter not in "GazZXxOVv"
@@ -43,7 +42,7 @@ class PatternLetter:
 
 @dataclass(frozen=True, slots=True)
 class OptionalSection:
-    """What stands in brackets."""
+    """A section in brackets."""
 
     parts: tuple[PatternLetter | str | OptionalSection, ...]
 
@@ -54,7 +53,7 @@ PatternElements = tuple[PatternElement, ...]
 
 @lru_cache(maxsize=512)
 def parse_date_pattern(pattern: str, iso: bool) -> PatternElements:
-    """The parts of a pattern. Errors: PatternError."""
+    """Parse a pattern. Raises DatePatternError."""
     open_: list[list[PatternElement]] = [[]]
     at = 0
     while at < len(pattern):
@@ -74,7 +73,7 @@ def parse_date_pattern(pattern: str, iso: bool) -> PatternElements:
             open_.append([])
         elif iso and letter == "]":
             if len(open_) == 1:
-                raise DatePatternError("`]` without `[` before it", at)
+                raise DatePatternError("`]` without a `[` before it", at)
             inner = OptionalSection(tuple(open_.pop()))
             open_[-1].append(inner)
         elif iso and letter in "{}#":
@@ -96,7 +95,7 @@ def _literal(parts: list[PatternElement], text: str) -> None:
 
 
 def _quoted(pattern: str, start: int) -> tuple[str, int]:
-    """The text of quotes that open at `start`, and the position behind; two quotes are one."""
+    """Return the text of the quotes that open at `start`, and the position behind; two quotes are one."""
     if pattern[start + 1 : start + 2] == "'":
         return "'", start + 2
     text, at = "", start + 1

@@ -1,7 +1,6 @@
-"""Getting, setting, adding and rounding fields: the date-time methods without those of intervals and texts.
+"""Get, set, add and round fields of date-times.
 
-Values are read by their `Chronology`, which follows them everywhere. Units of the clock finer than a millisecond are
-kept, except by rounding.
+A `Chronology` reads and makes the values. Clock units finer than a millisecond are kept, except by rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MICROSECONDS = {
 }
 ORDER = (*MONTHS, *MICROSECONDS)
 
-# The names of fields, as ``get('minute')`` has them
+# Names of fields, as in ``get('minute')``
 FIELDS = {
     **dict.fromkeys(("msec", "millisecond", "milliseconds"), "msec"),
     **dict.fromkeys(("sec", "second", "seconds"), "second"),
@@ -44,7 +43,7 @@ _LAST_YEAR = 292_278_994  # of Java's calendar
 
 # ------------------------------------------------------------------ getting
 def get(value: Any, of: Chronology, field: str) -> Any:
-    """The field of this name, one of the values of `FIELDS`, or ``weekday``, ``yearday``, ``era``."""
+    """Return a field: a value of `FIELDS`, or ``weekday``, ``yearday``, ``era``."""
     days, rest = of.wall(value)
     if field in _OF_DAY:
         return rest // (_OF_DAY[field] * (of.second // 1000)) % _SIZES[field]
@@ -78,7 +77,7 @@ _GETTERS: dict[str, Callable[[Chronology, int], int | str]] = {
 
 # ------------------------------------------------------------------ setting
 def set_field(value: Any, of: Chronology, field: str, number: int | None) -> Any:
-    """`value` with another field; null leaves it as it is. Errors: ValueError for a number that `java.time` refuses."""
+    """Set a field; null changes nothing. Raises ValueError for a number that `java.time` rejects."""
     if number is None:
         return value
     days, rest = _with(of, of.wall(value), field, number)
@@ -125,7 +124,7 @@ def _date(of: Chronology, year: int, month: int, day: int, exact: bool) -> int:
 
 
 def with_date(value: Any, of: Chronology, year: int | None, month: int | None, day: int | None) -> Any:
-    """`value` on another day; one null leaves it as it is."""
+    """Move `value` to another day; a null changes nothing."""
     if year is None or month is None or day is None:
         return value
     days = _date(of, year, month if of.iso else month + 1, day, True)
@@ -133,7 +132,7 @@ def with_date(value: Any, of: Chronology, year: int | None, month: int | None, d
 
 
 def with_time(value: Any, of: Chronology, *parts: int | None) -> Any:
-    """`value` at another time of day: hour, minute, second, millisecond, each as it is where null."""
+    """Set hour, minute, second and millisecond; null parts stay."""
     wall = of.wall(value)
     for field, number in zip(_OF_DAY, parts, strict=True):
         if number is not None:
@@ -142,7 +141,7 @@ def with_time(value: Any, of: Chronology, *parts: int | None) -> Any:
 
 
 def with_max(value: Any, of: Chronology, field: str) -> Any:
-    """`value` with the greatest number that the field can have there."""
+    """Set a field to its greatest number in `value`."""
     year, month, _ = date_of(of.wall(value)[0], of.iso)
     if field in _OF_DAY:
         number = _SIZES[field] - 1
@@ -156,15 +155,15 @@ def with_max(value: Any, of: Chronology, field: str) -> Any:
 
 
 def with_min(value: Any, of: Chronology, field: str) -> Any:
-    """`value` with the smallest number that the field can have."""
+    """Set a field to its smallest number."""
     return set_field(value, of, field, int(field not in _OF_DAY and (field != "month" or of.iso)))
 
 
 # ------------------------------------------------------------------ adding
 def add(value: Any, of: Chronology, sign: int, units: tuple[str, ...], *amounts: float | None) -> Any:
-    """`value` moved by a time period, `units` from large to small; null with any null. Fractions are cut, each alone.
+    """Add a time period, `units` from large to small; null with any null. Fractions are cut, each by itself.
 
-    The unit ``number`` is milliseconds, without a name in the text.
+    The unit ``number`` is an amount without a unit, in milliseconds.
     """
     if None in amounts:
         return None
@@ -174,7 +173,7 @@ def add(value: Any, of: Chronology, sign: int, units: tuple[str, ...], *amounts:
 
 
 def _whole(amount: float | None) -> int:
-    """As Java makes a long of a number."""
+    """Convert to long as Java does."""
     if isinstance(amount, float) and not -_LARGEST < amount < _LARGEST:
         return 0 if amount != amount else _LARGEST if amount > 0 else -_LARGEST
     return int(amount or 0)
@@ -196,7 +195,7 @@ _EXACT = {**{unit: n for unit, n in MICROSECONDS.items() if unit not in ("week",
 
 
 def _moved(of: Chronology, days: int, unit: str, amount: int) -> int:
-    """The day that is `amount` days, weeks, months or years on; beyond the end of a month it is its last day."""
+    """Add days, weeks, months or years; beyond the end of a month the last day."""
     if unit not in MONTHS:
         return days + amount * (7 if unit == "week" else 1)
     year, month, day = date_of(days, of.iso)
@@ -209,19 +208,19 @@ _UNITS = {"second": 1000, "minute": 60_000, "hour": 3_600_000}  # in millisecond
 
 
 def floor(value: Any, of: Chronology, field: str) -> Any:
-    """The begin of the second … year that `value` lies in."""
+    """Return the start of the second … year that contains `value`."""
     days, rest = of.wall(value)
     if field in _DAYS:
         return _begin(of, _first_day(days, of, field), 0, value)
     unit = of.second // 1000 * _UNITS.get(field, 1)
-    begin = of.later(value, -(rest % unit))  # exact, because of the hour that clocks show twice
-    if of.wall(begin)[1] % unit:  # they were put forward or back by a part of it
+    begin = of.later(value, -(rest % unit))  # by exact time, because clocks show one hour twice
+    if of.wall(begin)[1] % unit:  # clocks were changed by a part of the unit
         return _begin(of, days, rest - rest % unit, value)
     return begin
 
 
 def _begin(of: Chronology, days: int, rest: int, like: Any) -> Any:
-    """This time of a day, or where clocks pass over it the moment at which they do."""
+    """Return this local time, or the moment at which clocks skip it."""
     begin = of.at(days, rest, like)
     if of.wall(begin) == (days, rest):
         return begin
@@ -245,7 +244,7 @@ def _first_day(days: int, of: Chronology, field: str) -> int:
 
 
 def ceiling(value: Any, of: Chronology, field: str) -> Any:
-    """The begin of the next one, also where `value` is the begin of one; of milliseconds `value`."""
+    """Return the start of the next second … year, later than `value`; `value` itself for milliseconds."""
     if field == "msec":
         return floor(value, of, field)
     if field in _DAYS:
@@ -253,13 +252,13 @@ def ceiling(value: Any, of: Chronology, field: str) -> Any:
     begin = floor(_added(floor(value, of, field), of, field, 1), of, field)
     if of.moment(begin) > of.moment(value):
         return begin
-    days, rest = of.wall(value)  # clocks were put back by a part of an hour
+    days, rest = of.wall(value)  # clocks were set back by a part of an hour
     unit = of.second // 1000 * _UNITS[field]
     return of.at(days, rest - rest % unit + unit, value)
 
 
 def half(value: Any, of: Chronology, field: str) -> Any:
-    """`floor` or `ceiling`, whichever is nearer by the next finer field alone."""
+    """Return `floor` or `ceiling`, whichever is nearer by the next finer field alone."""
     return ceiling(value, of, field) if field != "msec" and _upper_half(value, of, field) else floor(value, of, field)
 
 

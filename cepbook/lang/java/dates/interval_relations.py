@@ -1,7 +1,7 @@
-"""Relations of two intervals (Allen's algebra), by their ends in units of the clock (Esper reference, section
-"Interval Algebra").
+"""Relations of two intervals (Allen's algebra) by their ends in clock units.
 
-A moment is an interval of length zero. All take (start, end) of the one, (start, end) of the other, then thresholds.
+Source: Esper reference, section "Interval Algebra". A moment is an interval of length zero. Each function takes start
+and end of the interval, start and end of the other one, then thresholds.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ IntervalRelation = Callable[..., bool | None]
 
 
 def between(value: int, low: int, high: int, with_low: bool | None = None, with_high: bool | None = None) -> bool:
-    """Whether a moment lies from the one to the other, both included, in whatever order they are.
+    """Return whether a moment lies between two others, both included, in either order.
 
-    With flags it is told which of them counts, and none lies between them where `high` is before `low`.
+    Flags say which bound is included. With flags nothing lies between them if `high` is before `low`.
     """
     if with_low is None:
         return low <= value <= high or high <= value <= low
@@ -26,7 +26,7 @@ def _in_order(low: int, high: int | None) -> tuple[int, int | None]:
 
 
 def _at_least(distance: int, thresholds: tuple[int, ...]) -> bool:
-    """Without thresholds: greater than zero; at least the one; from one to the other, in whatever order they are."""
+    """No threshold: above zero. One: at least that. Two: between them, in either order."""
     if not thresholds:
         return distance > 0
     low, high = _in_order(thresholds[0], thresholds[1] if len(thresholds) > 1 else None)
@@ -34,17 +34,17 @@ def _at_least(distance: int, thresholds: tuple[int, ...]) -> bool:
 
 
 def before(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool:
-    """Ends before the other starts; with thresholds that far, at least and at most."""
+    """Ends before the other starts; thresholds are the least and the greatest distance."""
     return _at_least(other_start - end, thresholds)
 
 
 def after(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool:
-    """Starts after the other has ended; with thresholds that far, at least and at most."""
+    """Starts after the other ends; thresholds are the least and the greatest distance."""
     return _at_least(start - other_end, thresholds)
 
 
 def coincides(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool | None:
-    """Both start together and end together, up to a threshold, or one of the starts and one of the ends."""
+    """Starts and ends with the other, up to a threshold, or one for the start and one for the end."""
     if thresholds and min(thresholds) < 0:
         return None
     at_start = thresholds[0] if thresholds else 0
@@ -55,8 +55,9 @@ def coincides(start: int, end: int, other_start: int, other_end: int, *threshold
 def during(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool:
     """Starts after the other and ends before it.
 
-    Thresholds: how far at most at both ends; or at least and at most; or at least and at most, at the start and at the
-    end apart.
+    One threshold is the greatest distance at both ends, two are the least and the greatest, four are these for the
+    start
+    and for the end.
     """
     begin, finish = start - other_start, other_end - end
     if begin <= 0 or finish <= 0:
@@ -67,14 +68,13 @@ def during(start: int, end: int, other_start: int, other_end: int, *thresholds: 
 
 
 def _within(distance: int, thresholds: tuple[int, ...]) -> bool:
-    """Up to the one threshold; from the one to the other."""
     if not thresholds:
         return True
     return (len(thresholds) == 1 or thresholds[0] <= distance) and distance <= thresholds[-1]
 
 
 def includes(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool:
-    """Starts before the other and ends after it: the other is `during` it."""
+    """Starts before the other and ends after it: the other is `during` this one."""
     return during(other_start, other_end, start, end, *thresholds)
 
 
@@ -85,13 +85,13 @@ def _near(distance: int, thresholds: tuple[int, ...]) -> bool | None:
 
 
 def finishes(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool | None:
-    """Starts after the other, and both end together, up to a threshold."""
+    """Starts after the other and ends with it, up to a threshold."""
     near = _near(end - other_end, thresholds)
     return near and start > other_start
 
 
 def finished_by(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool | None:
-    """Starts before the other, and both end together, up to a threshold."""
+    """Starts before the other and ends with it, up to a threshold."""
     near = _near(end - other_end, thresholds)
     return near and start < other_start
 
@@ -107,22 +107,22 @@ def met_by(start: int, end: int, other_start: int, other_end: int, *thresholds: 
 
 
 def overlaps(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool:
-    """Starts before the other, ends in it: thresholds say for how long at most, or at least and at most."""
+    """Starts before the other and ends in it; thresholds are the greatest, or least and greatest, overlap."""
     return start < other_start < end < other_end and _within(end - other_start, thresholds)
 
 
 def overlapped_by(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool:
-    """Starts in the other, ends after it: thresholds say for how long at most, or at least and at most."""
+    """Starts in the other and ends after it; thresholds as for `overlaps`."""
     return overlaps(other_start, other_end, start, end, *thresholds)
 
 
 def starts(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool | None:
-    """Both start together, up to a threshold, and it ends before the other."""
+    """Starts with the other, up to a threshold, and ends before it."""
     near = _near(start - other_start, thresholds)
     return near and end < other_end
 
 
 def started_by(start: int, end: int, other_start: int, other_end: int, *thresholds: int) -> bool | None:
-    """Both start together, up to a threshold, and it ends after the other."""
+    """Starts with the other, up to a threshold, and ends after it."""
     near = _near(start - other_start, thresholds)
     return near and end > other_end

@@ -12,7 +12,7 @@ _FIRST, _LAST = -62_135_596_800 + 172_800, 253_402_300_799 - 172_800  # what dat
 
 @lru_cache(maxsize=64)
 def zone_of(name: str) -> tzinfo:
-    """The zone called `name`: of the tz database, or UTC. Errors: ValueError when there is none."""
+    """Return the zone called `name` in the tz database, or UTC. Raises ValueError if there is none."""
     if name.upper() in ("UTC", "GMT", "Z"):
         return UTC
     try:
@@ -22,7 +22,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def _near(seconds: int) -> int:
-    """`seconds`, or those of the same day of the calendar in years that datetime knows."""
+    """Map to the same day of the calendar within the years of datetime."""
     if seconds > _LAST:
         return _LAST - _CYCLE + 1 + (seconds - _LAST - 1) % _CYCLE
     return max(seconds, _FIRST)
@@ -36,7 +36,7 @@ def _seconds(offset: timedelta | None) -> int:
 
 
 def offset_at(zone: tzinfo, time: int, second: int) -> int:
-    """What local time is ahead of UTC at the moment `time`."""
+    """Return the offset from UTC at the moment `time`."""
     if zone is UTC:
         return 0
     seconds = time // second
@@ -50,33 +50,35 @@ def _at(zone: tzinfo, seconds: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _of_day(zone: tzinfo, day: int) -> int | None:
-    """The offset all through a day of UTC; None where it changes."""
+    """The offset during a whole UTC day, or None if it changes."""
     first = _at(zone, day * 86_400)
     return first if first == _at(zone, (day + 1) * 86_400) else None
 
 
 @lru_cache(maxsize=4096)
 def _of_local_day(zone: tzinfo, day: int) -> int | None:
-    """The offset all through a local day and those around it; None where it changes."""
-    found = {_of_day(zone, each) for each in (day - 1, day, day + 1)}
-    return found.pop() if len(found) == 1 else None
+    """The offset during a local day and its neighbours, or None if it changes."""
+    offsets = {_of_day(zone, near) for near in (day - 1, day, day + 1)}
+    return offsets.pop() if len(offsets) == 1 else None
 
 
 def offset_of_local(zone: tzinfo, local: int, second: int, present: int, earlier: bool = False) -> int:
-    """What the local time `local` is ahead of UTC.
+    """Return the offset from UTC of a local time.
 
-    A time that the clocks show twice keeps the offset that was at `present` when that is one of the two; else it is the
-    later one (as in java.util.Calendar), or the `earlier` (as in java.time). A time that clocks pass over counts on
-    from before: 02:30 is 03:30 where they go from 02:00 to 03:00.
+    A time that clocks show twice keeps the offset `present` if that is one of the two; else it gets the later one (as
+    in
+    java.util.Calendar) or the `earlier` (as in java.time). A time that clocks skip counts on from before: 02:30 is
+    03:30
+    if they go from 02:00 to 03:00.
     """
     if zone is UTC:
         return 0
     known = _of_local_day(zone, local // second // 86_400)
     if known is not None:
         return known * second
-    shown = (_EPOCH + timedelta(seconds=_near(local // second))).replace(tzinfo=zone)
-    first = _seconds(shown.utcoffset()) * second
-    other = _seconds(shown.replace(fold=1).utcoffset()) * second
+    wall = (_EPOCH + timedelta(seconds=_near(local // second))).replace(tzinfo=zone)
+    first = _seconds(wall.utcoffset()) * second
+    other = _seconds(wall.replace(fold=1).utcoffset()) * second
     if first <= other:
         return first
     if present in (first, other):

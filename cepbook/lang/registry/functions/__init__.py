@@ -1,4 +1,4 @@
-"""Every function and method that expressions can call, by name."""
+"""The functions that expressions can call, by name."""
 
 from __future__ import annotations
 

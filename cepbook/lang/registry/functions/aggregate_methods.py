@@ -11,8 +11,7 @@ from cepbook.lang import types as t
 from cepbook.lang.registry.functions.function_row import FunctionRow, ParameterKind, ResultRule, always
 from cepbook.lang.types import Type
 
-# what follows the word is done with the key that it finds
-_FOUND = {
+_LOOKUPS = {
     "first": ("the lowest key", "{0}.lowest()", ()),
     "last": ("the highest key", "{0}.highest()", ()),
     "floor": ("the highest key that is not above the given one", "{0}.floor({1})", ("any",)),
@@ -36,19 +35,19 @@ def _key(arguments: tuple[Type, ...]) -> Type:
 
 
 def _row(name: str, result: ResultRule, doc: str, py: str, parameters: tuple[ParameterKind, ...] = ()) -> FunctionRow:
-    given = ", ".join({"any": "10", "boolean": "true"}[kind] for kind in parameters)
-    example = f"sorted(volume).{name}({given})"
+    arguments = ", ".join({"any": "10", "boolean": "true"}[kind] for kind in parameters)
+    example = f"sorted(volume).{name}({arguments})"
     return FunctionRow(f"sorted.{name}", ("any", *parameters), result, "propagate", doc, example, py)
 
 
 def _finding() -> list[FunctionRow]:
     rows: list[FunctionRow] = []
-    for word, (what, found, parameters) in _FOUND.items():
+    for word, (what, lookup, parameters) in _LOOKUPS.items():
         kinds: tuple[ParameterKind, ...] = ("any",) if parameters else ()
-        rows.append(_row(f"{word}Event", _event, f"the earliest event with {what}", f"{{0}}.event({found})", kinds))
-        rows.append(_row(f"{word}Events", _events, f"all events with {what}", f"{{0}}.equal({found})", kinds))
+        rows.append(_row(f"{word}Event", _event, f"the earliest event with {what}", f"{{0}}.event({lookup})", kinds))
+        rows.append(_row(f"{word}Events", _events, f"all events with {what}", f"{{0}}.equal({lookup})", kinds))
         if word != "get":
-            rows.append(_row(f"{word}Key", _key, what, f"{{0}}.value_of({found})", kinds))
+            rows.append(_row(f"{word}Key", _key, what, f"{{0}}.value_of({lookup})", kinds))
     return rows
 
 

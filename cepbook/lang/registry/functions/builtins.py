@@ -1,4 +1,4 @@
-"""Single-row functions of the language itself: ``coalesce``, ``min`` and ``max`` over values, ``typeof``, any/all."""
+"""Single-row functions of the language itself: ``coalesce``, ``min`` and ``max`` of values, ``typeof``, any/all."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ JAVA_NAMES = {
 
 
 def _quotient(a: int, b: int) -> int:
-    """The smallest long by -1 is the one quotient that is no long: Java gives the smallest again."""
+    """Java gives the smallest long for the smallest long divided by -1."""
     return wrap(integer_divide(a, b), 64)
 
 
 def _typeof(value: object, declared: str | None) -> str | None:
-    """The Java name of the type; `declared` is None where only the value tells."""
+    """The Java name of the type; `declared` is None if only the value tells."""
     if value is None:
         return None
     if declared is not None:
@@ -68,24 +68,24 @@ def _flatten(options: tuple[object, ...]) -> Iterator[object]:
 
 def _any(op: str, value: object, *options: object) -> bool | None:
     """True as soon as one comparison is, else null beside a null option; orders pass over null options."""
-    found = list(_flatten(options))
-    known = [option for option in found if option is not None]
+    values = list(_flatten(options))
+    known = [option for option in values if option is not None]
     if value is None or not known:
         return None
     if any(COMPARISONS[op](value, option) for option in known):
         return True
-    return None if len(known) < len(found) and op in ("=", "!=") else False
+    return None if len(known) < len(values) and op in ("=", "!=") else False
 
 
 def _all(op: str, value: object, *options: object) -> bool | None:
     """False as soon as one comparison is, else null beside a null option."""
-    found = list(_flatten(options))
-    known = [option for option in found if option is not None]
-    if value is None or not found:
+    values = list(_flatten(options))
+    known = [option for option in values if option is not None]
+    if value is None or not values:
         return None
     if not all(COMPARISONS[op](value, option) for option in known):
         return False
-    return None if len(known) < len(found) else True
+    return None if len(known) < len(values) else True
 
 
 def _new_array(at_first: object, *sizes: int | None) -> list[object] | None:

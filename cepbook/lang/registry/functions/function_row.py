@@ -1,4 +1,4 @@
-"""The shape of one function's entry and the rules from which result types are made."""
+"""One row of the function registry, and the rules for result types."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FunctionRow:
 
 
 def always(type_: Type) -> ResultRule:
-    """The same type whatever the arguments."""
+    """The same type for all arguments."""
     return lambda _: type_
 
 
@@ -69,7 +69,7 @@ def wide_int(arguments: tuple[Type, ...]) -> Type:
 
 def promoted(arguments: tuple[Type, ...]) -> Type:
     """The common numeric type of all arguments."""
-    found = arguments[0]
+    result = arguments[0]
     for other in arguments[1:]:
-        found = t.promote(found, other)
-    return found
+        result = t.promote(result, other)
+    return result

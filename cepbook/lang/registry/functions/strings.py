@@ -1,4 +1,4 @@
-"""Methods of strings (``symbol.length()``), as java.lang.String defines them, and conversions from text."""
+"""Methods of strings (``symbol.length()``) as in java.lang.String, and conversions of text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _compare(text: str, other: str) -> int:
     """As java.lang.String.compareTo: by code units."""
     for a, b in zip(text, other, strict=False):
         if a != b:
-            one, two = (each.encode("utf-16-be") for each in (a, b))
+            one, two = (character.encode("utf-16-be") for character in (a, b))
             high = one[:2] != two[:2]
             return int.from_bytes(one[:2] if high else one[2:]) - int.from_bytes(two[:2] if high else two[2:])
     return (len(text.encode("utf-16-be")) - len(other.encode("utf-16-be"))) // 2
@@ -45,28 +45,28 @@ def _method(
     fails: bool = False,
 ) -> FunctionRow:
     assert isinstance(py, str) or callable(py)
-    given: tuple[ParameterKind, ...] = ("string", *parameters)
-    return FunctionRow(f"string.{name}", given, result, "propagate", doc, example, py, at_least, fails=fails)
+    kinds: tuple[ParameterKind, ...] = ("string", *parameters)
+    return FunctionRow(f"string.{name}", kinds, result, "propagate", doc, example, py, at_least, fails=fails)
 
 
 def _whole(bits: int) -> Callable[[str], int]:
-    """What reads a whole number of so many bits. Errors: ValueError."""
+    """A parser of whole numbers of so many bits."""
 
     def read(text: str) -> int:
-        found = int(text) if re.fullmatch(r"[+-]?\d{1,40}", text) else None
-        if found is None or not -1 << (bits - 1) <= found < 1 << (bits - 1):
+        number = int(text) if re.fullmatch(r"[+-]?\d{1,40}", text) else None
+        if number is None or not -1 << (bits - 1) <= number < 1 << (bits - 1):
             raise ValueError(f"{text!r} is not a whole number of {bits} bits")
-        return found
+        return number
 
     return read
 
 
 def _double(text: str) -> float:
-    """A number as Java reads it. Errors: ValueError."""
-    found = re.fullmatch(r"\s*([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[dDfF]?\s*", text)
-    if found is None:
+    """Parse a number as Java does."""
+    match = re.fullmatch(r"\s*([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[dDfF]?\s*", text)
+    if match is None:
         raise ValueError(f"{text!r} is not a number")
-    return float(found[1])
+    return float(match[1])
 
 
 def _parsed(name: str, type_: t.Type, example: str, read: Callable[[str], object]) -> FunctionRow:

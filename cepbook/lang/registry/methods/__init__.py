@@ -1,7 +1,4 @@
-"""Every method that is called on a value, ``receiver.method(…)``, by its owner and name: ``array.where``.
-
-A new one is a row here, with the function that calculates it.
-"""
+"""The methods that are called on values, ``receiver.method(…)``, by owner and name: ``array.where``."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ _ENUMERATING = frozenset(row.short.lower() for row in ENUMERATION)
 
 
 def methods_named(name: str) -> tuple[MethodRow, ...]:
-    """The methods of a name, in any case of letters, whatever they are called on."""
+    """Return the methods of this name, in any case, for all kinds of receivers."""
     return _BY_SHORT.get(name.lower(), ())
 
 
 def is_enumeration_method(name: str) -> bool:
-    """Whether a method of this name takes an array: a subquery before it gives all its rows."""
+    """Return whether a method of this name takes an array, so that a subquery before it returns all its rows."""
     return name.lower() in _ENUMERATING
 
 
 def method_names_of(kinds: Collection[ReceiverKind]) -> list[str]:
-    """The names of the methods of receivers of these kinds."""
+    """Return the names of the methods for receivers of these kinds."""
     return [
         row.short for row in METHODS.values() if any(kind in form.receivers for form in row.forms for kind in kinds)
     ]

@@ -1,4 +1,4 @@
-"""What arrays and maps answer to as Java's collections do: ``xs.size()``, ``xs.get(0)``, ``m.containsKey('a')``."""
+"""Methods of arrays and maps as in Java's collections: ``xs.size()``, ``xs.get(0)``, ``m.containsKey('a')``."""
 
 from __future__ import annotations
 

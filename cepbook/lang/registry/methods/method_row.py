@@ -1,7 +1,8 @@
-"""The shape of one method's entry: what it is called on, its parameters, the type of its result.
+"""One row of the method registry: receivers, parameters, type of the result.
 
-A method is called as ``receiver.method(…)``. Parameters are values or lambdas (``x => x.price > 10``); a method may
-have several forms, of which the binder takes the first that fits what is written.
+A method is called as ``receiver.method(…)``. Parameters are values or lambdas (``x => x.price > 10``). A method may
+have
+several signatures; the binder takes the first one that fits.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class MethodRow:
 
 
 def always(type_: Type) -> ResultRule:
-    """The same type whatever is given."""
+    """The same type for all calls."""
     return lambda _: type_
 
 

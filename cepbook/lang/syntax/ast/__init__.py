@@ -1,7 +1,7 @@
-"""The syntax tree of EPL: what was written, nothing decided yet. Frozen, slotted, tuples for children.
+"""The syntax tree of EPL: what was written, before any name is resolved.
 
-Keywords are normalised to lower case, identifiers keep their case and lose their backticks. Every node
-carries the `Span` of its text. Nothing here knows types; the binder decides what a name means.
+Nodes are frozen and slotted; children are fields or tuples. Keywords are lower case, identifiers keep their case and
+lose their backticks. Every node carries the `Span` of its text. The binder decides what a name means.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What all statements have, and the clauses of selects that hold nothing but expressions."""
+"""The base of statements, and the clauses of selects that contain only expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What create context declares."""
+"""The contexts that ``create context`` declares."""
 
 from __future__ import annotations
 

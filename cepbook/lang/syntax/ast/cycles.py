@@ -1,4 +1,4 @@
-"""Partitions of streams, which running queries read in cycles."""
+"""Partitions of streams, which cycle queries read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RowStatus(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Name(SyntaxNode):
-    """A name with its place."""
+    """A name with its span."""
 
     text: str
 
@@ -63,7 +63,7 @@ class Stage(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class PartitionStream(SyntaxNode):
-    """A stream through one stage or several."""
+    """A stream that passes through one or more stages."""
 
     type_name: str
     stages: tuple[Stage, ...]
@@ -71,7 +71,7 @@ class PartitionStream(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class SameStream(SyntaxNode):
-    """``self#alias``: a partition of the query once more."""
+    """``self#alias``: another use of a partition of the query."""
 
     alias: str
 
@@ -87,7 +87,7 @@ class Projected(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Present(SyntaxNode):
-    """``present(a and not b)``: sources that are wanted, and those that are not."""
+    """``present(a and not b)``: required and excluded sources."""
 
     wanted: tuple[Name, ...]
     unwanted: tuple[Name, ...]

@@ -1,4 +1,4 @@
-"""Expressions, but for those with a select in them."""
+"""Expressions, except those that contain a select."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Literal(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Expr):
-    """``:name``, ``?:name``, ``?:name:int``: a value that is given when the module is compiled; ``?`` by its number."""
+    """``:name``, ``?:name``, ``?:name:int``: a value passed when the module is compiled; ``?`` by its number."""
 
     name: str | int
     type_name: str | None = None
@@ -156,7 +156,7 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class ArrayLiteral(Expr):
-    """``{1, 2, 3}``, or an array that was given for a parameter, which is `written` so."""
+    """``{1, 2, 3}``, or an array passed for a parameter, which is `written` so."""
 
     elements: tuple[Expr, ...]
     written: str = ""

@@ -1,4 +1,4 @@
-"""The select statement, and what has one in it."""
+"""The select statement, and expressions that contain one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Select(Statement):
 
 @dataclass(frozen=True, slots=True)
 class RunningQuery(Statement):
-    """A select that is run in cycles."""
+    """A select that is evaluated in cycles."""
 
     select: Select
 

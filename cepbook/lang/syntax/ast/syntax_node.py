@@ -1,4 +1,4 @@
-"""What every node of the tree has, and annotations."""
+"""The base of all nodes of a syntax tree, its traversals, and annotations."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ class SyntaxNode:
 
 
 def walk(value: object) -> Iterator[SyntaxNode]:
-    """All nodes of a tree, parents first; `value` may also be a tuple of nodes, plain values have none."""
-    waiting = [value]  # no recursion: a sum of thousands is as deep
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, tuple):
-            waiting += reversed(one)
-        elif isinstance(one, SyntaxNode):
-            yield one
-            waiting += (getattr(one, each.name) for each in reversed(fields(one)))
+    """Yield all nodes of a tree, parents first; `value` may also be a tuple of nodes."""
+    pending = [value]  # a loop, because the tree of a long sum is too deep for recursion
+    while pending:
+        node = pending.pop()
+        if isinstance(node, tuple):
+            pending += reversed(node)
+        elif isinstance(node, SyntaxNode):
+            yield node
+            pending += (getattr(node, field_.name) for field_ in reversed(fields(node)))
 
 
 def map_nodes(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree with `change` applied to all its nodes, children first; what does not change is kept as it is."""
+    """Replace every node of a tree by `change(node)`, children first; unchanged subtrees stay the same objects."""
     if isinstance(value, tuple):
-        made = tuple(map_nodes(item, change) for item in value)
-        return value if all(a is b for a, b in zip(made, value, strict=True)) else made
+        items = tuple(map_nodes(item, change) for item in value)
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     if not isinstance(value, SyntaxNode):
         return value
-    parts = {}
-    for one in fields(value):
-        part = getattr(value, one.name)
-        new = map_nodes(part, change)
-        if new is not part:
-            parts[one.name] = new
-    return change(replace(value, **parts) if parts else value)
+    changes = {}
+    for field_ in fields(value):
+        child = getattr(value, field_.name)
+        new = map_nodes(child, change)
+        if new is not child:
+            changes[field_.name] = new
+    return change(replace(value, **changes) if changes else value)
 
 
 def replace_nodes(node: Any, rule: Callable[[object], object | None]) -> Any:
-    """A tree in which `rule`, asked of parents first, has replaced what it gives something for, with all within."""
+    """Replace every node for which `rule` returns a node, parents first; replaced nodes are not entered."""
     if isinstance(node, tuple):
-        return tuple(replace_nodes(each, rule) for each in node)
+        return tuple(replace_nodes(field_, rule) for field_ in node)
     if not isinstance(node, SyntaxNode):
         return node
-    found = rule(node)
-    if found is not None:
-        return found
+    replacement = rule(node)
+    if replacement is not None:
+        return replacement
     changed = {}
-    for each in fields(node):
-        value = getattr(node, each.name)
+    for field_ in fields(node):
+        value = getattr(node, field_.name)
         if isinstance(value, (tuple, SyntaxNode)):
-            made = replace_nodes(value, rule)
-            if made is not value:
-                changed[each.name] = made
+            new = replace_nodes(value, rule)
+            if new is not value:
+                changed[field_.name] = new
     return replace(node, **changed) if changed else node
 
 
