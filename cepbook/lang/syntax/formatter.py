@@ -432,10 +432,10 @@ def _word_cut(word: str) -> Callable[[list[LayoutItem]], list[list[LayoutItem]]]
         parts: list[list[LayoutItem]] = [[]]
         between = False
         for node in nodes:
-            word = node.word if isinstance(node, LayoutToken) else ""
-            if word == word and parts[-1] and not (between and word == "and"):
+            present = node.word if isinstance(node, LayoutToken) else ""
+            if present == word and parts[-1] and not (between and word == "and"):
                 parts.append([])
-            between = word == "between" or (between and word != "and")
+            between = present == "between" or (between and present != "and")
             parts[-1].append(node)
         return parts
 
