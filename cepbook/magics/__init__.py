@@ -33,9 +33,9 @@ _ATTRIBUTE = "_cepbook_magics"  # on the shell: one extension per shell, gone wi
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Put a Workbench into the user's namespace as ``cep`` (or reuse the one that is there) and register everything.
+    """Put a Workbench into the user's namespace as ``cep``, or reuse the one there, and register everything.
 
-    Raises UsageError when ``cep`` holds something else; then nothing is registered.
+    Raises UsageError and registers nothing if ``cep`` holds something else.
     """
     unload_ipython_extension(shell)
     host = NotebookHost(shell, COMMANDS)
@@ -46,7 +46,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Take back what loading registered. The variable ``cep`` stays: it holds the user's statements."""
+    """Undo the registration. The variable ``cep`` stays, because it holds the user's statements."""
     installed: Any = shell.__dict__.pop(_ATTRIBUTE, None)
     if installed is not None:
         installed.uninstall()

@@ -21,45 +21,45 @@ LIVE_COMMANDS: dict[str, Callable[[Workbench], object]] = {
 
 
 def run_line(host: NotebookHost, line: str) -> StaticPicture:
-    """Without an argument the time and when something is due next; else advance first.
+    """Show the time and the next due time; with an argument advance first.
 
-    ``%clock 1500`` (ms since 1970), ``%clock 2024-01-01T08:00`` (UTC) and ``%clock +10 sec`` advance in one go: all
-    that is due fires in order. ``%clock live`` lets real time drive it from the present on, ``%clock live here`` from
-    where it stands, until ``%clock stop``. Raises EventError when the time lies in the past, UsageError
-    for any other text.
+    ``%clock 1500`` (ms since 1970), ``%clock 2024-01-01T08:00`` (UTC) and ``%clock +10 sec`` advance at once;
+    everything due fires
+    in order. ``%clock live`` lets real time drive the clock from now, ``%clock live here`` from where it stands, until
+    ``%clock stop``. Raises EventError for a time in the past, UsageError for any other text.
     """
     workbench = host.workbench
     second = workbench.runtime.config.second
-    wanted = strip_comment(line)
-    if wanted.lower() in LIVE_COMMANDS:
-        LIVE_COMMANDS[wanted.lower()](workbench)
-    elif wanted.startswith("+"):
-        span = wanted[1:].strip()
+    argument = strip_comment(line)
+    if argument.lower() in LIVE_COMMANDS:
+        LIVE_COMMANDS[argument.lower()](workbench)
+    elif argument.startswith("+"):
+        span = argument[1:].strip()
         if parse_period(span, second) is None:
             raise OptionsError("%clock", f"`{span}` is no time period")
         workbench.advance(by=span)
-    elif isinstance(time := int_or_text(wanted), int):
+    elif isinstance(time := int_or_text(argument), int):
         workbench.advance(time)
-    elif wanted:
-        span = re.sub(r"\A(?:advance|forward|by|to|set)\s+", "", wanted, flags=re.IGNORECASE)
+    elif argument:
+        span = re.sub(r"\A(?:advance|forward|by|to|set)\s+", "", argument, flags=re.IGNORECASE)
         if parse_period(span, second) is not None:
             raise UsageError(
-                f"%clock: `{wanted}` is no point in time\n  hint: `%clock +{span}` moves the clock forward"
+                f"%clock: `{argument}` is no point in time\n  hint: `%clock +{span}` moves the clock forward"
             )
-        if span != wanted:
-            raise UsageError(f"%clock: `{wanted}` is no point in time\n  hint: write the time alone: `%clock {span}`")
+        if span != argument:
+            raise UsageError(f"%clock: `{argument}` is no point in time\n  hint: write the time alone: `%clock {span}`")
         try:
-            to_clock_units(wanted, second)
+            to_clock_units(argument, second)
         except UsageError:
-            raise OptionsError("%clock", f"`{wanted}` is no point in time") from None
-        workbench.advance(wanted)
-    shown = [clock_text(workbench.runtime.now, second) + (", live" if workbench.live_clock is not None else "")]
+            raise OptionsError("%clock", f"`{argument}` is no point in time") from None
+        workbench.advance(argument)
+    lines = [clock_text(workbench.runtime.now, second) + (", live" if workbench.live_clock is not None else "")]
     due = workbench.runtime.next_due
     if due is not None:
-        shown.append(f"next due: {clock_text(due, second)}")
+        lines.append(f"next due: {clock_text(due, second)}")
     if workbench.clock_note:
-        shown.append(workbench.clock_note)
-    return text("\n".join(shown))
+        lines.append(workbench.clock_note)
+    return text("\n".join(lines))
 
 
 FORMS = {

@@ -1,4 +1,6 @@
-"""Cell magics of the other dialects, ``%%apama NAME`` and the like: one for each row of `lang.dialects.DIALECTS`."""
+"""The cell magics of the other dialects, ``%%apama NAME`` and the like: one for each row of
+`dialects.registry.DIALECTS`.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,13 @@ from cepbook.magics.shell.options import MagicOptions, pairs
 
 
 def options_of(dialect: Dialect) -> MagicOptions:
-    """The options of a dialect's cells: its settings, JSON or plain text."""
-    found = MagicOptions(f"%%{dialect.magic}").add("name", nargs="?", help="the name of the statement")
-    found.add("--quiet", action="store_true", help="show nothing unless there is an error")
+    """The options of a dialect's cells: its settings, as JSON or plain text."""
+    options = MagicOptions(f"%%{dialect.magic}").add("name", nargs="?", help="the name of the statement")
+    options.add("--quiet", action="store_true", help="show nothing unless there is an error")
     for name, doc in dialect.settings.items():
         if name != "name":
-            found.add(f"--{name}", type=_setting, help=doc)
-    return found
+            options.add(f"--{name}", type=_setting, help=doc)
+    return options
 
 
 def _setting(text: str) -> Any:
@@ -32,15 +34,15 @@ def _setting(text: str) -> Any:
 
 
 def _tables(given: Any, magic: str, option: str, host: NotebookHost) -> Any:
-    """Tables by name: JSON as it is, else the values of variables. Errors: UsageError for one that there is not."""
+    """Return tables by name: JSON as it is, else the values of Python variables. Raises UsageError."""
     if not isinstance(given, str):
         return given
-    parts = [part if "=" in part else f"{part}={part.strip()}" for part in given.split(",") if part.strip()]
+    parts = [entry if "=" in entry else f"{entry}={entry.strip()}" for entry in given.split(",") if entry.strip()]
     return {name: host.variable(of) for name, of in pairs(",".join(parts), magic, option).items()}
 
 
 def settings_of(dialect: Dialect, host: NotebookHost, line: str) -> dict[str, Any]:
-    """What the options of a cell say, with ``quiet``. Errors: UsageError."""
+    """Return the options of a cell, ``quiet`` included. Raises UsageError."""
     options = vars(options_of(dialect).parse(line))
     settings = {name: value for name, value in options.items() if value is not None}
     for name in dialect.tabular & settings.keys():
@@ -49,7 +51,7 @@ def settings_of(dialect: Dialect, host: NotebookHost, line: str) -> dict[str, An
 
 
 def run_cell(dialect: Dialect, host: NotebookHost, line: str, cell: str) -> object:
-    """Compile and deploy the cell as ``%%epl`` does; the cell is known by its id, else by the names it declares."""
+    """Compile and deploy the cell as ``%%epl`` does, identified by its cell id, else by the names it declares."""
     settings = settings_of(dialect, host, line)
     quiet = settings.pop("quiet")
     result = host.workbench.run(cell, cell=host.cell_id, dialect=dialect.name, **settings)

@@ -1,8 +1,8 @@
-"""``%%events``: sends events, moves the clock, shows what that caused and checks what was expected.
+"""``%%events``: send events, advance the clock, show the reactions and check the expected ones.
 
-The whole cell is read and checked against the event types before the first event is sent, so a mistake in its last
-line leaves everything as it was. Reactions that the cell states (lines indented below a stimulus) are checked as in
-scenario files: per stimulus, in order, for the statements that the cell names.
+The whole cell is read and checked against the event types before the first event is sent, so a mistake in its last line
+leaves everything as it was. Expected reactions (lines indented below a stimulus) are compared as in scenario files: per
+stimulus, in order, for the statements that the cell names.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ OPTIONS = (
 def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     """Read, check, send, show, compare.
 
-    Raises EventsError before anything is sent. After everything was sent it raises ExpectationError or, in a cell that
-    expects nothing, the first StatementError.
+    Raises EventsError before anything is sent. Afterwards it raises ExpectationError or, in a cell without
+    expectations,
+    the first StatementError.
     """
     options = OPTIONS.parse(line)
     workbench = host.workbench
@@ -54,11 +55,11 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     checked = compared_statements(parts)
     note = moments.untimely(parts)
     with ReactionRecorder(workbench, only) as observer:
-        results = [observer.run(part.step) for part in parts]
+        results = [observer.run(step.step) for step in parts]
     results = results if checked is None else [evaluate_step(result, checked) for result in results]
     wrong = checked is not None and not all(result.agrees for result in results)
     if not options.quiet or wrong:
-        host.show(_shown(observer.caused, parts, workbench, moments, checked if not wrong else None, note))
+        host.show(_result_picture(observer.caused, parts, workbench, moments, checked if not wrong else None, note))
     if wrong:
         host.show(side_by_side(moments.written(result) for result in results if not result.agrees))
         raise expectation_error(results)
@@ -76,7 +77,7 @@ def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tu
 
 
 # ---------------------------------------------------------------- showing
-def _shown(
+def _result_picture(
     caused: Sequence[RecordedReaction],
     parts: Sequence[CellStep],
     workbench: Workbench,
@@ -84,32 +85,32 @@ def _shown(
     agreed: frozenset[str] | None,
     note: str | None,
 ) -> StaticPicture:
-    sent = sum(isinstance(part.step.stimulus, Send) for part in parts)
+    sent = sum(isinstance(step.step.stimulus, Send) for step in parts)
     deliveries = [c for c in caused if isinstance(c.reaction, StatementDelivery)]
     head = (
         f"{format_count(sent, 'event')}, clock {clock_text(workbench.runtime.now, workbench.runtime.config.second)}, "
     )
     head += format_count(len(deliveries), "delivery", "deliveries")
-    shown = [_deliveries(head, deliveries, moments)]
-    by_line = {part.step.line: part.step for part in parts}
+    pictures = [_deliveries(head, deliveries, moments)]
+    by_line = {step.step.line: step.step for step in parts}
     for c in caused:
         if isinstance(c.reaction, ReadRows):
-            shown.append(_reading(by_line[c.line], c.reaction, moments))
+            pictures.append(_reading(by_line[c.line], c.reaction, moments))
         elif isinstance(c.reaction, Failure):
-            shown.append(text(f"line {c.line}: {c.reaction.detail}"))
+            pictures.append(text(f"line {c.line}: {c.reaction.detail}"))
     if note is not None:
-        shown.append(text(note, sentences=True))
+        pictures.append(text(note, sentences=True))
     if agreed is not None:
-        expected = sum(len(part.step.reactions) for part in parts)
-        shown.append(text(f"✓ {format_count(expected, 'reaction')} as expected"))
-    return stack(shown)
+        expected = sum(len(step.step.reactions) for step in parts)
+        pictures.append(text(f"✓ {format_count(expected, 'reaction')} as expected"))
+    return stack(pictures)
 
 
 def _deliveries(head: str, caused: Sequence[RecordedReaction], moments: EventTimes) -> StaticPicture:
-    """One row per event of a delivery; the clock and the statement stand on the first row of each delivery."""
+    """One row per event; only the first row of a delivery has the time and the statement."""
     second = moments.second
     deliveries = [c.reaction for c in caused if isinstance(c.reaction, StatementDelivery)]
-    times = {each.statement: moments.columns(None, each) for each in deliveries}
+    times = {delivery.statement: moments.columns(None, delivery) for delivery in deliveries}
     names = list(dict.fromkeys(name for _, _, row in _signed(caused) for name in row))
     wide = len(names) > WIDE
     rows, signs = [], []
@@ -147,7 +148,6 @@ def _reading(step: TraceStep, found: ReadRows, moments: EventTimes) -> StaticPic
 
 
 def _numeric(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The columns that hold nothing but numbers and nulls."""
     return {name for name in names if all(isinstance(row.get(name) or 0, int | float) for row in rows)}
 
 

@@ -1,7 +1,8 @@
-"""``%%expect``: asserts what statements delivered because of the latest cell that did something.
+"""``%%expect``: assert the deliveries that the latest cell with an effect has caused.
 
-The feeds tell: each statement that the cell names is compared by itself, delivery by delivery; what a feed has dropped
-is never counted as right.
+Deliveries come from the feeds. Each statement that the cell names is compared by itself, delivery by delivery. A
+delivery
+that a feed has dropped raises, it is never counted as right.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ OPTIONS = MagicOptions("%%expect").add(
 
 @dataclass(slots=True)
 class _Expected:
-    """What the cell states of one statement at one time (None: at any)."""
+    """The expected reactions of one statement at one time; None: at any time."""
 
     name: str
     time: int | None
@@ -71,18 +72,20 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     check(workbench, parts, cell)
     _check(expected, workbench, cell)
     moments = EventTimes(workbench)
-    expected = [replace(each, reactions=[*moments.stated(None, each.reactions)]) for each in expected]
+    expected = [
+        replace(expectation, reactions=[*moments.stated(None, expectation.reactions)]) for expectation in expected
+    ]
     parts = [*moments.read(parts)]
     since = DeliveryMarks() if options.all else host.since.latest
     results = [*_delivered(expected, workbench, since, moments)]
     with ReactionRecorder(workbench, []) as observer:
-        results += [evaluate_step(observer.run(part.step), frozenset()) for part in parts]
+        results += [evaluate_step(observer.run(step.step), frozenset()) for step in parts]
     wrong = [result for result in results if not result.agrees]
     if wrong:
         host.show(side_by_side(map(moments.written, wrong), "expectation"))
         raise expectation_error(wrong, "expectation", "expectations")
-    deliveries = sum(isinstance(r, StatementDelivery) for each in expected for r in each.reactions)
-    names = ", ".join(dict.fromkeys(each.name for each in expected))
+    deliveries = sum(isinstance(r, StatementDelivery) for expectation in expected for r in expectation.reactions)
+    names = ", ".join(dict.fromkeys(expectation.name for expectation in expected))
     said = [f"{format_count(deliveries, 'delivery', 'deliveries')} of {names}"] if names else []
     said += [format_count(len(parts), "reading")] if parts else []
     host.show(text(f"✓ {' and '.join(said)} as expected"))
@@ -99,17 +102,17 @@ def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tu
 
 # ---------------------------------------------------------------- reading the cell
 def _read(cell: str, second: int) -> tuple[list[_Expected], list[CellStep]]:
-    """What is expected of statements, by the time at which it is, and the readings."""
+    """Return the expectations by statement and time, and the readings."""
     lines: list[str] = []
     nothing: list[tuple[int, str]] = []
     now: int | None = None
     for number, line in enumerate(cell.splitlines(), 1):
-        found = _NOTHING.match(line)
+        match = _NOTHING.match(line)
         if notation.CLOCK.match(line):
             now = _moment(line, now, second, cell, number)
             lines.append(f"@{now}")
-        elif found is not None and found["name"] not in ("=", "query"):
-            nothing.append((number, found["name"].strip("`")))
+        elif match is not None and match["name"] not in ("=", "query"):
+            nothing.append((number, match["name"].strip("`")))
             lines.append("")
         elif not line.strip() or _COMMENT.match(line):
             lines.append("")
@@ -136,14 +139,14 @@ def _read(cell: str, second: int) -> tuple[list[_Expected], list[CellStep]]:
         at_time = [time for at, time in times if at <= number][-1]
         expected.setdefault((name, at_time), _Expected(name, at_time, number))
     if len({time is None for _, time in expected}) > 1:
-        at = min(each.line for each in expected.values() if each.time is None)
+        at = min(expectation.line for expectation in expected.values() if expectation.time is None)
         what = "some deliveries have a time and these have none"
         raise _wrong(cell, at, "expect-syntax", what, '`t = "…"` or `@TIME` above them')
     return sorted(expected.values(), key=lambda each: each.line), parts
 
 
 def _moment(line: str, now: int | None, second: int, cell: str, number: int) -> int:
-    """The time that a line ``t = …`` names; `now` is that of the one before."""
+    """Return the time of a line ``t = …``; `now` is the time before."""
     try:
         time, end = notation.parse_clock(line, 0, now, second)
     except notation.NotationError as error:
@@ -158,7 +161,6 @@ def _moment(line: str, now: int | None, second: int, cell: str, number: int) -> 
 def _add(
     expected: dict[tuple[str, int | None], _Expected], reaction: Reaction, time: int | None, above: int, cell: str
 ) -> None:
-    """Note a reaction that stands below the line `above`."""
     match reaction:
         case StatementDelivery(name) | Failure(name):
             lines = enumerate(cell.splitlines(), 1)
@@ -187,14 +189,14 @@ _HINT = "`out + price=10.0`, `out (none)`, `! out`, `t = …`, `@TIME`, or `iter
 
 
 def _check(expected: Sequence[_Expected], workbench: Workbench, cell: str) -> None:
-    """Raises EventsError for a name that is no statement."""
+    """Raise EventsError for a name that is not a statement."""
     known = workbench.runtime.statements
     wrong = []
-    for each in expected:
-        if each.name not in known:
-            message = f"there is no statement `{each.name}`"
-            span = _line_span(cell, each.line)
-            wrong.append(Diagnostic("unknown-statement", message, span, did_you_mean(each.name, known)))
+    for expectation in expected:
+        if expectation.name not in known:
+            message = f"there is no statement `{expectation.name}`"
+            span = _line_span(cell, expectation.line)
+            wrong.append(Diagnostic("unknown-statement", message, span, did_you_mean(expectation.name, known)))
     if wrong:
         raise EventsError(tuple(wrong), cell)
 
@@ -203,30 +205,30 @@ def _check(expected: Sequence[_Expected], workbench: Workbench, cell: str) -> No
 def _delivered(
     expected: Sequence[_Expected], workbench: Workbench, since: DeliveryMarks, moments: EventTimes
 ) -> Iterator[StepResult]:
-    """What each statement delivered, beside what is expected of it; with times, each time by itself."""
-    for name in dict.fromkeys(each.name for each in expected):
-        own = [each for each in expected if each.name == name]
+    """Yield the actual deliveries of each statement beside the expected ones; with times, each time by itself."""
+    for name in dict.fromkeys(entry.name for entry in expected):
+        own = [entry for entry in expected if entry.name == name]
         feed = workbench.feed(name)
-        found = feed.since(since.cursor(name, feed))
-        if found.missed:
+        unread = feed.since(since.cursor(name, feed))
+        if unread.missed:
             raise UsageError(
-                f"`{name}`: {format_count(found.missed, 'delivery', 'deliveries')} of these are not kept any more\n"
+                f"`{name}`: {format_count(unread.missed, 'delivery', 'deliveries')} of these are not kept any more\n"
                 "  hint: a workbench with a larger feed_capacity, or an expectation after a smaller step"
             )
         timed = own[0].time is not None
-        actual: dict[int | None, list[Reaction]] = {each.time: [] for each in own}
-        for delivery in found.deliveries:
+        actual: dict[int | None, list[Reaction]] = {entry.time: [] for entry in own}
+        for delivery in unread.deliveries:
             if delivery.insert or delivery.remove:
                 rows = (tuple(delivery.insert or ()), tuple(delivery.remove or ()))
                 actual.setdefault(delivery.time if timed else None, []).append(StatementDelivery(name, *rows))
         if since.failed(name, workbench):
             actual.setdefault(None, []).append(Failure(name, ""))
-        by_time = {each.time: each for each in own}
+        by_time = {entry.time: entry for entry in own}
         for time in sorted(actual, key=lambda time: (time is not None, time or 0)):
-            wanted = by_time.get(time, _Expected(name, time, own[-1].line))
-            reactions = tuple(wanted.reactions)
+            expectation = by_time.get(time, _Expected(name, time, own[-1].line))
+            reactions = tuple(expectation.reactions)
             heading = name if time is None else f"{name} @{moments.text(time)}"
-            step = TraceStep(Deployed(), reactions, heading, wanted.line, wanted.line)
+            step = TraceStep(Deployed(), reactions, heading, expectation.line, expectation.line)
             agrees = same_reactions(reactions, actual[time], unordered=False)
             yield StepResult(step, tuple(actual[time]), agrees)
 

@@ -1,4 +1,4 @@
-"""Registers the magics, the completer and the inspector in a shell, and takes exactly that back."""
+"""Register the magics, the completer and the inspector in a shell, and undo exactly that."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GONE = object()
 
 
 class InstalledExtension:
-    """What one loaded extension changed in its shell."""
+    """The changes that one loaded extension made to its shell."""
 
     def __init__(self, host: NotebookHost) -> None:
         self._host = host
@@ -91,22 +91,23 @@ class InstalledExtension:
         self._undo.append(lambda: matchers.remove(matcher) if matcher in matchers else None)
 
     def _event_types(self) -> None:
-        """What `Workbench.define` and `Workbench.why` return is shown as tables; of several event types that one cell
-        defines all."""
+        """Show the results of `Workbench.define` and `Workbench.why` as tables; for several event types that one cell
+        defines, all of them.
+        """
 
         def defined(last: EventType) -> StaticPicture:
-            return stack([event_type_table(each) for each in self._host.defined_with(last)])
+            return stack([event_type_table(event_type) for event_type in self._host.defined_with(last)])
 
         shell: Any = self._host.shell
-        made: dict[type, Callable[[Any], StaticPicture]] = {
+        pictures: dict[type, Callable[[Any], StaticPicture]] = {
             EventType: defined,
             RowExplanation: answer,
             EventExplanation: answer,
         }
-        for kind, make in made.items():
-            for name, part in (("text/plain", "text"), ("text/html", "html")):
+        for kind, make in pictures.items():
+            for name, attribute in (("text/plain", "text"), ("text/html", "html")):
                 formatter = shell.display_formatter.formatters[name]
-                formatter.for_type(kind, _printer(make, part))
+                formatter.for_type(kind, _printer(make, attribute))
                 self._undo.append(lambda formatter=formatter, kind=kind: formatter.pop(kind, None))  # type: ignore[misc]
 
     def _inspector(self) -> None:
@@ -128,7 +129,7 @@ class InstalledExtension:
         self._undo.append(undo)
 
     def _snapshots(self) -> None:
-        """Replays keep some unless they are told not to: for the bar under them."""
+        """Let replays keep snapshots for the replay bar, unless they are told not to."""
         before, Workbench.keep = Workbench.keep, True
         self._undo.append(lambda: setattr(Workbench, "keep", before))
 
@@ -140,9 +141,9 @@ class InstalledExtension:
 
 
 class SparkProgress:
-    """Spark's line of progress as one output of the cell that runs, whatever it asks of Spark; empty when that is done.
+    """Spark's progress as one line of output of the running cell; empty when the action is done.
 
-    `cell` gives the number of the cell that runs.
+    `cell` returns the number of the running cell.
     """
 
     def __init__(self, cell: Callable[[], int]) -> None:
@@ -160,11 +161,11 @@ class SparkProgress:
 
 
 def _printer(make: Callable[[Any], StaticPicture], part: str) -> Callable[..., str | None]:
-    """A function for IPython: the formatter of plain text hands over a printer to write to, the one of HTML nothing."""
+    """Return a formatter: IPython passes a printer for plain text, and none for HTML."""
 
     def show(thing: object, printer: Any = None, _cycle: bool = False) -> str | None:
-        shown: str = getattr(make(thing), part)
-        return shown if printer is None else printer.text(shown)
+        text: str = getattr(make(thing), part)
+        return text if printer is None else printer.text(text)
 
     return show
 
@@ -194,14 +195,14 @@ def _cell_magic(host: NotebookHost, command: MagicCommand) -> Callable[[str, str
         except OptionsError as error:
             raise error.forms(command.usage) from None
         except CompileError as error:
-            told = with_variables(error, host)
-            raise told.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
+            # the front end counts the line of the magic as the first
+            raise with_variables(error, host).counted_from(2, "cell") from None
 
     return _dressed(magic, command)
 
 
 def _dressed(magic: Callable[..., object], command: MagicCommand) -> Callable[..., object]:
-    """With the documentation that ``%epl?`` shows. Braces in a line are EPL, so IPython must not expand them."""
+    """Add the documentation that ``%epl?`` shows. Braces in a line are EPL, so IPython must not expand them."""
     magic.__name__ = command.name
     magic.__doc__ = magic_doc(command)
     no_var_expand(magic)

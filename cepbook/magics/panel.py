@@ -1,7 +1,7 @@
-"""``%cep``: the panel in a cell; and the comm over which JupyterLab's sidebar finds the panel of a kernel.
+"""``%cep``: the panel in a cell, and the comm through which JupyterLab's sidebar finds the panel of a kernel.
 
-The sidebar (`labextension/src/sidebar.js`) sends ``{kind: "panel"}`` and gets ``{model}``, the id of the widget, or
-``{note}``. The widget is made when it is first asked for, on the loop that runs the cells.
+The sidebar (`labextension/src/sidebar.js`) sends ``{kind: "panel"}`` and receives ``{model}``, the id of the widget, or
+``{note}``. The widget is created at the first request, on the loop that runs the cells.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ TARGET = "cepbook.panel"
 
 
 def run_line(host: NotebookHost, line: str) -> object:
-    """The panel of the workbench."""
+    """Show the panel of the workbench."""
     if strip_comment(line):
         raise UsageError(f"%cep takes no argument, not `{strip_comment(line)}`")
     return panel(host.workbench)
 
 
 def open_target(host: NotebookHost) -> Callable[[], object] | None:
-    """Answer the sidebar from now on; gives what takes that back. None where there is none (a terminal)."""
+    """Answer the sidebar from now on. Return a function that undoes this, or None in a terminal."""
     manager = getattr(getattr(host.shell, "kernel", None), "comm_manager", None)
     if manager is None:
         return None
@@ -34,12 +34,12 @@ def open_target(host: NotebookHost) -> Callable[[], object] | None:
         loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
     except RuntimeError:
         loop = None
-    made: list[Panel] = []
+    panels: list[Panel] = []
 
     def tell(comm: Any) -> None:
-        if not made:
-            made.append(Panel(lambda: host.workbench))
-        comm.send({"model": made[0].model_id})
+        if not panels:
+            panels.append(Panel(lambda: host.workbench))
+        comm.send({"model": panels[0].model_id})
 
     def asked(comm: Any) -> None:
         if loop is not None and loop.is_running():  # messages arrive in a thread that differs by version
@@ -54,8 +54,8 @@ def open_target(host: NotebookHost) -> Callable[[], object] | None:
 
     def undo() -> None:
         manager.unregister_target(TARGET, opened)
-        while made:
-            made.pop().close()
+        while panels:
+            panels.pop().close()
 
     return undo
 

@@ -17,7 +17,7 @@ OPTIONS = MagicOptions("%%query").add(
 
 
 def run_line(host: NotebookHost, line: str) -> object:
-    """``%query select * from Trades`` gives a DataFrame; ``df = %query …`` keeps it."""
+    """Answer ``%query select * from Trades`` as a DataFrame."""
     epl = strip_comment(line).rstrip("; \t")
     if not epl:
         raise UsageError("%query: an EPL query is missing, as in `%query select * from Trades`")
@@ -25,24 +25,24 @@ def run_line(host: NotebookHost, line: str) -> object:
 
 
 def run_cell(host: NotebookHost, line: str, cell: str) -> object:
-    """``%%query [--into df]`` with the query in the cell."""
+    """Answer the query in the cell; ``--into`` assigns the DataFrame to a variable."""
     into = OPTIONS.parse(line).into
-    found = _answer(host, cell.rstrip().rstrip(";"))
+    frame = _answer(host, cell.rstrip().rstrip(";"))
     if into is None:
-        return found
-    host.assign(into, found)
+        return frame
+    host.assign(into, frame)
     return None
 
 
 def _answer(host: NotebookHost, epl: str) -> pd.DataFrame:
-    """The answer; when it is empty because a statement keeps no rows, that is shown, too."""
+    """Answer a query. If the result is empty because a statement keeps no rows, say so."""
     workbench = host.workbench
-    found = workbench.query(epl, parameters=host.shell.user_ns)
-    if found.empty:
+    frame = workbench.query(epl, parameters=host.shell.user_ns)
+    if frame.empty:
         for name in queried_statements(epl, workbench.runtime):
             if not workbench.keeps_rows(name):
                 host.show(text(f"`{name}` {NO_ROWS_TEXT}"))
-    return found
+    return frame
 
 
 def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:

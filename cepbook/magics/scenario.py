@@ -1,7 +1,8 @@
-"""``%%scenario``: events and times for the statements as they were at the beginning, reactions beside the stimuli.
+"""``%%scenario``: events for the statements in their first state, with the reactions beside the stimuli.
 
-The cell is written like one of ``%%events``, and runs in a workbench of its own (`Workbench.rehearsal`): the same event
-types, statements and functions in their first state, the clock at the start. The session does not see any of it.
+The cell is written like one of ``%%events`` and runs in a workbench of its own (`Workbench.rehearsal`) with the same
+event
+types, statements and functions in their first state and the clock at its start. The session is not affected.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What stands beside a stimulus: a row, or something else that has a sign or none."""
+    """A line beside a stimulus: a row with its sign, or a failure."""
 
     who: str
     sign: str
@@ -45,8 +46,8 @@ class _Line:
 def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     """Read, check, run, show; then compare and save.
 
-    Raises EventsError before anything runs, ExpectationError or, in a cell that expects nothing, the first
-    StatementError after everything was shown.
+    Raises EventsError before anything runs. After everything was shown it raises ExpectationError or, in a cell without
+    expectations, the first StatementError.
     """
     options = OPTIONS.parse(line)
     if options.save is not None:
@@ -62,7 +63,7 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     note = moments.untimely(parts)
     checked = compared_statements(parts)
     with ReactionRecorder(twin, only) as observer:
-        results = [observer.run(part.step) for part in parts]
+        results = [observer.run(step.step) for step in parts]
     if checked is None:
         host.show(_beside(results, moments, [note] if note else []))
         if observer.errors:
@@ -92,12 +93,12 @@ def _expected(results: Sequence[StepResult]) -> str:
 
 
 def _beside(results: Sequence[StepResult], moments: EventTimes, notes: Sequence[str]) -> StaticPicture:
-    """Every stimulus with its reactions, one row per row of a delivery."""
+    """Every stimulus with its reactions, one line per row of a delivery."""
     rows: list[tuple[str, str, str, str]] = []
     for result in results:
-        lines = [each for reaction in result.actual for each in _lines(result, reaction, moments)]
-        for number, each in enumerate(lines or [_Line("", "", "")]):
-            rows.append((result.step.text.strip() if number == 0 else "", each.who, each.sign, each.what))
+        lines = [line for reaction in result.actual for line in _lines(result, reaction, moments)]
+        for number, line in enumerate(lines or [_Line("", "", "")]):
+            rows.append((result.step.text.strip() if number == 0 else "", line.who, line.sign, line.what))
     headings = ("stimulus", "statement", "±", "reaction")
     return table("", headings, rows, signs=[row[2] for row in rows], notes=notes)
 

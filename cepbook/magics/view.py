@@ -15,7 +15,7 @@ OPTIONS = (
 
 
 def run_line(host: NotebookHost, line: str) -> object:
-    """``%view NAME`` shows the statement's stream, window, partitions and partial matches while events arrive.
+    """Show the statement's streams, window, partitions and partial matches, live.
 
     ``--chart`` shows the numbers of its insert stream over time instead.
     """

@@ -1,4 +1,4 @@
-"""Completion and help in the cells of other dialects: their words, event types, and the properties of items."""
+"""Completion and help in cells of other dialects: their keywords, event types, and the properties of items."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _BEFORE_TYPE = re.compile(r"\b(?:all|in)\s+\Z")
 
 
 def dialect_offers(dialect: Dialect, scope: NamesInScope, cell: str, typed: str) -> Iterator[tuple[str, str]]:
-    """What can stand at the cursor, and its kind; `typed` is the text before the word that is being typed."""
+    """Yield the completions and their kinds; `typed` is the text before the word at the cursor."""
     path = _PATH.search(typed)
     types = _types(cell)
     if path is not None:
         event_type = scope.event_types.get(types.get(path["alias"], ""))
         yield from ((name, "property") for name in (event_type.properties if event_type is not None else ()))
         return
-    yield from ((found["name"], "variable") for found in _NAMED.finditer(cell))
+    yield from ((match["name"], "variable") for match in _NAMED.finditer(cell))
     if not _BEFORE_TYPE.search(typed):
         yield from ((alias, "variable") for alias in types)
         known = [scope.event_types[name] for name in dict.fromkeys(types.values()) if name in scope.event_types]
@@ -38,11 +38,10 @@ def dialect_offers(dialect: Dialect, scope: NamesInScope, cell: str, typed: str)
 
 
 def keyword_doc(dialect: Dialect, word: str) -> str | None:
-    """What a word of the dialect is."""
-    found = dialect.keywords.get(word, dialect.keywords.get(word.lower()))
-    return None if found is None else f"{word}: {dialect.title}\n  {found}"
+    """Return the documentation of a keyword of the dialect, or None."""
+    doc = dialect.keywords.get(word, dialect.keywords.get(word.lower()))
+    return None if doc is None else f"{word}: {dialect.title}\n  {doc}"
 
 
 def _types(cell: str) -> dict[str, str]:
-    """The items and partitions of a cell, with their event types."""
-    return {found["alias"]: found["type"] for rule in (_ITEM, _PARTITION) for found in rule.finditer(cell)}
+    return {match["alias"]: match["type"] for rule in (_ITEM, _PARTITION) for match in rule.finditer(cell)}

@@ -1,6 +1,6 @@
-"""Shift-Tab in EPL cells: what the name at the cursor is.
+"""Help at the cursor (Shift-Tab) in EPL cells.
 
-ipykernel looks the word up as a Python name; in our cells the answer comes from the catalogue and the registries.
+ipykernel looks a word up as a Python name. In EPL cells the answer comes from the catalog and the registries.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _TIME = ", its event time"
 
 
 def make_inspect(host: NotebookHost, original: Callable[..., Any]) -> Callable[..., Any]:
-    """`do_inspect` of a kernel that answers for EPL and leaves Python to `original`."""
+    """Return a `do_inspect` for kernels that answers for EPL and leaves Python to `original`."""
 
     def do_inspect(code: str, cursor_pos: int, detail_level: int = 0, omit_sections: Any = ()) -> Any:
         if cursor_position(code, cursor_pos) is None:
             return original(code, cursor_pos, detail_level, omit_sections)
-        found = describe(host, code, cursor_pos)
-        data = {"text/plain": found, "text/html": f"<pre>{escape(found)}</pre>"} if found else {}
-        return {"status": "ok", "found": bool(found), "data": data, "metadata": {}}
+        description = describe(host, code, cursor_pos)
+        data = {"text/plain": description, "text/html": f"<pre>{escape(description)}</pre>"} if description else {}
+        return {"status": "ok", "found": bool(description), "data": data, "metadata": {}}
 
     return do_inspect
 
 
 def describe(host: NotebookHost, code: str, cursor: int) -> str | None:
-    """What stands at offset `cursor` of an EPL cell, as text; None when nothing is known of it."""
+    """Describe the name at offset `cursor` of an EPL cell; None if nothing is known about it."""
     at = cursor_position(code, cursor)
     if at is None:
         return None
@@ -59,8 +59,8 @@ def describe(host: NotebookHost, code: str, cursor: int) -> str | None:
         known = dialect_completion.keyword_doc(dialect_completion.BY_MAGIC[at.magic], word)
         if known is not None:
             return known
-    found = list(_about(host, scope, before["path"].rstrip("."), word, at.before[: before.start()][-1:] == "#"))
-    return "\n\n".join(found) or None
+    descriptions = list(_about(host, scope, before["path"].rstrip("."), word, at.before[: before.start()][-1:] == "#"))
+    return "\n\n".join(descriptions) or None
 
 
 def _about(host: NotebookHost, scope: NamesInScope, path: str, word: str, is_window: bool) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Errors and help as a cell is typed: a comm over which the editor asks what is wrong with a text and what a word is.
+"""Errors and help while a cell is typed: a comm through which the editor sends requests.
 
-The front end (`labextension/src/ask.js`) sends ``{id, kind, text, cell, alone}``, with the kinds ``hover`` and
-``complete`` also ``at``. It gets ``{id, found}``: for ``lint`` a list of ``{from, to, message, hint}``, for ``hover``
-the text of the help, for ``complete`` ``{typed, items}`` (how much of a word is there, and pairs of text and kind), for
-``format`` ``{text}`` or ``{problem}``. Offsets count UTF-16 units, as JavaScript does. Nothing is run or changed.
+The front end (`labextension/src/ask.js`) sends ``{id, kind, text, cell, alone}``, for ``hover`` and ``complete`` also
+``at``. It receives ``{id, found}``: for ``lint`` a list of ``{from, to, message, hint}``, for ``hover`` the help text,
+for ``complete`` ``{typed, items}`` (the length of the word so far, and pairs of text and kind), for ``format``
+``{text}`` or ``{problem}``. Offsets count UTF-16 units, as in JavaScript. Nothing is run or changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CELL = re.compile(r"\s*%%(\w+)([^\n]*)(?:\n|\Z)")
 
 
 def open_target(host: NotebookHost) -> Callable[[], object] | None:
-    """Answer from now on; gives what takes that back. None where no front end can ask (a terminal)."""
+    """Answer requests from now on. Return a function that undoes this, or None in a terminal."""
     manager = getattr(getattr(host.shell, "kernel", None), "comm_manager", None)
     if manager is None:
         return None
@@ -37,32 +37,32 @@ def open_target(host: NotebookHost) -> Callable[[], object] | None:
     return lambda: manager.unregister_target(TARGET, opened)
 
 
-def answer_request(host: NotebookHost, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to one question."""
+def answer_request(host: NotebookHost, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to one request."""
     try:
         host.workbench  # noqa: B018 - without one nothing is known
     except UsageError:
-        return {"id": asked.get("id"), "found": None}
-    text = str(asked.get("text", ""))
-    alone = bool(asked.get("alone"))
+        return {"id": request.get("id"), "found": None}
+    text = str(request.get("text", ""))
+    alone = bool(request.get("alone"))
     head = "%%epl\n" if alone else ""  # a file is what stands below the first line of a cell
-    found: object
-    match asked.get("kind"):
+    answer: object
+    match request.get("kind"):
         case "hover":
-            found = describe(host, head + text, len(head) + _index(text, int(asked.get("at", 0))))
+            answer = describe(host, head + text, len(head) + _index(text, int(request.get("at", 0))))
         case "complete":
-            offered = complete(host, head + text, len(head) + _index(text, int(asked.get("at", 0))))
-            items = [(each.text, each.type) for each in offered["completions"] if each.type is not None]
-            found = {"typed": _units(offered["matched_fragment"]) if items else 0, "items": items}
+            offered = complete(host, head + text, len(head) + _index(text, int(request.get("at", 0))))
+            items = [(offer.text, offer.type) for offer in offered["completions"] if offer.type is not None]
+            answer = {"typed": _units(offered["matched_fragment"]) if items else 0, "items": items}
         case "format":
-            found = _formatted(text, alone=alone)
+            answer = _format(text, alone=alone)
         case _:
-            found = [_shown(text, each) for each in problems(host, text, asked.get("cell"), alone=alone)]
-    return {"id": asked.get("id"), "found": found}
+            answer = [_underlined(text, problem) for problem in problems(host, text, request.get("cell"), alone=alone)]
+    return {"id": request.get("id"), "found": answer}
 
 
-def _formatted(text: str, *, alone: bool) -> dict[str, str]:
-    """The text laid out anew, or why it cannot be."""
+def _format(text: str, *, alone: bool) -> dict[str, str]:
+    """Format the text, or say why it cannot be formatted."""
     head = None if alone else _CELL.match(text)
     if not alone and (head is None or head[1] != "epl"):
         return {"problem": "only EPL is formatted: a cell that begins with %%epl, or an .epl file"}
@@ -75,7 +75,7 @@ def _formatted(text: str, *, alone: bool) -> dict[str, str]:
 
 
 def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = False) -> tuple[Diagnostic, ...]:
-    """What is wrong with a cell, or with a module in a file (`alone`); spans are those of `text`."""
+    """Return what is wrong with a cell, or with a file (`alone`); spans refer to `text`."""
     if alone:
         return host.workbench.problems(text, alone=True)
     head = _CELL.match(text)
@@ -86,25 +86,25 @@ def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = F
     if command is None or command.check is None:
         return ()
     try:
-        found = hinted_diagnostics(command.check(host, head[2], body, cell), body, host)
+        diagnostics = hinted_diagnostics(command.check(host, head[2], body, cell), body, host)
     except (ParseError, EventsError) as error:
-        found = error.diagnostics
+        diagnostics = error.diagnostics
     except UsageError as error:  # of the options
         return (Diagnostic("usage", str(error), Span(head.start(2), head.end(2))),)
     first = Span(head.start(1) - 2, head.end(1))
     start = head.end()
     return tuple(
         Diagnostic(
-            each.code,
-            each.message,
-            first if each.span == NO_SPAN else Span(each.span.start + start, each.span.end + start),
-            each.hint,
+            diagnostic.code,
+            diagnostic.message,
+            first if diagnostic.span == NO_SPAN else Span(diagnostic.span.start + start, diagnostic.span.end + start),
+            diagnostic.hint,
         )
-        for each in found
+        for diagnostic in diagnostics
     )
 
 
-def _shown(text: str, problem: Diagnostic) -> dict[str, Any]:
+def _underlined(text: str, problem: Diagnostic) -> dict[str, Any]:
     end = min(len(text), max(problem.span.end, problem.span.start + 1))
     start = min(problem.span.start, end)
     if not text[start:end].strip():  # where something is missing there is nothing to underline: the sign before it is
@@ -114,14 +114,13 @@ def _shown(text: str, problem: Diagnostic) -> dict[str, Any]:
 
 
 def _units(text: str) -> int:
-    """How many UTF-16 units `text` has."""
-    return len(text) + sum(ord(each) > 0xFFFF for each in text)
+    return len(text) + sum(ord(character) > 0xFFFF for character in text)
 
 
 def _index(text: str, units: int) -> int:
-    """The offset in `text` that is `units` UTF-16 units from its start."""
-    for index, each in enumerate(text):
+    """Convert an offset in UTF-16 units to an index of `text`."""
+    for index, character in enumerate(text):
         if units <= 0:
             return index
-        units -= 2 if ord(each) > 0xFFFF else 1
+        units -= 2 if ord(character) > 0xFFFF else 1
     return len(text)

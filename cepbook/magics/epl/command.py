@@ -1,4 +1,4 @@
-"""``%%epl`` compiles and deploys a cell; ``%epl`` lists, shows and drops what is deployed."""
+"""``%%epl`` compiles and deploys a cell; ``%epl`` runs subcommands and answers queries."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> object:
     key = options.name or host.cell_id
     if options.format:
         return format_cell(host, line, cell)
-    found: object = None
+    result_on_spark: object = None
     if options.on is None:
         _refuse_spark_options(options)
     else:
@@ -79,25 +79,27 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> object:
             tried = rehearsal.run(cell, cell=key, parameters=host.shell.user_ns)
         except BindError as error:
             raise with_definition_hints(error, options, rehearsal.runtime.catalog.event_types) from None
-        found = run_on_spark(rehearsal, [s.name for s in tried.statements if s.kind == "select"])
+        result_on_spark = run_on_spark(rehearsal, [s.name for s in tried.statements if s.kind == "select"])
     result = host.workbench.run(cell, cell=key, parameters=host.shell.user_ns)
     host.ran(key)
     if not options.quiet:
         host.show(shown_result(result, host))
-    return assign_or_return(host, options, found) if options.on is not None else None
+    return assign_or_return(host, options, result_on_spark) if options.on is not None else None
 
 
 def _answer(host: NotebookHost, epl: str) -> pd.DataFrame:
-    """The rows that a select finds; what it could not take into account is said above them, as a sentence."""
-    with warnings.catch_warnings(record=True) as told:
+    """Answer a select as a DataFrame; above it, say what could not be taken into account."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = host.workbench.answer(epl, parameters=host.shell.user_ns)
-    for each in told:
-        if issubclass(each.category, ForgottenWarning):
-            host.show(text(str(each.message)))
+        frame = host.workbench.answer(epl, parameters=host.shell.user_ns)
+    for warning in caught:
+        if issubclass(warning.category, ForgottenWarning):
+            host.show(text(str(warning.message)))
         else:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno, source=each.source)
-    return found
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno, source=warning.source
+            )
+    return frame
 
 
 _ASKED = re.compile(r"(?:^|\s)>>\s*(\S*)\s*$")
@@ -111,11 +113,11 @@ def _variable(name: str) -> str:
 
 
 def shown_result(result: RunResult, host: NotebookHost) -> StaticPicture:
-    """What the cell deployed, a line each: event types, contexts, variables, then statements, and their columns."""
+    """Show what the cell deployed: event types, contexts, variables, then statements, with their columns."""
     types = host.workbench.runtime.catalog.event_types
     stores = {s.owned.name for s in result.statements if s.owned is not None}
-    made = [name for name in result.deployment.event_types if name not in stores]
-    rows = [(name, "event type", columns_text(types[name].properties)) for name in made]
+    event_types = [name for name in result.deployment.event_types if name not in stores]
+    rows = [(name, "event type", columns_text(types[name].properties)) for name in event_types]
     rows += [(name, "context", "") for name in result.deployment.contexts]
     variables = host.workbench.runtime.catalog.variables
     for variable in (variables[name] for name in result.deployment.variables):

@@ -21,13 +21,13 @@ NOT_YET = "not supported yet"
 
 
 def help_text(commands: Sequence[MagicCommand], topic: str) -> StaticPicture:
-    """The answer for `topic`: empty, the name of a list, of a magic, a window, an aggregate, a function or a method."""
-    wanted = topic.strip().lstrip("%#").lower()
-    if not wanted:
+    """Return the help on `topic`: empty, a list, or the name of a magic or of a registry row."""
+    name = topic.strip().lstrip("%#").lower()
+    if not name:
         return _overview(commands)
-    if wanted in LISTS:
-        return LISTS[wanted](commands)
-    entry = _entry(commands, wanted)
+    if name in LISTS:
+        return LISTS[name](commands)
+    entry = _entry(commands, name)
     if entry is not None:
         return text(entry, sentences=True)
     methods = (row.short for row in METHODS.values())
@@ -42,7 +42,7 @@ def help_text(commands: Sequence[MagicCommand], topic: str) -> StaticPicture:
         *(c.name for c in commands),
         *forms,
     ]
-    raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(wanted, known)} (topics: {', '.join(LISTS)})")
+    raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(name, known)} (topics: {', '.join(LISTS)})")
 
 
 FIRST_STEPS = (
@@ -103,7 +103,7 @@ LISTS: dict[str, Callable[[Sequence[MagicCommand]], StaticPicture]] = {
 
 
 def _entry(commands: Sequence[MagicCommand], name: str) -> str | None:
-    found = [
+    entries = [
         *(clause_doc(row) for row in CLAUSES.values() if row is CLAUSE_OF_KEYWORD.get(name) or row.name == name),
         *(magic_doc(command) for command in commands if command.name == name),
         *(form_doc(command, name) for command in commands if any(map(_begins(name), command.says))),
@@ -112,7 +112,7 @@ def _entry(commands: Sequence[MagicCommand], name: str) -> str | None:
         *(function_doc(row) for row in FUNCTIONS.values() if row.name.lower() == name),
         *(method_doc(row) for row in (methods_named(name) or [r for r in METHODS.values() if r.name.lower() == name])),
     ]
-    return "\n\n".join(found) or None
+    return "\n\n".join(entries) or None
 
 
 def clause_doc(row: ClauseRow) -> str:
@@ -120,13 +120,13 @@ def clause_doc(row: ClauseRow) -> str:
 
 
 def magic_doc(command: MagicCommand) -> str:
-    """What it is for, its forms with what each does, where they do different things, and the details."""
+    """Return summary, forms with a sentence each, and details of a magic."""
     forms = [f"{form}\n    {command.says[form]}" if form in command.says else form for form in command.usage]
     return "\n".join([command.summary, "", *forms, *(["", command.details] if command.details else [])])
 
 
 def form_doc(command: MagicCommand, word: str) -> str:
-    """The forms of a magic that begin with this word: ``%epl drop``."""
+    """Return the forms of a magic that begin with this word: ``%epl drop``."""
     return "\n".join(f"{form}\n  {said}" for form, said in command.says.items() if _begins(word)(form))
 
 
@@ -136,12 +136,12 @@ def _begins(word: str) -> Callable[[str], bool]:
 
 def window_signature(row: WindowRow) -> str:
     """``#ext_timed(timestamp, period [, reference point])``."""
-    shown = ""
+    parameters = ""
     for parameter in row.parameters:
         name = f"{parameter.name}, …" if parameter.repeated else parameter.name
-        comma = ", " if shown else ""
-        shown += f" [{comma}{name}]" if parameter.optional else comma + name
-    return f"#{row.name}({shown.strip()})" if row.parameters else f"#{row.name}"
+        comma = ", " if parameters else ""
+        parameters += f" [{comma}{name}]" if parameter.optional else comma + name
+    return f"#{row.name}({parameters.strip()})" if row.parameters else f"#{row.name}"
 
 
 def window_doc(row: WindowRow) -> str:
@@ -158,7 +158,7 @@ def function_doc(row: FunctionRow) -> str:
 
 
 def method_doc(row: MethodRow) -> str:
-    """Its forms: ``datetime.set(field, value)``."""
+    """Return the forms of a method: ``datetime.set(field, value)``."""
     forms = (", ".join(p.name if p.shape == "value" else "lambda" for p in form.parameters) for form in row.forms)
     return _doc("  ".join(f"{row.name}({form})" for form in dict.fromkeys(forms)), row.doc, row.example, True)
 

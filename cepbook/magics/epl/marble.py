@@ -32,7 +32,7 @@ OPTIONS = (
 
 
 def draw_marble(host: NotebookHost, arguments: list[str]) -> object:
-    """Arrivals, window contents, insert and remove stream of one statement on one time axis, as a chart."""
+    """Draw arrivals, window, insert and remove stream of a statement on one time axis."""
     options = OPTIONS.parse_words(arguments)
     name = single_name("%epl marble", options.names, "statement", host.statements_with_rows())
     marble = host.workbench.marble(name, events=options.events, label=options.label)
@@ -43,26 +43,25 @@ def draw_marble(host: NotebookHost, arguments: list[str]) -> object:
 
 
 def delivery_table(marble: Marble) -> StaticPicture:
-    """The deliveries of a diagram, a line each, folded; a stream that delivered nothing has no column."""
+    """List the deliveries of a diagram in a folded table; a stream without deliveries has no column."""
     axis, lines = TimeAxis(marble), []
     for delivery in marble.deliveries:
         insert, remove = delivery.insert or (), delivery.remove or ()
         if marble.selector == "rstream":  # what leaves is delivered in the place of what enters
             insert, remove = (), insert
-        shown = _rows(insert) if insert or remove else "(empty)"
-        lines.append((axis.text(delivery.time), shown, _rows(remove)))
+        inserted = _rows(insert) if insert or remove else "(empty)"
+        lines.append((axis.text(delivery.time), inserted, _rows(remove)))
     names = f": {', '.join(marble.columns)}" if len(marble.columns) <= MAX_UNNAMED_COLUMNS else ""
     headings = ("time", f"insert stream{names}", f"remove stream{names}")
     width = 3 if any(line[2] for line in lines) else 2
     if not lines:
         return text("nothing was delivered")
-    found = table("", headings[:width], [line[:width] for line in lines], right=headings[:1])
+    picture = table("", headings[:width], [line[:width] for line in lines], right=headings[:1])
     summary = format_count(len(lines), "delivery", "deliveries")
-    return StaticPicture(f"<details><summary>{summary} as a table</summary>{found.html}</details>", found.text)
+    return StaticPicture(f"<details><summary>{summary} as a table</summary>{picture.html}</details>", picture.text)
 
 
 def _rows(rows: Sequence[Row]) -> str:
-    """``A 10 · B 20``, or with names ``n=1, mean=2.0 · …``."""
     return " · ".join(
         " ".join(format_value(value) for value in row.values())
         if len(row) <= MAX_UNNAMED_COLUMNS

@@ -21,7 +21,7 @@ SPARK_OPTION_NAMES = ("frames", "from", "time", "sequence", "until", "into")  # 
 
 
 def with_spark(options: MagicOptions) -> MagicOptions:
-    """`options` and those that say what to run over."""
+    """Add the options for the data of a run on Spark."""
     return (
         options.add("--frames", help="variables that hold frames, by event type: Flight=flights,Weather=weather")
         .add(
@@ -43,7 +43,7 @@ OPTIONS = with_spark(MagicOptions("%epl spark").add("statements", nargs="*", hel
 
 
 def run_over(host: NotebookHost, options: argparse.Namespace, magic: str) -> Callable[[Workbench, list[str]], Any]:
-    """The run that the options ask for; they are all checked now, before anything is deployed."""
+    """Return a function that starts the run. The options are checked at once, before anything is deployed."""
     tables = getattr(options, "from")
     if options.frames is None and tables is None:
         raise UsageError(f"{magic}: --frames is missing, as in `--frames Flight=flights`, or --from")
@@ -63,21 +63,21 @@ def run_over(host: NotebookHost, options: argparse.Namespace, magic: str) -> Cal
 
 
 def with_definition_hints(error: BindError, options: argparse.Namespace, known: Iterable[str]) -> BindError:
-    """The error, with how event types that are like none of `known` are made of the frames or tables of the options."""
+    """Add hints to errors about unknown event types: how to define them from the frames or tables of the options."""
 
-    def hinted(found: Diagnostic) -> Diagnostic:
-        name = error.source[found.span.start : found.span.end]
-        given = _source(name, options)
-        if found.code != "unknown-type" or given is None or nearest_name(name, known) is not None:
-            return found
+    def hinted(diagnostic: Diagnostic) -> Diagnostic:
+        name = error.source[diagnostic.span.start : diagnostic.span.end]
+        source = _source(name, options)
+        if diagnostic.code != "unknown-type" or source is None or nearest_name(name, known) is not None:
+            return diagnostic
         time = f', time="{options.time}"' if options.time is not None and "=" not in options.time else ""
-        return replace(found, hint=f'{WORKBENCH}.define("{name}", {given}{time}) says what its events look like')
+        return replace(diagnostic, hint=f'{WORKBENCH}.define("{name}", {source}{time}) says what its events look like')
 
     return BindError(tuple(map(hinted, error.diagnostics)), error.source)
 
 
 def _source(name: str, options: argparse.Namespace) -> str | None:
-    """What holds the events of a type, as Python has it; None where the options do not say."""
+    """Return Python code for the data of an event type, or None if the options name none."""
     tables = getattr(options, "from")
     if options.frames is not None:
         return pairs(options.frames, "%%epl", "--frames").get(name)
@@ -87,38 +87,37 @@ def _source(name: str, options: argparse.Namespace) -> str | None:
     return f'cepbook.spark.local_session().table("{table}")'
 
 
-def assign_or_return(host: NotebookHost, options: argparse.Namespace, found: object) -> object:
-    """What the magic returns: the result, unless a variable takes it."""
+def assign_or_return(host: NotebookHost, options: argparse.Namespace, result: object) -> object:
+    """Assign the result to the variable of ``--into`` and return None; without the option return it."""
     if options.into is None:
-        return found
-    host.assign(options.into, found)
+        return result
+    host.assign(options.into, result)
     return None
 
 
 def on_spark(host: NotebookHost, arguments: list[str]) -> object:
-    """``%epl spark``: the deployed statements over frames or tables."""
+    """Run deployed statements over frames or tables."""
     options = OPTIONS.parse_words(arguments)
     return assign_or_return(host, options, run_over(host, options, "%epl spark")(host.workbench, options.statements))
 
 
 def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] | None:
-    """A column name for all event types, or one per type."""
     return pairs(text, magic, option) if text is not None and "=" in text else text
 
 
 def _only_type(workbench: Workbench, magic: str) -> str:
-    """The event type that comes from outside, where there is one."""
+    """Return the only event type that no statement creates. Raises UsageError if there is none or several."""
     runtime = workbench.runtime
     statements = [s for deployment in runtime.deployments.values() for s in deployment.plan.statements]
-    made = {
+    created = {
         insert.target
         for s in statements
         if isinstance(s, nodes.StreamStatement)
         for insert in s.inserts
         if insert.creates
     }
-    made |= set(runtime.catalog.stores)
-    outer = [name for name in runtime.catalog.event_types if name not in made]
+    created |= set(runtime.catalog.stores)
+    outer = [name for name in runtime.catalog.event_types if name not in created]
     if len(outer) != 1:
         known = ", ".join(outer) or "none"
         raise UsageError(f"{magic}: --from TYPE=TABLE says which event type the table holds; there are: {known}")
@@ -130,11 +129,11 @@ def _is_path(name: str) -> bool:
 
 
 def _table(kind: str, name: str, host: NotebookHost, magic: str) -> object:
-    """What `--from` names: the path of Parquet files, or a table or view of Spark's with the events of type `kind`."""
+    """Return Parquet paths as they are, else the table or view of Spark that ``--from`` names."""
     if _is_path(name):
         return name
-    found, known = table_of(name)
-    if found is None:
+    frame, known = table_of(name)
+    if frame is None:
         hint = "a Parquet file ends in .parquet or .pq; of another file make a frame first, for --frames"
         if name.isidentifier():
             hint = f'frame.createOrReplaceTempView("{name}") makes a view of a DataFrame of Spark\'s'
@@ -142,7 +141,7 @@ def _table(kind: str, name: str, host: NotebookHost, magic: str) -> object:
             hint = f"`{name}` is a variable: --frames {kind}={name}"
         has = ", ".join(known) or "none"
         raise UsageError(f"{magic}: Spark has no table or view `{name}`; it has: {has}\n  hint: {hint}")
-    return found
+    return frame
 
 
 def complete_statements(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:

@@ -39,7 +39,7 @@ STIMULI = (Send, Advance, Iterate, RunQuery, Partitions, SetVariable, GetVariabl
 
 
 def observed_statements(only: str | None, workbench: Workbench) -> list[str] | None:
-    """The statements that ``--only`` names; None without it. Raises UsageError for one that is not there."""
+    """Return the statements of ``--only``, or None without it. Raises UsageError for an unknown one."""
     if only is None:
         return None
     names = [name.strip() for name in only.split(",") if name.strip()]
@@ -51,41 +51,40 @@ def observed_statements(only: str | None, workbench: Workbench) -> list[str] | N
 
 
 def check(workbench: Workbench, parts: Sequence[CellStep], cell: str) -> None:
-    """Raises EventsError unless every part can run: times go forward, events fit their types, names exist."""
+    """Raise EventsError unless every step can run: times go forward, events fit their types, names exist."""
     wrong = _wrong(workbench, parts, cell, workbench.runtime.now)
     if wrong:
         raise EventsError(tuple(wrong), cell)
 
 
 def check_written(workbench: Workbench, cell: str, parts: Sequence[CellStep], wrong: Sequence[Diagnostic] = ()) -> None:
-    """The same of a cell that is written, with what is `wrong` already: nothing is asked of the engine.
+    """Check a cell that is being written; `wrong` is what its reader reported. The engine is not queried.
 
-    The clock may be another once it runs; and the times of a cell that has run lie in the past, which would make it
-    wrong from then on.
+    The clock is not compared, because it may be different when the cell runs, and a cell that has run lies in the past.
     """
-    found = (*wrong, *_wrong(workbench, parts, cell, None))
-    if found:
-        raise EventsError(found, cell)
+    diagnostics = (*wrong, *_wrong(workbench, parts, cell, None))
+    if diagnostics:
+        raise EventsError(diagnostics, cell)
 
 
 def _wrong(workbench: Workbench, parts: Sequence[CellStep], cell: str, now: int | None) -> list[Diagnostic]:
-    """All that is wrong when the clock is at `now`; None: it may be at any time, and no query is asked."""
+    """Return everything that is wrong with the clock at `now`; with None times are not compared and queries not run."""
     second = workbench.runtime.config.second
     wrong: list[Diagnostic] = []
     before = now
-    for part in parts:
-        stimulus = part.step.stimulus
+    for step in parts:
+        stimulus = step.step.stimulus
         match stimulus:
             case Advance(time):
                 if before is not None and time < before:
                     message = f"the time {clock_text(time, second)} is before the clock, {clock_text(before, second)}"
-                    wrong.append(Diagnostic("time-going-backwards", message, part.span, "`%epl reset` starts anew"))
+                    wrong.append(Diagnostic("time-going-backwards", message, step.span, "`%epl reset` starts anew"))
                 before = time if before is None else max(before, time)
             case Send():
-                wrong += _check_event(stimulus, part, workbench)
+                wrong += _check_event(stimulus, step, workbench)
             case _:
-                wrong += _check_name(stimulus, part, workbench, asked=now is not None)
-        wrong += _check_reactions(part, workbench, cell)
+                wrong += _check_name(stimulus, step, workbench, asked=now is not None)
+        wrong += _check_reactions(step, workbench, cell)
     return wrong
 
 
@@ -114,28 +113,28 @@ def _check_event(send: Send, part: CellStep, workbench: Workbench) -> Iterator[D
 
 
 def fitted_event(send: Send, workbench: Workbench) -> dict[str, Any]:
-    """The event with its numbers in the types that are declared: 500 for a double is 500.0. Its times may be texts."""
+    """Convert the numbers of an event to the declared types: 500 for a double becomes 500.0. Times may be texts."""
     types = workbench.runtime.catalog.event_types
 
     def properties(name: str) -> Mapping[str, Any] | None:
-        found = types.get(name)
-        return None if found is None else found.properties
+        event_type = types.get(name)
+        return None if event_type is None else event_type.properties
 
-    found = coerce_row(send.event, types[send.event_type].properties, properties)
-    texts = {name for name, value in found.items() if isinstance(value, str)}
+    event = coerce_row(send.event, types[send.event_type].properties, properties)
+    texts = {name for name, value in event.items() if isinstance(value, str)}
     if texts:
         for name in texts & TimeColumns(workbench.runtime).of_type(send.event_type):
             with suppress(UsageError):  # it is told as a text, where a whole number should be
-                found[name] = parse_time(found[name], workbench.runtime.config.second)
-    return found
+                event[name] = parse_time(event[name], workbench.runtime.config.second)
+    return event
 
 
 def _place(name: str, part: CellStep) -> Span:
-    """Where a property's name stands in the text of its event."""
-    found = re.search(rf"(?<![\w.]){re.escape(name)}(?=`?\s*=)", part.step.text)
-    if found is None:
+    """Return the span of a property's name in the text of its event."""
+    match = re.search(rf"(?<![\w.]){re.escape(name)}(?=`?\s*=)", part.step.text)
+    if match is None:
         return part.span
-    return Span(part.span.start + found.start(), part.span.start + found.end())
+    return Span(part.span.start + match.start(), part.span.start + match.end())
 
 
 def _check_name(stimulus: Stimulus, part: CellStep, workbench: Workbench, *, asked: bool) -> Iterator[Diagnostic]:
@@ -156,8 +155,9 @@ def _check_name(stimulus: Stimulus, part: CellStep, workbench: Workbench, *, ask
                     workbench.prepare(epl)
             except CompileError as error:
                 start = part.span.start + max(0, part.step.text.find(epl))
-                for each in error.diagnostics:
-                    yield replace(each, span=Span(each.span.start + start, each.span.end + start))
+                for diagnostic in error.diagnostics:
+                    span = Span(diagnostic.span.start + start, diagnostic.span.end + start)
+                    yield replace(diagnostic, span=span)
             except CepbookError as error:
                 message = str(error).partition("\n")[0]
                 yield Diagnostic("query", message, part.span)
@@ -185,8 +185,8 @@ def _check_reactions(part: CellStep, workbench: Workbench, cell: str) -> Iterato
     for reaction in part.step.reactions:
         if isinstance(reaction, StatementDelivery):
             line = re.compile(rf"^[ \t]+(`?{re.escape(reaction.statement)}`?)[ \t]", re.MULTILINE)
-            found = line.search(cell, part.span.end)
-            span = part.span if found is None else Span(*found.span(1))
+            match = line.search(cell, part.span.end)
+            span = part.span if match is None else Span(*match.span(1))
             yield from _known(reaction.statement, "statement", workbench.runtime.statements, part, span)
 
 

@@ -1,9 +1,9 @@
-"""Reads the cell of ``%%events``: events and time in the online notebook's notation and as trace lines, mixed freely.
+"""Read cells of events: events and times in the online notebook's notation and as trace lines, mixed freely.
 
-Every line decides for itself. A line ``t = …`` or ``Type = {…}`` (which may go on over several lines) is the
-notation of `magics.notation`; any other flush-left line is a trace line as in scenario files (`cepbook.testing`), and
-lines indented below either are the reactions that it must cause. ``//``, ``/* … */`` and lines that begin with ``#``
-are comments.
+Every line decides for itself. A line ``t = …`` or ``Type = {…}`` (which may continue over several lines) is in the
+notation of `event_cells.notation`. Any other flush-left line is a trace line as in scenario files (`cepbook.testing`).
+Lines indented below either are the expected reactions. ``//``, ``/* … */`` and lines that begin with ``#`` are
+comments.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _LINE = re.compile(r"[^\n]*")
 
 
 class EventsError(EventError):
-    """A cell of events or reactions that cannot run: all that is wrong, with line and caret. Nothing was sent.
+    """A cell of events or reactions that cannot run: everything that is wrong, with line and caret. Nothing was sent.
 
-    Lines are counted as the front end does: that of the magic is the first.
+    The first line is that of the magic, as the front end counts.
     """
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...], source: str) -> None:
@@ -36,17 +36,14 @@ class EventsError(EventError):
 
 @dataclass(frozen=True, slots=True)
 class CellStep:
-    """One stimulus with its expected reactions (a `Step`), and where the stimulus stands in the cell."""
+    """One stimulus with its expected reactions (a `Step`), and the span of the stimulus in the cell."""
 
     step: TraceStep
     span: Span
 
 
 def read_cell(cell: str, now: int, second: int = 1000) -> tuple[CellStep, ...]:
-    """The parts of a cell in order; `now` is the clock before it, of whose units a second has `second`.
-
-    Raises EventsError with everything that is wrong.
-    """
+    """Return the steps of a cell. The clock before it is `now`, with `second` units per second. Raises EventsError."""
     parts, wrong = parse_cell(cell, now, second)
     if wrong:
         raise EventsError(wrong, cell)
@@ -54,7 +51,7 @@ def read_cell(cell: str, now: int, second: int = 1000) -> tuple[CellStep, ...]:
 
 
 def parse_cell(cell: str, now: int, second: int = 1000) -> tuple[tuple[CellStep, ...], tuple[Diagnostic, ...]]:
-    """The parts of a cell that can be read, and what is wrong with the others."""
+    """Return the steps that can be read, and diagnostics for the others."""
     reader = _Reader(cell, now, second)
     parts = tuple(reader.parts())
     return parts, tuple(reader.wrong)
@@ -82,22 +79,22 @@ class _Reader:
                 yield CellStep(step, span)
 
     def _line(self) -> str:
-        found = _LINE.match(self.cell, self.at)
-        return found.group() if found is not None else ""
+        match = _LINE.match(self.cell, self.at)
+        return match.group() if match is not None else ""
 
     def _next_line(self) -> None:
         end = self.cell.find("\n", self.at)
         self.at = len(self.cell) if end < 0 else end + 1
 
     def _comment(self) -> bool:
-        """Step over a comment that has its lines for itself."""
-        found = _COMMENT.match(self.cell, self.at)
-        if found is not None:
-            self.at = found.end()
-        return found is not None
+        """Skip a comment that has its lines for itself."""
+        match = _COMMENT.match(self.cell, self.at)
+        if match is not None:
+            self.at = match.end()
+        return match is not None
 
     def _trailing_comment(self) -> None:
-        """What stands behind a ``Type = {…}`` in its line: a comment, a semicolon, or a mistake."""
+        """Skip a comment or semicolon behind ``Type = {…}``; report other text."""
         rest = self._line()
         if not self._comment() and rest.strip(" \t;"):
             begin = self.at + len(rest) - len(rest.lstrip())
@@ -106,7 +103,7 @@ class _Reader:
         self._next_line()
 
     def _stimulus(self) -> Stimulus | None:
-        """The stimulus at the start of a line, `at` behind it; None (and a diagnostic) when it is malformed."""
+        """Read the stimulus at the start of a line; None, with a diagnostic, if it is malformed."""
         line = self._line()
         try:
             if notation.CLOCK.match(line):
@@ -122,7 +119,7 @@ class _Reader:
         return self._trace_line(line)
 
     def _skip_malformed(self, reached: int) -> None:
-        """Go on behind a malformed event: at the next line that begins something new, so that errors do not cascade."""
+        """Continue at the next line that begins something new, so that errors do not cascade."""
         while self.at < len(self.cell):
             self._next_line()
             line = self._line()
@@ -147,7 +144,7 @@ class _Reader:
         return stimulus
 
     def _with_reactions(self, stimulus: Stimulus | None, span: Span) -> TraceStep | None:
-        """The stimulus together with the indented lines below it."""
+        """Read the indented lines below the stimulus."""
         first = self.at
         lines: list[str] = []
         while self.at < len(self.cell):
@@ -175,7 +172,7 @@ class _Reader:
         )
 
     def _parse(self, lines: list[str], start: int, skip: int = 0) -> tuple[TraceStep, ...]:
-        """Trace lines as a step; their first one (after `skip` that are not in the cell) is at offset `start`."""
+        """Parse trace lines as a step. The first one, after `skip` that are not in the cell, is at offset `start`."""
         try:
             return parse_steps(lines, 1, Path("cell"))
         except ScenarioError as error:

@@ -1,6 +1,7 @@
-"""Times of events in the rows that a cell states and shows: texts to people, numbers where they are compared and kept.
+"""Times in the rows of cells: text for people, numbers for comparing and storing.
 
-Which columns hold times is known of what statements deliver and of what ``iterate`` reads (`session.inspect.times`).
+The columns with times are known for deliveries and for the rows that ``iterate`` reads
+(`session.inspect.time_columns`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Row = dict[str, Any]
 
 
 class EventTimes:
-    """The times among the rows of a workbench's statements."""
+    """The times in the rows of a workbench's statements."""
 
     def __init__(self, workbench: Workbench) -> None:
         self.second = workbench.runtime.config.second
@@ -31,7 +32,7 @@ class EventTimes:
         self._times = TimeColumns(workbench.runtime)
 
     def columns(self, stimulus: Stimulus | None, reaction: Reaction) -> frozenset[str]:
-        """The columns of a reaction's rows that hold times."""
+        """Return the columns of a reaction's rows that hold times."""
         match reaction, stimulus:
             case StatementDelivery(name), _:
                 return self._times.of_statement(name)
@@ -40,49 +41,49 @@ class EventTimes:
         return frozenset()
 
     def read(self, parts: Iterable[CellStep]) -> tuple[CellStep, ...]:
-        """What a cell states with its times as numbers; a text that is none stays, and differs from any time."""
+        """Convert the times of expected reactions to numbers; text that is no time stays and equals no time."""
         return tuple(
-            replace(part, step=replace(part.step, reactions=self.stated(part.step.stimulus, part.step.reactions)))
-            for part in parts
+            replace(step, step=replace(step.step, reactions=self.stated(step.step.stimulus, step.step.reactions)))
+            for step in parts
         )
 
     def untimely(self, parts: Iterable[CellStep]) -> str | None:
-        """The first event that says another time than the clock's: who writes it may expect the clock to follow.
+        """Return a note on the first event whose time differs from the clock, or None.
 
-        None: there is none.
+        The author of such a cell may expect that events move the clock.
         """
         now = self._runtime.now
-        for part in parts:
-            match part.step.stimulus:
+        for step in parts:
+            match step.step.stimulus:
                 case Advance(time):
                     now = max(now, time)
                 case Send(name, event):
                     of = self._runtime.catalog.event_types[name].time_property
                     said = None if of is None else self._number(event.get(of))
                     if type(said) is int and said != now:
-                        at, clock = (format_time(each, second=self.second) for each in (said, now))
+                        at, clock = (format_time(time, second=self.second) for time in (said, now))
                         return f"`{of}` of {name} is {at}, the clock is at {clock}: events do not move it, `t = …` does"
         return None
 
     def stated(self, stimulus: Stimulus | None, reactions: Iterable[Reaction]) -> tuple[Reaction, ...]:
-        """Reactions that a cell states, times as numbers."""
-        return tuple(_changed(each, self.columns(stimulus, each), self._number) for each in reactions)
+        """Convert the times of expected reactions to numbers."""
+        return tuple(_changed(reaction, self.columns(stimulus, reaction), self._number) for reaction in reactions)
 
     def written(self, result: StepResult) -> StepResult:
-        """A result with its times as a cell would state them, expected ones and those that came."""
+        """Convert the times of a result, expected and actual, to the text a cell would use."""
         step = result.step
         expected, actual = (
-            tuple(_changed(each, self.columns(step.stimulus, each), self.text) for each in reactions)
+            tuple(_changed(reaction, self.columns(step.stimulus, reaction), self.text) for reaction in reactions)
             for reactions in (step.reactions, result.actual)
         )
         return replace(result, step=replace(step, reactions=expected), actual=actual)
 
     def text(self, value: Any) -> Any:
-        """A time as the text that `read` reads; what is none, as it is."""
+        """Format a time so that `read` reads it; any other value stays."""
         if type(value) is not int:
             return value
-        shown = format_time(value, second=self.second)
-        return shown if self._number(shown) == value else value
+        formatted = format_time(value, second=self.second)
+        return formatted if self._number(formatted) == value else value
 
     def _number(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Whether reactions are those that a cell states, and how the difference is told."""
+"""Compare the reactions that a cell expects with those that came."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from cepbook.widgets.base.static_picture import StaticPicture
 
 
 class ExpectationError(CepbookError):
-    """Reactions that the cell states did not come, or others did. `side_by_side` shows both."""
+    """A cell expected other reactions than those that came. `side_by_side` shows both."""
 
 
 def compared_statements(parts: Sequence[CellStep]) -> frozenset[str] | None:
-    """The statements whose deliveries are compared; None when the cell expects nothing."""
-    expected = [reaction for part in parts for reaction in part.step.reactions]
+    """Return the statements whose deliveries are compared, or None if the cell expects nothing."""
+    expected = [reaction for step in parts for reaction in step.step.reactions]
     if not expected:
         return None
     return frozenset(r.statement for r in expected if isinstance(r, StatementDelivery))
 
 
 def evaluate_step(result: StepResult, checked: frozenset[str]) -> StepResult:
-    """The result with the reactions that count, and whether they are the expected ones.
+    """Return the result with the reactions that count and whether they agree.
 
-    A reading that nothing is stated about is only shown.
+    A reading without expectations is only shown.
     """
     expects_rows = any(isinstance(r, ReadRows) for r in result.step.reactions)
     actual = tuple(
@@ -42,14 +42,14 @@ def evaluate_step(result: StepResult, checked: frozenset[str]) -> StepResult:
 
 
 def side_by_side(results: Iterable[StepResult], what: str = "stimulus") -> StaticPicture:
-    """Each of `results` with what was expected and what came; a row that differs is marked and tinted."""
+    """Show expected and actual reactions; differing rows are marked and tinted."""
     rows, signs = [], []
     for result in results:
         lines = [*compared_lines(result)] or [("", "")]
         for number, (want, got) in enumerate(lines):
             differs = not result.agrees and want != got
             text = result.step.text.strip() if number == 0 else ""
-            rows.append((text, "✗" if differs else "", *(each.replace("  ", "\u00a0 ") for each in (want, got))))
+            rows.append((text, "✗" if differs else "", *(cell.replace("  ", "\u00a0 ") for cell in (want, got))))
             signs.append("−" if differs else "")
     return table("", (what, "", "expected", "actual"), rows, signs=signs)
 
@@ -57,7 +57,7 @@ def side_by_side(results: Iterable[StepResult], what: str = "stimulus") -> Stati
 def expectation_error(
     results: Sequence[StepResult], noun: str = "stimulus", nouns: str = "stimuli"
 ) -> ExpectationError:
-    """The error that names the lines of the cell at which there were other reactions: a table shows them."""
+    """Return the error that names the lines with other reactions."""
     wrong = [result for result in results if not result.agrees]
     at = ", ".join(dict.fromkeys(str(result.step.line + 1) for result in wrong))  # the line of the magic is the first
     where = "lines" if "," in at else "line"

@@ -36,7 +36,7 @@ _MONTHS = {**dict.fromkeys(("month", "months"), 1), **dict.fromkeys(("year", "ye
 
 
 class NotationError(Exception):
-    """Text that is not in the notation, at offsets `start` to `end`. The cell's reader makes a diagnostic of it."""
+    """Text that is not in the notation, at offsets `start` to `end`."""
 
     def __init__(self, message: str, start: int, end: int, hint: str | None = None) -> None:
         self.message = message
@@ -47,7 +47,7 @@ class NotationError(Exception):
 
 
 def parse_event(text: str, start: int = 0) -> tuple[str, dict[str, Any], int]:
-    """The event type, the event and the offset behind ``Type = {…}`` at `start`; raises `NotationError`."""
+    """Parse ``Type = {…}`` at `start`; return event type, event and the offset behind. Raises NotationError."""
     scanner = _Scanner(text, start)
     name = scanner.name("an event type")
     scanner.expect("=")
@@ -61,7 +61,7 @@ def parse_event(text: str, start: int = 0) -> tuple[str, dict[str, Any], int]:
 
 
 def parse_value(text: str) -> Any:
-    """The one value that `text` holds; raises `NotationError`."""
+    """Parse `text` as one value. Raises NotationError."""
     scanner = _Scanner(text, 0)
     value = scanner.value()
     if scanner.at < len(text):
@@ -70,9 +70,9 @@ def parse_value(text: str) -> Any:
 
 
 def parse_clock(text: str, start: int, now: int | None, second: int = 1000) -> tuple[int, int]:
-    """The clock time that ``t = …`` at `start` sets, and the offset behind it.
+    """Parse ``t = …`` at `start`; return the clock time and the offset behind. Raises NotationError.
 
-    `now` is the value of ``t`` before, None where it has none.
+    `now` is the value of ``t`` before, or None.
     """
     scanner = _Scanner(text, start)
     scanner.name("t")
@@ -103,14 +103,14 @@ def _moment(text: str, start: int, end: int, second: int) -> int:
 
 
 def _plus(now: int, period: str, start: int, second: int) -> int:
-    """`now` plus a time period such as ``1 hour 30 min``; months and years by the calendar (UTC)."""
+    """Add a time period such as ``1 hour 30 min``; months and years by the calendar (UTC)."""
     at, parts = 0, 0
-    for found in _PERIOD.finditer(period):
-        fixed, months = parse_period(found.group(), second), _MONTHS.get(found[2].lower())
-        if period[at : found.start()].strip() or (fixed is None and (months is None or "." in found[1])):
+    for match in _PERIOD.finditer(period):
+        fixed, months = parse_period(match.group(), second), _MONTHS.get(match[2].lower())
+        if period[at : match.start()].strip() or (fixed is None and (months is None or "." in match[1])):
             break
-        now = now + fixed if fixed is not None else add_months(now, int(found[1]) * (months or 0), second)
-        at, parts = found.end(), parts + 1
+        now = now + fixed if fixed is not None else add_months(now, int(match[1]) * (months or 0), second)
+        at, parts = match.end(), parts + 1
     if not parts or period[at:].strip():
         message = f"`{period.strip()}` is no time period"
         raise NotationError(message, start, start + max(1, len(period)), "t = t.plus(1 hour 30 seconds)")
@@ -147,23 +147,23 @@ class _Scanner:
 
     def expect(self, mark: str) -> None:
         if not self.take(mark):
-            found = self.peek()
-            self.fail(f"expected `{mark}`, found `{found}`" if found else f"expected `{mark}`, but the cell ends")
+            present = self.peek()
+            self.fail(f"expected `{mark}`, found `{present}`" if present else f"expected `{mark}`, but the cell ends")
 
     def name(self, what: str) -> str:
-        found = _NAME.match(self.text, self.at)
-        if found is None:
+        match = _NAME.match(self.text, self.at)
+        if match is None:
             self.fail(f"expected {what}")
-        self.move(found.end())
-        return found.group().strip("`")
+        self.move(match.end())
+        return match.group().strip("`")
 
     def value(self) -> Any:
         self.depth += 1
         if self.depth > DEEPEST:
             self.fail("values are nested too deeply")
-        found = self._value()
+        value = self._value()
         self.depth -= 1
-        return found
+        return value
 
     def _value(self) -> Any:
         mark = self.peek()
@@ -179,11 +179,11 @@ class _Scanner:
         return self.word()
 
     def string(self) -> str:
-        found = _STRING.match(self.text, self.at)
-        if found is None:
+        match = _STRING.match(self.text, self.at)
+        if match is None:
             self.fail("the closing quote is missing")
-        self.move(found.end())
-        return _ESCAPE.sub(_unescape, found.group()[1:-1])
+        self.move(match.end())
+        return _ESCAPE.sub(_unescape, match.group()[1:-1])
 
     def number(self, found: re.Match[str]) -> int | float:
         self.move(found.end())
@@ -196,14 +196,14 @@ class _Scanner:
         return int(text)
 
     def word(self) -> Any:
-        found = _NAME.match(self.text, self.at)
-        if found is None:
+        match = _NAME.match(self.text, self.at)
+        if match is None:
             self.fail("expected a value" if self.peek() else "expected a value, but the cell ends")
-        word = found.group()
+        word = match.group()
         if word.lower() in _CONSTANTS:
-            self.move(found.end())
+            self.move(match.end())
             return _CONSTANTS[word.lower()]
-        if self.text[found.end() :].lstrip(" \t").startswith("("):
+        if self.text[match.end() :].lstrip(" \t").startswith("("):
             what = "eval(…) is not run" if word == "eval" else f"a call such as {word}(…) is not run"
             hint = "send computed events from Python: cep.send(…)"
             self.fail(f"{what}: values in a cell are constants", hint, len(word))
@@ -226,7 +226,7 @@ class _Scanner:
     def properties(self) -> dict[str, Any]:
         opening = self.at
         self.expect("{")
-        found: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
         while not self.take("}"):
             start = self.at
             if not self.peek():
@@ -236,27 +236,27 @@ class _Scanner:
                 self.at = start
                 self.word()
             self.expect("=")
-            if name in found:
+            if name in properties:
                 raise NotationError(f"the property `{name}` occurs twice", start, start + len(name))
-            found[name] = self.value()
+            properties[name] = self.value()
             if self.peek() != "}":
                 self.separator()
-        return found
+        return properties
 
     def array(self, opening: str, closing: str) -> list[Any]:
         self.expect(opening)
-        found: list[Any] = []
+        items: list[Any] = []
         while not self.take(closing):
-            found.append(self.value())
+            items.append(self.value())
             if self.peek() != closing:
                 self.separator()
-        return found
+        return items
 
     def separator(self) -> None:
         if not self.take(","):
-            found = self.peek()
-            expected = f"expected `,` or the closing brace, found `{found}`"
-            self.fail(expected if found else "the closing brace is missing")
+            present = self.peek()
+            expected = f"expected `,` or the closing brace, found `{present}`"
+            self.fail(expected if present else "the closing brace is missing")
 
 
 def _unescape(found: re.Match[str]) -> str:

@@ -31,7 +31,7 @@ from cepbook.testing.trace import (
 
 @dataclass(frozen=True, slots=True)
 class RecordedReaction:
-    """One reaction, the clock when it came, and the line of its stimulus in the cell."""
+    """A reaction, the clock when it came, and the line of its stimulus in the cell."""
 
     reaction: Reaction
     time: int
@@ -50,8 +50,8 @@ class ReactionRecorder:
         self.caused: list[RecordedReaction] = []
         self.errors: list[StatementError] = []
         self._line = 0
-        shown = [name for name, s in runtime.statements.items() if s.kind == "select" or s.plan.named]
-        self._names = shown if only is None else list(only)
+        observed = [name for name, s in runtime.statements.items() if s.kind == "select" or s.plan.named]
+        self._names = observed if only is None else list(only)
         self._end: list[Callable[[], None]] = []
 
     def __enter__(self) -> ReactionRecorder:
@@ -80,7 +80,7 @@ class ReactionRecorder:
         self.caused.append(RecordedReaction(reaction, self.workbench.runtime.now, self._line))
 
     def run(self, step: TraceStep) -> StepResult:
-        """Act, and tell what came of it. Errors that the checks before could not foresee pass through."""
+        """Run one step and return its reactions. Errors that no check could foresee pass through."""
         first = len(self.caused)
         self._line = step.line
         stimulus = step.stimulus
@@ -96,8 +96,8 @@ class ReactionRecorder:
             case Iterate(name):
                 self._note(ReadRows(tuple(map(dict, runtime.iterate(name)))))
             case Partitions(name):
-                found = runtime.partitions(name)
-                self._note(ReadRows(tuple({k: v for k, v in p.items() if k != "statements"} for p in found)))
+                partitions = runtime.partitions(name)
+                self._note(ReadRows(tuple({k: v for k, v in p.items() if k != "statements"} for p in partitions)))
             case GetVariable(name):
                 self._note(ReadRows(({"value": self.workbench.get(name)},)))
             case SetVariable(name, value):
@@ -109,6 +109,5 @@ class ReactionRecorder:
 
 
 def _rows_of(frame: Any) -> tuple[dict[str, Any], ...]:
-    """The rows of a DataFrame, nulls as None."""
     records = frame.astype(object).to_dict("records")
     return tuple({str(name): None if is_missing(value) else value for name, value in row.items()} for row in records)

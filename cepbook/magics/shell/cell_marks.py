@@ -1,4 +1,4 @@
-"""Where the statements stood when a cell began, for ``%%expect``: what the latest cell caused that did something."""
+"""Marks of what statements had delivered when a cell began, for ``%%expect``."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from cepbook.session import Workbench
 
 @dataclass(frozen=True, slots=True)
 class DeliveryMarks:
-    """How many deliveries each statement's feed had had, and how often each statement had failed."""
+    """The number of deliveries of each statement's feed, and the number of failures of each statement."""
 
     feeds: Mapping[str, tuple[Feed, int]] = field(default_factory=dict)
     failures: Mapping[str, int] = field(default_factory=dict)
 
     def cursor(self, name: str, feed: Feed) -> int:
-        """The number of the first delivery after these marks; 0 for a feed that was not there."""
+        """Return the number of the first delivery after the marks; 0 for a feed that is new."""
         before, cursor = self.feeds.get(name, (feed, 0))
         return cursor if before is feed else 0
 
     def failed(self, name: str, workbench: Workbench) -> bool:
-        """Whether the statement has failed since."""
+        """Return whether the statement has failed since."""
         return workbench.failures.get(name, 0) > self.failures.get(name, 0)
 
 
 class CellMarks:
-    """The marks of the beginning of the present cell, and of that of the latest cell that did something."""
+    """The marks at the start of the running cell, and at the start of the `latest` cell that had an effect."""
 
     def __init__(self) -> None:
         self.latest = DeliveryMarks()
         self._begun = DeliveryMarks()
 
     def begin(self, workbench: Workbench) -> None:
-        """A cell begins. If statements delivered or failed since the one before began, that one did something."""
+        """Begin a cell. The cell before had an effect if statements delivered or failed since it began."""
         now = DeliveryMarks({n: (f, f.deliveries) for n, f in _feeds(workbench)}, workbench.failures)
         moved = any(count > self._begun.cursor(name, feed) for name, (feed, count) in now.feeds.items())
         if moved or any(self._begun.failed(name, workbench) for name in now.failures):

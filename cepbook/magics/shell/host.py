@@ -1,4 +1,4 @@
-"""What every magic holds: the shell, the workbench in its namespace, and which cell is running."""
+"""The registry row of a magic, and the host: the shell, its workbench, and the running cell."""
 
 from __future__ import annotations
 
@@ -74,62 +74,60 @@ class NotebookHost:
 
     @property
     def workbench(self) -> Workbench:
-        """The workbench that the user's namespace holds as ``cep``; UsageError when it is gone."""
-        found = self.shell.user_ns.get(WORKBENCH)
-        if not isinstance(found, Workbench):
-            if found is None:
+        """The workbench in the variable ``cep``. Raises UsageError if there is none."""
+        value = self.shell.user_ns.get(WORKBENCH)
+        if not isinstance(value, Workbench):
+            if value is None:
                 raise UsageError(f"the variable `{WORKBENCH}` is gone; `%reload_ext cepbook` makes a new one")
             raise UsageError(
-                f"the variable `{WORKBENCH}` is of type {type(found).__name__}, not a Workbench\n"
+                f"the variable `{WORKBENCH}` is of type {type(value).__name__}, not a Workbench\n"
                 f"  hint: `del {WORKBENCH}`, then `%reload_ext cepbook` makes a new one"
             )
-        return found
+        return value
 
     def statements_with_rows(self) -> list[str]:
-        """The names of the statements that have rows to show: not of those that create variables."""
+        """Return the names of all statements except those that create variables."""
         statements = self.workbench.runtime.statements
-        return [name for name, each in statements.items() if each.kind != "create variable"]
+        return [name for name, statement in statements.items() if statement.kind != "create variable"]
 
     def adopt(self) -> Workbench:
-        """Reuse the workbench that is there, or put a new one into the namespace."""
-        found = self.shell.user_ns.get(WORKBENCH)
-        if found is None:
-            self.shell.user_ns[WORKBENCH] = found = Workbench()
+        """Reuse the workbench in the namespace, or put a new one there."""
+        if self.shell.user_ns.get(WORKBENCH) is None:
+            self.shell.user_ns[WORKBENCH] = Workbench()
         return self.workbench
 
     def variable(self, name: str) -> Any:
-        """A variable of the user; UsageError when there is none of that name."""
+        """Return a variable of the user. Raises UsageError if there is none of that name."""
         if name not in self.shell.user_ns:
-            known = [each for each in self.shell.user_ns if not each.startswith("_")]
+            known = [key for key in self.shell.user_ns if not key.startswith("_")]
             raise UsageError(f"there is no variable `{name}`{hint_line(name, known)}")
         return self.shell.user_ns[name]
 
     def assign(self, name: str, value: object) -> None:
-        """Set a variable of the user."""
         self.shell.user_ns[name] = value
 
     def show(self, thing: object) -> None:
-        """Display `thing` as output of the running cell, beside what the magic returns."""
+        """Display `thing` as output of the running cell, beside the value of the magic."""
         display(thing)  # type: ignore[no-untyped-call]  # IPython does not annotate it
 
     @property
     def cell_id(self) -> str | None:
-        """The id of the notebook cell that is running, when it is one of statements and the front end sent one."""
+        """The id of the running notebook cell, if it is a cell of statements and the front end sent one."""
         return self._cell_id
 
     def ran(self, key: str | None) -> None:
-        """The running cell deployed something under this key."""
+        """Note that the running cell deployed something under this key."""
         if key is not None:
             self._ran.append(key)
 
     def cell_label(self, deployment: str) -> str | None:
-        """The cell that a deployment came from, as the notebook numbers it: ``[3]``; None where that is not known."""
+        """Return the cell that made a deployment, as the notebook numbers it (``[3]``), or None."""
         key = self.workbench.cell_of(deployment)
         number = None if key is None else self._numbers.get(key)
         return None if number is None else f"[{number}]"
 
     def before_cell(self, info: ExecutionInfo) -> None:
-        """`pre_run_cell` callback. A Python cell may run several ``%%epl`` magics, so its id is not used."""
+        """Handle `pre_run_cell`. A Python cell may run several ``%%epl`` magics, so its id is not used."""
         first = (info.raw_cell or "").split(maxsplit=1)[:1]
         ours = bool(first) and first[0] in {f"%%{row.magic}" for row in DIALECTS.values()}
         self._cell_id = info.cell_id if ours and info.cell_id else None
@@ -139,13 +137,15 @@ class NotebookHost:
             workbench.defined.clear()
 
     def defined_with(self, last: EventType) -> list[EventType]:
-        """The event types that the running cell has defined in the workbench, if `last` is the latest of them."""
+        """Return the event types that the running cell has defined, if `last` is the latest of them; else `last`."""
         workbench = self.shell.user_ns.get(WORKBENCH)
         defined = list(workbench.defined.values()) if isinstance(workbench, Workbench) else []
         return defined if defined and defined[-1] is last else [last]
 
     def after_cell(self, result: object = None) -> None:
-        """`post_run_cell` callback. A kernel has a handler of its own for Ctrl-C, so that Spark hears nothing of it."""
+        """Handle `post_run_cell`. Spark does not see Ctrl-C, because the kernel handles it, so its jobs are cancelled
+        here.
+        """
         self._cell_id = None
         if isinstance(getattr(result, "error_in_exec", None), KeyboardInterrupt):
             jobs = cancel_actions()

@@ -20,19 +20,19 @@ _REQUIRED = "the following arguments are required: "  # so argparse begins
 
 
 class OptionsError(UsageError):
-    """Words that a magic does not take; `forms` puts the forms that it has below the message."""
+    """A magic was called with options that it does not take."""
 
     def __init__(self, magic: str, message: str) -> None:
         self.magic = magic
         super().__init__(f"{magic}: {message}")
 
     def forms(self, usage: Iterable[str]) -> UsageError:
-        """The same with those of `usage` that begin as the magic does; without, where it names a nearest spelling."""
-        told = str(self)
-        found = [form for form in usage if form == self.magic or form.startswith(f"{self.magic} ")]
-        if found and "did you mean" not in told:
-            told += "\n  hint: " + "\n        ".join(found)
-        return UsageError(told)
+        """Add the forms of `usage` that belong to the magic, unless the message suggests a spelling."""
+        message = str(self)
+        forms = [form for form in usage if form == self.magic or form.startswith(f"{self.magic} ")]
+        if forms and "did you mean" not in message:
+            message += "\n  hint: " + "\n        ".join(forms)
+        return UsageError(message)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,7 +41,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class MagicOptions:
-    """The options of one magic. ``parse`` never exits and prints nothing."""
+    """The options of one magic. Parsing never exits and prints nothing."""
 
     def __init__(self, magic: str) -> None:
         self._parser = _Parser(prog=magic, add_help=False, allow_abbrev=False, exit_on_error=False)
@@ -49,7 +49,7 @@ class MagicOptions:
         self._once: set[str] = set()
 
     def add(self, *names: str, help: str, **settings: object) -> MagicOptions:
-        """An option, or a word of a place, as argparse has them; none of their values may be empty."""
+        """Add an option or a positional argument, as in argparse; no value may be empty."""
         if settings.get("action", "append") == "append":
             settings.setdefault("type", not_empty)
         self._parser.add_argument(*names, help=help, **settings)  # type: ignore[arg-type]
@@ -59,31 +59,29 @@ class MagicOptions:
 
     @property
     def names(self) -> list[str]:
-        """The spellings of all options, in the order of their declaration."""
         return [name for action in self._parser._actions for name in action.option_strings]
 
     def parse(self, line: str) -> argparse.Namespace:
-        """The options of `line`; UsageError for an unknown one, a missing value or an open quote."""
+        """Parse `line`. Raises UsageError for an unknown option, a missing value or an open quote."""
         return self.parse_words(words(line, self._magic))
 
-    def parse_words(self, given: list[str]) -> argparse.Namespace:
-        """The same for a line that is split already."""
-        options = [word.partition("=")[0] for word in given]
+    def parse_words(self, arguments: list[str]) -> argparse.Namespace:
+        """Parse a line that is split into words."""
+        options = [word.partition("=")[0] for word in arguments]
         twice = next((name for n, name in enumerate(options) if name in self._once and name in options[:n]), None)
         if twice is not None:
             raise OptionsError(self._magic, f"{twice} is given twice")
         try:
-            found, rest = self._parser.parse_known_args(given)
+            namespace, rest = self._parser.parse_known_args(arguments)
         except argparse.ArgumentError as error:
-            raise OptionsError(self._magic, _told(error)) from None
+            raise OptionsError(self._magic, _error_text(error)) from None
         if rest:
             what = "option" if rest[0].startswith("-") else "argument"
             raise OptionsError(self._magic, f"unknown {what} `{rest[0]}`{did_you_mean(rest[0], self.names)}")
-        return found
+        return namespace
 
 
-def _told(error: argparse.ArgumentError) -> str:
-    """What argparse found wrong with an option, in words."""
+def _error_text(error: argparse.ArgumentError) -> str:
     if error.message == "expected one argument":
         return f"{error.argument_name} takes a value"
     if error.message.startswith("ignored explicit argument"):
@@ -92,7 +90,7 @@ def _told(error: argparse.ArgumentError) -> str:
 
 
 def words(line: str, magic: str) -> list[str]:
-    """`line` split as a shell does, quotes respected."""
+    """Split `line` as a shell does, respecting quotes."""
     try:
         return shlex.split(line)
     except ValueError as error:
@@ -109,12 +107,12 @@ def whole_number(text: str) -> int:
 def number(text: str) -> float:
     """An argparse type: a number that is finite."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        value = math.nan
+    if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"`{text}` is no finite number")
-    return found
+    return value
 
 
 def not_empty(text: str) -> str:
@@ -125,7 +123,7 @@ def not_empty(text: str) -> str:
 
 
 def single_name(magic: str, given: Sequence[str], what: str, known: Sequence[str]) -> str:
-    """The one name that is given, of a `what`. Errors: UsageError, which says which of them there are."""
+    """Return the only name of `given`. Raises UsageError with the `known` names of this kind (`what`)."""
     if len(given) == 1:
         return given[0]
     among = known_names_hint(what, known) or f"\n  hint: there is no {what} yet"
@@ -133,12 +131,12 @@ def single_name(magic: str, given: Sequence[str], what: str, known: Sequence[str
 
 
 def strip_comment(line: str) -> str:
-    """`line` without a trailing comment (a blank and ``#``, but not ``#length``) and without blanks around it."""
+    """Strip a trailing comment (a blank and ``#``, but not ``#length``) and the blanks around."""
     return _COMMENT.sub("", line).strip()
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean `x`?`` or the empty string."""
+    """Return ``; did you mean `x`?`` or an empty text."""
     hint = errors.did_you_mean(word, known)
     return "" if hint is None else f"; {hint}"
 
@@ -153,13 +151,13 @@ def variable_name(text: str) -> str:
 
 
 def pairs(text: str, magic: str, option: str) -> dict[str, str]:
-    """``a=x,b=y`` as a mapping; UsageError when a part has no ``=``, or a name comes twice."""
-    found: dict[str, str] = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        name, equals, value = part.partition("=")
+    """Parse ``a=x,b=y``. Raises UsageError for a part without ``=`` and for a repeated name."""
+    mapping: dict[str, str] = {}
+    for pair in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = pair.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"{magic}: {option} takes name=value,name=value, not `{part}`")
-        if name.strip() in found:
+            raise UsageError(f"{magic}: {option} takes name=value,name=value, not `{pair}`")
+        if name.strip() in mapping:
             raise UsageError(f"{magic}: {option} names `{name.strip()}` twice")
-        found[name.strip()] = value.strip()
-    return found
+        mapping[name.strip()] = value.strip()
+    return mapping

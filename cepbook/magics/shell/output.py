@@ -1,4 +1,4 @@
-"""What magics show: a text or a table, as HTML and as plain text that repeats exactly."""
+"""Output of magics: a text or a table, as HTML and as plain text."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ROWS_SHOWN = 200  # a longer table says how many rows it leaves out
 NOTE = "opacity:.75"
 
 
-def text(shown: str, *, sentences: bool = False) -> StaticPicture:
-    """Preformatted text; of `sentences`, what stands in backticks is set as code."""
-    shown = shown.rstrip("\n")
+def text(content: str, *, sentences: bool = False) -> StaticPicture:
+    """Preformatted text; with `sentences`, words in backticks are set as code."""
+    content = content.rstrip("\n")
     style = "line-height:1.35;margin:0;padding:0;word-break:normal;overflow-wrap:anywhere"
-    return StaticPicture(f'<pre style="{style}">{(prose_html if sentences else escape)(shown)}</pre>', shown)
+    return StaticPicture(f'<pre style="{style}">{(prose_html if sentences else escape)(content)}</pre>', content)
 
 
 def table(
@@ -42,9 +42,9 @@ def table(
     notes: Sequence[str] = (),
     sentences: bool = False,
 ) -> StaticPicture:
-    """Rows of texts below `title`; `right` names the columns that are aligned to the right, `signs` tint rows.
+    """A table below `title`. `right` names the columns aligned to the right, `signs` tint rows.
 
-    Of `sentences`, what stands in backticks is set as code.
+    With `sentences`, words in backticks are set as code.
     """
     more = len(rows) - ROWS_SHOWN
     after = [f"… {format_count(more, 'more row')}"] if more > 0 else []
@@ -52,21 +52,23 @@ def table(
     html, plain = [heading_html(title)] if title else [], [title] if title else []
     if rows:
         aligned = set(right)
-        made = DisplayTable(
+        display_table = DisplayTable(
             tuple(headings),
             tuple(heading in aligned for heading in headings),
             tuple(tuple(row) for row in rows[:ROWS_SHOWN]),
             tuple(signs[:ROWS_SHOWN]),
             (sentences,) * len(headings),
         )
-        html.append(table_html(made))
-        plain.append(table_text(made, limit=None))  # unlike the text of a live view, help and checks are not cut
+        html.append(table_html(display_table))
+        plain.append(
+            table_text(display_table, limit=None)
+        )  # unlike the text of a live view, help and checks are not cut
     html += [f'<div style="{NOTE}">{escape(note)}</div>' for note in after]
     return StaticPicture("".join(html), "\n".join([*plain, *after]))
 
 
 def event_type_table(event_type: EventType) -> StaticPicture:
-    """The properties of an event type, and which of them is its time."""
+    """The properties of an event type."""
     inherits = f", inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
     time = event_type.time_property
     rows = [
@@ -79,15 +81,15 @@ def event_type_table(event_type: EventType) -> StaticPicture:
 
 
 def stack(parts: Sequence[StaticPicture]) -> StaticPicture:
-    """Several things below each other, as one output."""
-    return StaticPicture("".join(part.html for part in parts), "\n".join(part.text for part in parts))
+    """Join outputs below each other."""
+    return StaticPicture("".join(output.html for output in parts), "\n".join(output.text for output in parts))
 
 
 def row_text(row: dict[str, Any], times: Collection[str] = (), second: int = 1000) -> str:
-    """``symbol=A  price=10.0``; columns of `times` hold times, in units of which a `second` has so many."""
+    """``symbol=A  price=10.0``; columns in `times` hold times in a clock with `second` units per second."""
     return "  ".join(f"{name}={format_property(name, value, times, second)}" for name, value in row.items())
 
 
 def clock_text(time: int, second: int) -> str:
-    """``2024-01-01 08:00:00 (1704096000000 ms)``; a clock that counts microseconds is shown with them."""
+    """``2024-01-01 08:00:00 (1704096000000 ms)``."""
     return f"{format_time(time, second=second)} ({time} {clock_unit(second)})"

@@ -1,4 +1,4 @@
-"""Hints that only a notebook can give: what a name that EPL does not know is to Python."""
+"""Hints from the user's namespace: how a DataFrame with the name of an unknown event type becomes one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from cepbook.session.io.schema_inference import datetime_columns
 
 
 def with_variables(error: CompileError, host: NotebookHost) -> CompileError:
-    """The error, with how the user's DataFrames become event types where it lacks one of such a name."""
-    found = hinted_diagnostics(error.diagnostics, error.source, host)
-    return error if found == error.diagnostics else type(error)(found, error.source, error.origin, error.elsewhere)
+    """Add the hints to a compile error."""
+    diagnostics = hinted_diagnostics(error.diagnostics, error.source, host)
+    return (
+        error
+        if diagnostics == error.diagnostics
+        else type(error)(diagnostics, error.source, error.origin, error.elsewhere)
+    )
 
 
 def hinted_diagnostics(diagnostics: Iterable[Diagnostic], source: str, host: NotebookHost) -> tuple[Diagnostic, ...]:
-    """Diagnostics of the text `source`, likewise."""
+    """Add the hints to the diagnostics of the text `source`."""
     variables = host.shell.user_ns
-    return tuple(_hinted(each, source[each.span.start : each.span.end], host, variables) for each in diagnostics)
+    return tuple(_hinted(d, source[d.span.start : d.span.end], host, variables) for d in diagnostics)
 
 
 def _hinted(found: Diagnostic, name: str, host: NotebookHost, variables: Mapping[str, Any]) -> Diagnostic:
