@@ -56,7 +56,7 @@ KEPT_BY = {
     ),
     5: (
         "test_architecture.py::test_the_writer_asks_no_window_which_it_is",
-        "engine/test_fragments.py::test_random_statements_with_and_without_fragments",
+        "engine/codegen/test_fragments.py::test_random_statements_with_and_without_fragments",
     ),
     6: (
         "engine/replay/test_batch_replayer.py::test_one_type",

@@ -292,7 +292,6 @@ class SortedEvents(State):
         """Return the events in order; None without events."""
         return [self.events[ordinal][1] for _, ordinal in self.keys] or None
 
-    # -------------------------------------------------------------- by key
     def lowest(self) -> SortedKey | None:
         return self._key(0)
 

@@ -96,7 +96,6 @@ class AggregateCodegen:
         self.calls = calls
         self.values = [self._value(call) for call in calls]
 
-    # -------------------------------------------------------------- what is kept
     def _argument(self, call: AggregateCall) -> ArgumentCells:
         identity = _identity(call)
         argument = self._by_identity.get(identity)
@@ -171,7 +170,6 @@ class AggregateCodegen:
         called = getattr(make, "__name__", kind)  # partial functions have no name
         return self._cell(argument, kind, f"{self.source.bind(f'_{called}', make)}({arguments})")
 
-    # -------------------------------------------------------------- values
     def _value(self, call: AggregateCall) -> str:
         if call.group_by is not None:
             raise Refusal("local-grouping", "group_by in an aggregate")
@@ -329,7 +327,6 @@ class AggregateCodegen:
         """True if a value depends on events that have left."""
         return any(call.ever or aggregate_row(call.name).remembers for call in self.calls)
 
-    # -------------------------------------------------------------- code
     def fresh(self) -> str:
         """Return the code of the cells of an empty group."""
         return "[" + ", ".join(self.initial) + "]"

@@ -44,7 +44,6 @@ class DeltaCodegen:
     passed = False
     loaded = False
 
-    # -------------------------------------------------------------- what moves
     def entered(self, body: WriteBody) -> None:
         """Write `body` for entered items that pass the where clause."""
         if self.alone:
@@ -129,7 +128,6 @@ class DeltaCodegen:
     def _leave(self, scope: CodeScope) -> None:
         self.code.leave(scope)
 
-    # -------------------------------------------------------------- rows
     def former_row(self, rows: str) -> None:
         """Append the row before the delta. Its failure must not keep the delta from taking effect."""
         if not self.code.steps.former_rows_may_fail:
@@ -192,7 +190,6 @@ class DeltaCodegen:
             and not (self.code.local or steps.levels or self.code.risky or steps.may_leave_unentered)
         )
 
-    # -------------------------------------------------------------- changes
     def arrival_delta(self, leaves: tuple[str, str] | None, emit: Emitter, *, hoisted: bool) -> None:
         """Write the delta of an arriving event that enters alone, with the items that leave, and its delivery."""
         steps, source = self.code.steps, self.code.source
@@ -341,7 +338,6 @@ class DeltaCodegen:
             if steps.makes_insert_rows:
                 self.append_row("ins", self.p if self.alone else self.q)
 
-    # -------------------------------------------------------------- groups
     def _enter_group(self, q: CodeScope, before: Callable[[], None] | None = None) -> None:
         self.code.open_group("k", "H")
         if before is not None:

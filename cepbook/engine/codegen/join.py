@@ -67,7 +67,6 @@ class JoinCodegen(ViewCodegen):
             self.inputs.append(_Input(own, pipeline, pipeline.view()))
         code.helpers.append(self._write_finders)
 
-    # -------------------------------------------------------------- facts
     @property
     def objection(self) -> str | None:
         return "several streams are joined"
@@ -92,7 +91,6 @@ class JoinCodegen(ViewCodegen):
         """Return the context of the input that an expression reads, and the expression within that input."""
         return self.inputs[_one_input(e)].code, _local(e)
 
-    # -------------------------------------------------------------- views and arrivals
     def view(self) -> str:
         joined, relation = self.source.bind("_Joined", JoinView), "_relation"
         states = ", ".join(f"_input_state{number}(P, now)" for number in range(len(self.inputs)))
@@ -129,7 +127,6 @@ class JoinCodegen(ViewCodegen):
     def item(self, operands: Sequence[str] | None = None) -> str:
         raise Refusal("no-item", "an event of a join is no row yet")
 
-    # -------------------------------------------------------------- inputs
     @property
     def streams(self) -> list[int]:
         """The inputs that receive events or matches: all but named windows and tables."""
@@ -239,7 +236,6 @@ class JoinCodegen(ViewCodegen):
         properties = tuple((name_, at + items.parts.index(str(items.positions[name_]))) for name_ in items.properties)
         return JoinStream(name, at, whole, properties)
 
-    # -------------------------------------------------------------- combinations
     def _write_finders(self) -> None:
         self._write_combinations()
         for number in self.join.shared:
@@ -256,7 +252,6 @@ class JoinCodegen(ViewCodegen):
         with self.source.block("def joined_rows(R):"):
             self.source.line(f"return find0(R, {self._whole(0)})")
 
-    # -------------------------------------------------------------- a change of one input
     def _write_changed(self, number: int) -> None:
         source, active = self.source, self.join.active[number]
         with source.block(f"def changed{number}(W, entered, left):"):

@@ -107,7 +107,6 @@ class JoinView(WindowView):
         """Set `due` to the earliest time at which an input must be advanced."""
         self.due = min((state[1].due for state in self.states), default=NEVER)
 
-    # -------------------------------------------------------------- changes
     def take_all(self, numbers: Sequence[int], event: Any, now: int) -> ViewDelta | None:
         """Let an event enter all inputs that read it, before combinations are made."""
         changes = []
@@ -189,7 +188,6 @@ class JoinView(WindowView):
         for item in items:
             combinations.setdefault(tuple(item[place] for place in places), item)
 
-    # -------------------------------------------------------------- reading
     def contents(self) -> Iterable[Item]:
         self.look_at_tables()
         combinations = self.form.contents(self.relations)

@@ -51,7 +51,6 @@ class OutputRateCodegen(StatementCodegen):
         """True, since limiters always read the time."""
         return True
 
-    # -------------------------------------------------------------- rows
     def append_row(self, rows: str, scope: CodeScope) -> None:
         """Append rows of groups with their keys; ``all`` of rows per event needs the events, too."""
         source, grouped = self.source, self.steps.grouped
@@ -123,7 +122,6 @@ class OutputRateCodegen(StatementCodegen):
         else:
             self.source.line(f"{count}.append({code.key(scope)})")
 
-    # -------------------------------------------------------------- arrival
     def ahead(self) -> None: ...
 
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
@@ -228,7 +226,6 @@ class OutputRateCodegen(StatementCodegen):
             self.source.line("L.changed(now)", self.output.span)
             self._arm_limiter()
 
-    # -------------------------------------------------------------- what limiters call
     def helpers(self) -> None:
         """Also write rows made at output and the clause's expressions."""
         if self.steps.rows_per_group:

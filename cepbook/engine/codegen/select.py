@@ -132,7 +132,6 @@ class _Writer:
         self.body.reevaluate()
         self.body.helpers()
 
-    # -------------------------------------------------------------- new_state
     def _new_state(self) -> None:
         source, cells = self.source, self.code.aggregates
         cut = len(self.steps.subqueries)
@@ -152,7 +151,6 @@ class _Writer:
             self.body.start()
             source.line("return S")
 
-    # -------------------------------------------------------------- one event
     def _on_event(self) -> None:
         source, steps = self.source, self.steps
         condition = steps.source.filter
@@ -215,7 +213,6 @@ class _Writer:
         now = "now" if self.body.reads_now else "clock.now"
         self.body.arrival(Emitter(self.code, now, guarded=True), hoisted=False)
 
-    # -------------------------------------------------------------- many events
     def _run(self) -> None:
         source, steps, code = self.source, self.steps, self.code
         plain = not (self.contextual or steps.grouped or code.local or steps.output) and steps.enters_alone
@@ -321,7 +318,6 @@ class _Writer:
         elif self.code.table:
             self.code.find_row()
 
-    # -------------------------------------------------------------- iterator
     def _rows(self) -> None:
         source = self.source
         with source.block("def rows(S, now):"):

@@ -70,7 +70,6 @@ class StatementCodegen(DeltaCodegen):
         """True if arrivals need engine time in the local ``now``."""
         return self.pipeline.reads_now or self.code.reads_now
 
-    # -------------------------------------------------------------- what depends on the row's place
     def _of_row(self, place: RowOrigin, e: x.BoundExpr) -> str:
         if isinstance(e, x.InsertStream):
             return str(place is not RowOrigin.LEAVING)
@@ -146,7 +145,6 @@ class StatementCodegen(DeltaCodegen):
         seen = steps.ticks and not steps.lazy
         return steps.enters_alone and self.pipeline.objection is None and not seen
 
-    # -------------------------------------------------------------- arrival
     @property
     def arrivals(self) -> str:
         """How arrivals are written and why, for people."""
@@ -438,7 +436,6 @@ class StatementCodegen(DeltaCodegen):
             self.code.helpers[written]()
             written += 1
 
-    # -------------------------------------------------------------- reading
     def settle(self) -> None:
         """Write the body of ``settle(S, now)``: evict expired events of a lazy window."""
         if not self.steps.lazy:

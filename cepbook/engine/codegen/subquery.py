@@ -122,7 +122,6 @@ class _Writer(StatementCodegen):
             lambda _, item: loops.write_item_unpacking(self.code.items, item, "q", self.source), self.code.retained()
         )
 
-    # -------------------------------------------------------------- what is kept
     def _new_state(self) -> None:
         source = self.source
         with source.block("def new_state(P, now):"):
@@ -254,7 +253,6 @@ class _Writer(StatementCodegen):
                     source.line("process(S, *change, now)")
             self.pipeline.arm()
 
-    # -------------------------------------------------------------- what it gives
     def _lookup(self) -> None:
         with self.source.block(f"def lookup({', '.join(['S', 'now', *self.values])}):"):
             if self.steps.reads_prev:
@@ -366,7 +364,6 @@ class _Writer(StatementCodegen):
     def _compared(self) -> str:
         return lower.value(self.q, self.steps.projection.columns[0].value)
 
-    # -------------------------------------------------------------- its rows
     @contextmanager
     def _rows(self) -> Iterator[None]:
         code, source, cells = self.code, self.source, self.code.aggregates

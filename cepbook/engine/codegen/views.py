@@ -61,7 +61,6 @@ class ViewCodegen:
         windows = self.steps.stages[0].windows
         return windows[0].span.to(windows[-1].span) if windows else self.steps.source.span
 
-    # -------------------------------------------------------------- views
     def view(self) -> str:
         """Return the code of the statement's view, which reads ``S`` and ``now``."""
         view = self._stages()
@@ -161,7 +160,6 @@ class ViewCodegen:
         self.operands.append(code)
         return self.code.items.first_operand + len(self.operands) - 1
 
-    # -------------------------------------------------------------- derived events
     def _derive(self, derived: Derivation, pack: str) -> str:
         """Return the code of a derived-value window; its parameters become operands of the first stage's items."""
         source = self.source
@@ -216,7 +214,6 @@ class ViewCodegen:
                     self._write_priors()
             source.line(f"return {items.pack('now', operands)}")
 
-    # -------------------------------------------------------------- prior
     def _prior_slots(self) -> str:
         most = max(prior.index for prior in self.steps.priors)
         return self.code.slot(f"{self.source.bind('_deque', deque)}(maxlen={most + 1})")
@@ -238,7 +235,6 @@ class ViewCodegen:
         assert isinstance(e, x.Prior)
         return f"{'pr' if arriving else 'qr'}{self.steps.priors.index(e)}"
 
-    # -------------------------------------------------------------- arrival
     @property
     def _fragment(self) -> ArrivalFragment | None:
         only = self.steps.single_window

@@ -108,7 +108,6 @@ def value(scope: CodeScope, e: x.BoundExpr) -> str:
 RENDERERS: dict[type, Callable[..., str]] = {}
 
 
-# ------------------------------------------------------------------ null checks
 def nullable(e: x.BoundExpr) -> bool:
     """Return whether the value may be null."""
     if isinstance(e, x.Const):

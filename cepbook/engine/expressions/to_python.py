@@ -32,7 +32,6 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.types import Type, is_hashable, is_integral
 
-# ------------------------------------------------------------------ conditions
 _FLIPPED = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _PYTHON_OPS = {"=": "=="}
 
@@ -115,7 +114,6 @@ def _in_list(scope: CodeScope, e: x.InList) -> str:
     return f"{bound_name(scope, primitives.in_list)}({value(scope, e.operand)}, ({options},))"
 
 
-# ------------------------------------------------------------------ values
 def _const(scope: CodeScope, e: x.Const) -> str:
     v = e.value
     if v is None or isinstance(v, bool):

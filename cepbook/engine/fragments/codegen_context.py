@@ -123,7 +123,6 @@ class CodegenContext:
             return self.base.variables[e.name]
         return e.value if isinstance(e, x.Const) and isinstance(e.value, int) else None
 
-    # -------------------------------------------------------------- scopes and parameters
     def arriving(self, now: str = "clock.now") -> CodeScope:
         """Return the scope of the arriving event (``p`` locals)."""
         return self.arrivals.scope(self.base.at(now=now), retained=False)
@@ -156,7 +155,6 @@ class CodegenContext:
         if "o" in self.items.parts or "o" in self.first.parts:
             self.source.line("S[3] = o = S[3] + 1")
 
-    # -------------------------------------------------------------- conditions and rows
     @contextmanager
     def reported(self, *then: str) -> Iterator[None]:
         """Write what follows so that a failure is reported and other windows and timers go on.
@@ -237,7 +235,6 @@ class CodegenContext:
             form = f"{rows} = [{{}}]" if only else f"{rows}.append({{}})"
             self.source.line(form.format(self.row(scope)), self.steps.projection.span)
 
-    # -------------------------------------------------------------- groups
     def load_local(self, scope: CodeScope) -> None:
         """Load the cells of the local groups of the row of `scope`."""
         for group in self.local:

@@ -217,7 +217,6 @@ class FirstLimiter(Limiter):
         return None
 
 
-# ---------------------------------------------------------------- the parts of a limiter
 @dataclass(slots=True)
 class _UntilTime(State):
     """The end of ``after`` a period."""

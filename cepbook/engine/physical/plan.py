@@ -101,7 +101,6 @@ class PhysicalPlan:
         """True if an input reads the matches of a pattern."""
         return any(isinstance(scan, op.PatternOperator) for scan in self.scans)
 
-    # -------------------------------------------------------------- of the plan
     @property
     def kind(self) -> p.QueryKind:
         return "unaggregated" if self.row is None else self.row.kind
@@ -216,7 +215,6 @@ class PhysicalPlan:
         insert = self.emit.insert
         return "istream" if insert is None or self.delivered_selector != "irstream" else insert.selector
 
-    # -------------------------------------------------------------- named windows and tables
     @property
     def reads_store(self) -> bool:
         """True if the only input is a named window or table, whose changes the statement receives."""
@@ -232,7 +230,6 @@ class PhysicalPlan:
         """True if rows are made of retained events: in data windows of the statement, or in a named window."""
         return bool(self.stages[0].windows or self.inputs) or len(self.stages) > 1 or self.reads_store
 
-    # -------------------------------------------------------------- windows
     @property
     def data_window_names(self) -> tuple[str, ...]:
         """The names of all data windows, without ``groupwin`` and ``merge``."""
@@ -372,7 +369,6 @@ class PhysicalPlan:
         """True if an advance of time, or a variable that a window reads, may concern windows or output."""
         return self.timed or bool(self.watched)
 
-    # -------------------------------------------------------------- aggregates
     @property
     def eviction(self) -> op.Eviction:
         """The order in which events leave one group of the aggregation."""
@@ -452,7 +448,6 @@ class PhysicalPlan:
         within = bool(self.group_keys) and self.grouped and set(self.keys) <= set(self.group_keys)
         return within and not self.membership_may_change
 
-    # -------------------------------------------------------------- variables
     @property
     def watched(self) -> tuple[str, ...]:
         """The variables whose assignment evaluates the condition of a window."""

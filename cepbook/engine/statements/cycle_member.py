@@ -91,7 +91,6 @@ class CycleMember(ActivationMember):
         self._select.namespace.update(stored=self._stored, failed=owner.failed, out=None, push=None, slot=0)
         self._select.bind()
 
-    # -------------------------------------------------------------- life
     def find(self, stores: Mapping[str, Store]) -> dict[str, Any]:
         """Connect the select with `stores`; return them and the relations, for subqueries."""
         self._stores = stores
@@ -112,7 +111,6 @@ class CycleMember(ActivationMember):
     def stop(self) -> None:
         self._looks.release()
 
-    # -------------------------------------------------------------- what comes in
     def taker(self, types: Sequence[str]) -> Callable[[Any, Any], object] | None:
         """Return a function that takes an event of `types`; None if no partition reads them."""
         plan, clock = self._plan, self._owner
@@ -139,7 +137,6 @@ class CycleMember(ActivationMember):
 
         return take
 
-    # -------------------------------------------------------------- cycles
     def activate(self, now: int) -> None:
         """Run cycles while there is a cause."""
         state = self._owner.state
@@ -160,7 +157,6 @@ class CycleMember(ActivationMember):
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
 
-    # -------------------------------------------------------------- what the select reads
     def selected(self, state: Any, now: int) -> list[Any]:
         """Return the rows of the select over the present relations."""
         program = self._select

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from tests.engine.cycles.naive import aggregate
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.reference import Change, Groups, Length, changes, mean, total
-from tests.engine.test_windows import WINDOWS
+from tests.engine.windows.test_windows import WINDOWS
 
 
 @dataclass

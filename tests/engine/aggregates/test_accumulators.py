@@ -22,8 +22,8 @@ from cepbook.engine.aggregates.accumulators import (
 )
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
+from tests.engine.aggregates.test_all_aggregates import FUNCTIONS, OF_THE_WINDOW, State, rounded
 from tests.engine.histories import Event, Run, comparable, histories
-from tests.engine.test_all_aggregates import FUNCTIONS, OF_THE_WINDOW, State, rounded
 
 STEPS = 100_000
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.reference import AGGREGATES, changes
-from tests.engine.test_windows import WINDOWS
+from tests.engine.windows.test_windows import WINDOWS
 
 COLUMNS = {f"c{i}": text for i, text in enumerate(AGGREGATES)}
 SELECTED = ", ".join(f"{text} as {column}" for column, text in COLUMNS.items())
