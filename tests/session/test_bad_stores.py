@@ -81,7 +81,7 @@ def test_a_merge_that_feeds_its_own_named_window_comes_to_an_end(monkeypatch: py
 def test_a_query_cannot_change_what_another_one_reads(cep: Workbench) -> None:
     cep.register_function("clear", lambda n: len(cep.query("delete from W where n = 2")))
     before = held(cep)
-    with pytest.raises(StatementError, match="`W` is being read by a query, which a function of that query cannot"):
+    with pytest.raises(StatementError, match="`W` is being read by a query, so a function that the query calls cannot"):
         cep.query("select clear(n) as x from W")
     with pytest.raises(StatementError, match="`W` is being read by a query"):
         cep.query("select (select count(*) from W) as c, clear(n) as x from T")
