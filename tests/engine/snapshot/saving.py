@@ -25,7 +25,7 @@ def each_partition_again(runtime: Runtime) -> int:
             try:
                 data = runtime.snapshot(partition=(name, found["id"]))
             except UsageError as refusal:
-                assert "cannot be saved one by one" in str(refusal)
+                assert "cannot be saved individually" in str(refusal)
                 break
             before = _seen(runtime, name)
             assert runtime.restore_partition(data) == found["id"]
