@@ -53,11 +53,11 @@ def show_tree(node: object, indent: str = "") -> str:
             child for item in inner for child in (item if isinstance(item, tuple) else (item,)) if child is not None
         ]
         if any(is_dataclass(child) and not isinstance(child, Span) for child in parts):
-            below += [f"{indent}  {field_.name}:", *(_shown(child, indent + "    ") for child in parts)]
+            below += [f"{indent}  {field_.name}:", *(_item_text(child, indent + "    ") for child in parts)]
         elif parts and field_.name != "span" and value is not False:
             plain.append(f"{field_.name}={', '.join(map(str, parts))}")
     return "\n".join([f"{indent}{type(node).__name__.removeprefix('Apama')} {' '.join(plain)}".rstrip(), *below])
 
 
-def _shown(child: object, indent: str) -> str:
+def _item_text(child: object, indent: str) -> str:
     return show_tree(child, indent) if is_dataclass(child) else f"{indent}{child}"

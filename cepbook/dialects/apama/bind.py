@@ -142,7 +142,7 @@ class _Binder:
         known = self.catalog.event_types.get(node.name)
         if known is not None:
             same = list(known.properties) == list(fields)
-            if not same or not all(_alike(of, fields[name]) for name, of in known.properties.items()):
+            if not same or not all(_same_type(of, fields[name]) for name, of in known.properties.items()):
                 fact = f"there is an event type `{node.name}` with other fields"
                 self.problems.fail("duplicate-name", fact, node.span, "give it another name")
             self.requires["event type", node.name] = None
@@ -192,9 +192,9 @@ class _Binder:
             else self._is_event(stream.event_type, declared)
         )
         if not same:
-            fact = f"`{node.name}` is a stream of {node.type.name}, its items are {self._shown_item(stream)}"
+            fact = f"`{node.name}` is a stream of {node.type.name}, its items are {self._item_text(stream)}"
             hint = "select a field of the item, or name its type" if stream.scalar is None else None
-            hint = hint or f"write stream<{self._shown_item(stream).removeprefix('of type ')}>"
+            hint = hint or f"write stream<{self._item_text(stream).removeprefix('of type ')}>"
             self.problems.fail("type-mismatch", fact, node.type.span, hint)
 
     def _is_event(self, event_type: EventType, type_: Type) -> bool:
@@ -204,7 +204,7 @@ class _Binder:
             type_.event == event_type.name or self.catalog.event_types[type_.event].properties == event_type.properties
         )
 
-    def _shown_item(self, stream: _Stream) -> str:
+    def _item_text(self, stream: _Stream) -> str:
         return "events of another type" if stream.scalar is None else f"of type {type_text(stream.scalar)}"
 
     def _stream(self, node: a.Stream, name: str) -> _Stream:
@@ -214,7 +214,7 @@ class _Binder:
                     return self.streams[node.name]
                 if node.name in self.catalog.event_types:
                     return _Stream(self._event_type(node.name, node.span))
-                self._pass_over(node.name)
+                self._skip_rejected(node.name)
                 hint = nearest_or_known_names(node.name, (*self.streams, *self.catalog.event_types))
                 if node.name in self.later:
                     hint = "a stream is declared before it is read"
@@ -224,14 +224,14 @@ class _Binder:
             case a.ApamaQuery():
                 return self._query(node, name, f"{name}")
 
-    def _pass_over(self, name: str) -> None:
+    def _skip_rejected(self, name: str) -> None:
         if name in self.refused:
             raise AlreadyReported(name)
 
     def _event_type(self, name: str, span: Span) -> EventType:
         event_type = self.catalog.event_types.get(name)
         if event_type is None:
-            self._pass_over(name)
+            self._skip_rejected(name)
             hint = nearest_or_known_names(name, self.catalog.event_types)
             hint = hint or f"declare it before the query: event {name} {{ float x; }}"
             self.problems.fail("unknown-type", f"no event type `{name}`", span, hint)
@@ -292,7 +292,7 @@ class _Binder:
         module = ModuleScope(self.catalog, self.text, self.options, self.problems)
         query_shape = resolve_query_kind(written, EplScope(module, calls=scope.calls), node.span)
         calls = tuple(scope.calls)
-        if calls and all(call.index is None for call in calls) and _everything(node):  # no item need be kept
+        if calls and all(call.index is None for call in calls) and _retains_all(node):  # no item need be kept
             bounds = [()]
             calls = tuple(replace(call, ever=aggregate_row(call.name).ever_without_window) for call in calls)
         from_ = self._rows(node, inputs, bounds, scope)
@@ -309,7 +309,7 @@ class _Binder:
             name=name,
             named=True,
             epl=self._text(node.span),
-            annotations=(("iterableunbound", None),) if _everything(node) else (),
+            annotations=(("iterableunbound", None),) if _retains_all(node) else (),
             root=nodes.Projection(top, query_shape.columns, span=node.select.span),
             selector="istream" if node.rstream is None else "rstream",
             kind=query_shape.kind,
@@ -425,7 +425,7 @@ class _Binder:
         """Return the columns of a row and the type of its only value; the type is None for an event."""
         select = node.select
         if isinstance(select, a.ApamaCall):
-            self._pass_over(select.name)
+            self._skip_rejected(select.name)
         if (
             isinstance(select, a.ApamaCall)
             and select.name not in APAMA_AGGREGATES
@@ -461,7 +461,7 @@ class _Binder:
                 continue
             if None in kinds or (kinds[0] != kinds[1] and kinds != (t.LONG, t.DOUBLE)):
                 fact = f"the field `{name}` is of type {type_text(of)}, found {type_text(bound.type)}"
-                hint = f"give it an event of type {of.event}" if of.event else _converted(kinds[1], kinds[0])
+                hint = f"give it an event of type {of.event}" if of.event else _conversion_hint(kinds[1], kinds[0])
                 self.problems.fail("type-mismatch", fact, arg.span, hint)
             value = coerce(bound, t.DOUBLE) if kinds[1] == t.DOUBLE else bound
             columns.append(nodes.OutputColumn(name, value, span=arg.span))
@@ -471,11 +471,11 @@ class _Binder:
         return self.text[span.start : span.end].strip()
 
 
-def _alike(known: Type, declared: Type) -> bool:
+def _same_type(known: Type, declared: Type) -> bool:
     return apama_type(known) == apama_type(declared) and known.event == declared.event
 
 
-def _converted(field_type: Type | None, value_type: Type | None) -> str | None:
+def _conversion_hint(field_type: Type | None, value_type: Type | None) -> str | None:
     if field_type == t.STRING and value_type is not None:
         return "write .toString() after the value"
     if field_type == t.LONG and value_type == t.DOUBLE:
@@ -488,5 +488,5 @@ def _fields(event_type: EventType) -> str:
     return f"its fields are {known}" if known else "it has no fields"
 
 
-def _everything(node: a.ApamaQuery) -> bool:
+def _retains_all(node: a.ApamaQuery) -> bool:
     return any(query_input.window is not None and query_input.window.everything for query_input in node.inputs)

@@ -78,7 +78,7 @@ def bind_expression(node: a.Expr, scope: ApamaScope) -> x.BoundExpr:
     """Return the value of `node`. Raises AlreadyReported."""
     match node:
         case a.ApamaLiteral(value=value):
-            return x.Const(_of_literal(value), value, span=node.span)
+            return x.Const(_literal_type(value), value, span=node.span)
         case a.ApamaName():
             return _name(node, scope)
         case a.ApamaMember(args=None):
@@ -120,7 +120,7 @@ def bind_constant(node: a.Expr, what: str, scope: ApamaScope) -> x.Const:
     return value
 
 
-def _of_literal(value: object) -> Type:
+def _literal_type(value: object) -> Type:
     if isinstance(value, bool):
         return t.BOOLEAN
     return t.LONG if isinstance(value, int) else t.DOUBLE if isinstance(value, float) else t.STRING
@@ -176,7 +176,7 @@ def _round(scope: ApamaScope, target: x.BoundExpr, name: str) -> x.BoundExpr:
 
 # Methods of values: the types of the receiver, and a function that binds the call
 VALUE_METHODS: Mapping[str, tuple[tuple[Type, ...], Callable[[ApamaScope, x.BoundExpr, str], x.BoundExpr]]] = {
-    "abs": ((t.LONG, t.DOUBLE), lambda scope, e, name: x.FunctionCall(_wide(e.type), "Math.abs", (e,))),
+    "abs": ((t.LONG, t.DOUBLE), lambda scope, e, name: x.FunctionCall(_widened(e.type), "Math.abs", (e,))),
     "ceil": ((t.LONG, t.DOUBLE), _round),
     "floor": ((t.LONG, t.DOUBLE), _round),
     "round": ((t.LONG, t.DOUBLE), _round),
@@ -188,7 +188,7 @@ VALUE_METHODS: Mapping[str, tuple[tuple[Type, ...], Callable[[ApamaScope, x.Boun
 }
 
 
-def _wide(type_: Type) -> Type:
+def _widened(type_: Type) -> Type:
     return apama_type(type_) or type_
 
 
@@ -215,7 +215,7 @@ def _unary(node: a.ApamaUnary, scope: ApamaScope) -> x.BoundExpr:
         _mismatch(node, operand, "a number", scope)
     if node.op == "+":
         return operand
-    return fold_expr(x.Negate(_wide(operand.type), operand, span=node.span))
+    return fold_expr(x.Negate(_widened(operand.type), operand, span=node.span))
 
 
 def _mismatch(node: a.ApamaUnary | a.ApamaBinary, operand: x.BoundExpr, expected: str, scope: ApamaScope) -> None:
@@ -338,7 +338,7 @@ def _number(e: x.BoundExpr) -> x.BoundExpr | None:
 
 
 def _sum(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
-    (arg,), of = args, _wide(args[0].type)
+    (arg,), of = args, _widened(args[0].type)
     summed = arg if arg.type == of else x.Convert(of, arg, span=arg.span)  # the sum is of the type of what is summed
     return call.never_null(call.of("sum", (summed,), of, filter=_number(arg)), 0 if of == t.LONG else 0.0)
 
@@ -369,10 +369,10 @@ def _wavg(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.Bou
 
 
 def _extreme(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
-    return call.never_null(call.of(call.name, (args[0],), _wide(args[0].type), filter=_number(args[0])))
+    return call.never_null(call.of(call.name, (args[0],), _widened(args[0].type), filter=_number(args[0])))
 
 
-def _placed(
+def _positional(
     end: str, of_index: Callable[[int], int]
 ) -> Callable[[_Aggregate, list[x.BoundExpr], int | None], x.BoundExpr]:
 
@@ -380,7 +380,7 @@ def _placed(
         place = of_index(0 if index is None else index)
         name, at = ("first", place) if place >= 0 else ("last", -1 - place)
         more: dict[str, object] = {} if at == 0 else {"index": x.Const(t.INT, at)}
-        return call.never_null(call.of(name, (args[0],), _wide(args[0].type), **more))
+        return call.never_null(call.of(name, (args[0],), _widened(args[0].type), **more))
 
     return make
 
@@ -407,13 +407,15 @@ APAMA_AGGREGATES: Mapping[str, AggregateRule] = {
         _count, "how many items; with a value those that have one, of booleans those that are true", (0, 1)
     ),
     "countUnique": AggregateRule(_count_unique, "how many different values"),
-    "first": AggregateRule(_placed("first", lambda i: 0), "the value of the oldest item"),
-    "last": AggregateRule(_placed("last", lambda i: -1), "the value of the newest item"),
+    "first": AggregateRule(_positional("first", lambda i: 0), "the value of the oldest item"),
+    "last": AggregateRule(_positional("last", lambda i: -1), "the value of the newest item"),
     "max": AggregateRule(_extreme, "the largest value"),
     "mean": AggregateRule(_statistic("avg"), "the mean; NaN of none", numbers=True),
     "min": AggregateRule(_extreme, "the smallest value"),
-    "nth": AggregateRule(_placed("nth", lambda i: i), "the value of item i, 0 being the oldest, -1 the newest", (2, 2)),
-    "prior": AggregateRule(_placed("prior", lambda i: -1 - i), "the value i items before the newest", (2, 2)),
+    "nth": AggregateRule(
+        _positional("nth", lambda i: i), "the value of item i, 0 being the oldest, -1 the newest", (2, 2)
+    ),
+    "prior": AggregateRule(_positional("prior", lambda i: -1 - i), "the value i items before the newest", (2, 2)),
     "stddev": AggregateRule(_statistic("stddevpop"), "the standard deviation of a population", numbers=True),
     "stddev2": AggregateRule(_statistic("stddev"), "the standard deviation of a sample", numbers=True),
     "sum": AggregateRule(_sum, "the sum; 0 of none", numbers=True),

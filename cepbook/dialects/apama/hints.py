@@ -86,7 +86,7 @@ def diagnose(text: str, span: Span, current: str, expected: set[str]) -> Diagnos
 
 
 def _previous_word_error(current: str, before: list[str]) -> tuple[str, str] | None:
-    begun, last = before[_begin(before) :], before[-1] if before else ""
+    begun, last = before[_statement_start(before) :], before[-1] if before else ""
     if begun == [last]:
         if last in _UNSUPPORTED:
             return f"{_UNSUPPORTED[last]} are not part of stream queries", "write the query alone: from … select …"
@@ -109,7 +109,7 @@ def _common_mistake(current: str, before: list[str], after: str) -> tuple[str | 
         return "a query is followed by a listener block", "listeners are Python here: `cep.on(NAME, function)`"
     if current == "(" and last[:1].isalpha() and before[-2:-1] == ["in"]:
         return "an event template is a stream only with `all`", f"write all {last}(…)"
-    begun = before[_begin(before) :]
+    begun = before[_statement_start(before) :]
     if current in _UNSUPPORTED and not begun:
         return f"{_UNSUPPORTED[current]} are not part of stream queries", "write the query alone: from … select …"
     if current in ("from", "join") and before.count("in") > 1 and clause != "select":
@@ -157,7 +157,7 @@ _NEED_A_VALUE = ("retain", "within", "every", "unique", "where", "by", "having",
 
 def _foreign_construct(current: str, before: list[str], clause: str) -> tuple[str | None, str | None]:
     last = before[-1] if before else ""
-    begun = before[_begin(before) :]
+    begun = before[_statement_start(before) :]
     if current in _SIGNS:
         sign, word = _SIGNS[current]
         return f"`{sign}` is not an operator", f"write {word}"
@@ -195,7 +195,11 @@ def _foreign_construct(current: str, before: list[str], clause: str) -> tuple[st
         return f"found `{current}`, expected `;`", "a stream ends with ;"
     if not current and last == ";":
         return "the text ends here, but there is no query", "a query follows what is declared: from … select …"
-    if current == "," and "select" not in begun and "(" not in begun[_last(begun, clause) if clause in begun else 0 :]:
+    if (
+        current == ","
+        and "select" not in begun
+        and "(" not in begun[_last_index(begun, clause) if clause in begun else 0 :]
+    ):
         return "found `,` between two streams", "write join item in stream on key equals key, or from item in stream"
     if not current and last in (*_NEED_A_VALUE, "rstream"):
         return f"nothing follows `{last}`", APAMA_KEYWORDS[last]
@@ -207,7 +211,7 @@ def _foreign_construct(current: str, before: list[str], clause: str) -> tuple[st
         return f"found `{current}`, expected `on`", "write on left key equals right key"
     if clause == "on" and "equals" not in before and current in _CLAUSES_AFTER_JOIN:
         return "the keys of a join are compared with `equals`", "write on left key equals right key"
-    if clause == "by" and before[_last(before, "by") - 1] == "partition" and current in _CLAUSES_AFTER_JOIN:
+    if clause == "by" and before[_last_index(before, "by") - 1] == "partition" and current in _CLAUSES_AFTER_JOIN:
         return "`partition by` without a window", "write within or retain after it"
     if current in ("from", "stream", "event") and last == ";" and "select" in before:
         return "a second query", "a text has one query; run others by themselves, or name them: stream<type> name := …;"
@@ -229,11 +233,11 @@ def _foreign_construct(current: str, before: list[str], clause: str) -> tuple[st
     return None, None
 
 
-def _last(words: list[str], word: str) -> int:
+def _last_index(words: list[str], word: str) -> int:
     return len(words) - 1 - words[::-1].index(word)
 
 
-def _begin(words: list[str]) -> int:
+def _statement_start(words: list[str]) -> int:
     ends = [number for number, word in enumerate(words) if word in (";", "}")]
     return ends[-1] + 1 if ends else 0
 

@@ -98,7 +98,7 @@ def _check_outside(expr: a.Expr | None, node: a.ApamaQuery, problems: Diagnostic
     if isinstance(expr, a.ApamaName) and expr.name in [query_input.item for query_input in node.inputs]:
         hint = "put it into an aggregate, such as last(…), or into group by"
         problems.fail("wrong-select", f"`{expr.name}` outside of an aggregate", expr.span, hint)
-    for inner in _parts(expr):
+    for inner in _operands(expr):
         _check_outside(inner, node, problems)
 
 
@@ -111,17 +111,17 @@ def _aggregates(expr: a.Expr | None) -> list[a.ApamaCall]:
         return []
     if isinstance(expr, a.ApamaCall) and expr.name in APAMA_AGGREGATES:
         return [expr]
-    return [call for inner in _parts(expr) for call in _aggregates(inner)]
+    return [call for inner in _operands(expr) for call in _aggregates(inner)]
 
 
 def _names(expr: a.Expr) -> Iterator[a.ApamaName]:
     if isinstance(expr, a.ApamaName):
         yield expr
-    for inner in _parts(expr):
+    for inner in _operands(expr):
         yield from _names(inner)
 
 
-def _parts(expr: a.Expr) -> tuple[a.Expr, ...]:
+def _operands(expr: a.Expr) -> tuple[a.Expr, ...]:
     match expr:
         case a.ApamaMember():
             return (expr.target, *(expr.args or ()))

@@ -44,11 +44,11 @@ class _Refused(Exception):
     """A token that the grammar accepts and the language does not."""
 
     def __init__(self, token: Token, fact: str, hint: str) -> None:
-        self.diagnostic = Diagnostic("syntax-error", fact, _of(token), hint)
+        self.diagnostic = Diagnostic("syntax-error", fact, _token_span(token), hint)
         super().__init__(fact)
 
 
-def _own(token: Token) -> str:
+def _checked_name(token: Token) -> str:
     if token in APAMA_KEYWORDS:
         hint = "it means something in queries; fields may be called so"
         raise _Refused(token, f"`{token}` is a keyword, it cannot be a name", hint)
@@ -98,17 +98,17 @@ class _Reader(Transformer[Token, Any]):
         return a.ApamaLiteral(False, span=span)
 
     def name(self, span: Span, children: Sequence[Token]) -> a.Expr:
-        return a.ApamaName(_own(children[0]), span=span)
+        return a.ApamaName(_checked_name(children[0]), span=span)
 
     def member(self, span: Span, children: Sequence[Any]) -> a.Expr:
         return a.ApamaMember(children[0], str(children[1]), span=span)
 
     def method(self, span: Span, children: Sequence[Any]) -> a.Expr:
         target, name, *args = children
-        return a.ApamaMember(target, str(name), _given(args), span=span)
+        return a.ApamaMember(target, str(name), _present(args), span=span)
 
     def call(self, span: Span, children: Sequence[Any]) -> a.Expr:
-        return a.ApamaCall(str(children[0]), _given(children[1:]), span=span)
+        return a.ApamaCall(str(children[0]), _present(children[1:]), span=span)
 
     def unary(self, span: Span, children: Sequence[Any]) -> a.Expr:
         return a.ApamaUnary(str(children[0]), children[1], span=span)
@@ -125,7 +125,7 @@ class _Reader(Transformer[Token, Any]):
         return "="
 
     def template(self, span: Span, children: Sequence[Any]) -> a.EventTemplate:
-        return a.EventTemplate(_own(children[0]), _given(children[1:]), span=span)
+        return a.EventTemplate(_checked_name(children[0]), _present(children[1:]), span=span)
 
     def named(self, span: Span, children: Sequence[Any]) -> a.TemplateConstraint:
         return a.TemplateConstraint(str(children[0]), children[1], children[2], span=span)
@@ -149,7 +149,7 @@ class _Reader(Transformer[Token, Any]):
         return children[0], children[1]
 
     def stream_name(self, span: Span, children: Sequence[Token]) -> a.StreamReference:
-        return a.StreamReference(_own(children[0]), span=span)
+        return a.StreamReference(_checked_name(children[0]), span=span)
 
     def everything(self, span: Span, children: Sequence[Any]) -> a.ApamaWindow:
         return a.ApamaWindow(True, children[0] or (), span=span)
@@ -163,7 +163,7 @@ class _Reader(Transformer[Token, Any]):
         return a.ApamaWindow(False, partition or (), None, retain, unique, span=span)
 
     def partition(self, span: Span, children: Sequence[Any]) -> tuple[a.Expr, ...]:
-        return _given(children)
+        return _present(children)
 
     def within(self, span: Span, children: Sequence[Any]) -> tuple[a.Expr, a.Expr | None]:
         return children[0], children[1]
@@ -175,18 +175,18 @@ class _Reader(Transformer[Token, Any]):
 
     def query(self, span: Span, children: Sequence[Any]) -> a.ApamaQuery:
         item, source, window, second, where, group_by, having, rstream, select, alias = children
-        first = a.QueryInput(_own(item), source, window, span=_of(item))
+        first = a.QueryInput(_checked_name(item), source, window, span=_token_span(item))
         inputs, keys = ((first,), None) if second is None else ((first, second[0]), second[1])
-        removed = None if rstream is None else _of(rstream)
+        removed = None if rstream is None else _token_span(rstream)
         return a.ApamaQuery(inputs, keys, where, group_by or (), having, removed, select, alias, span=span)
 
     def cross(self, span: Span, children: Sequence[Any]) -> tuple[a.QueryInput, None]:
         item, source, window = children
-        return a.QueryInput(_own(item), source, window, span=_of(item)), None
+        return a.QueryInput(_checked_name(item), source, window, span=_token_span(item)), None
 
     def equi(self, span: Span, children: Sequence[Any]) -> tuple[a.QueryInput, tuple[a.Expr, a.Expr]]:
         item, source, window, left, right = children
-        return a.QueryInput(_own(item), source, window, span=_of(item)), (left, right)
+        return a.QueryInput(_checked_name(item), source, window, span=_token_span(item)), (left, right)
 
     def where(self, span: Span, children: Sequence[Any]) -> a.Expr:
         return children[0]  # type: ignore[no-any-return]
@@ -194,7 +194,7 @@ class _Reader(Transformer[Token, Any]):
     having = where
 
     def group_by(self, span: Span, children: Sequence[Any]) -> tuple[a.Expr, ...]:
-        return _given(children)
+        return _present(children)
 
     def name_of(self, span: Span, children: Sequence[Token]) -> str:
         return str(children[0])
@@ -203,18 +203,18 @@ class _Reader(Transformer[Token, Any]):
         return a.UsingDeclaration(".".join(children), span=span)
 
     def type(self, span: Span, children: Sequence[Any]) -> a.TypeReference:
-        return a.TypeReference(str(children[0]), _given(children[1:]), span=span)
+        return a.TypeReference(str(children[0]), _present(children[1:]), span=span)
 
     def field(self, span: Span, children: Sequence[Any]) -> tuple[a.TypeReference, str]:
         return children[0], str(children[1])
 
     def event_decl(self, span: Span, children: Sequence[Any]) -> a.EventDeclaration:
         name, *fields = children
-        return a.EventDeclaration(_own(name), tuple(fields), span=span)
+        return a.EventDeclaration(_checked_name(name), tuple(fields), span=span)
 
     def stream_decl(self, span: Span, children: Sequence[Any]) -> a.StreamDeclaration:
         type_, name, value = children
-        return a.StreamDeclaration(type_, _own(name), value, span=span)
+        return a.StreamDeclaration(type_, _checked_name(name), value, span=span)
 
     def start(self, span: Span, children: Sequence[Any]) -> a.ApamaProgram:
         *declarations, result = children
@@ -224,9 +224,9 @@ class _Reader(Transformer[Token, Any]):
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def _of(token: Token) -> Span:
+def _token_span(token: Token) -> Span:
     return Span(token.start_pos or 0, token.end_pos or 0)
 
 
-def _given(children: Sequence[Any]) -> tuple[Any, ...]:
+def _present(children: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(child for child in children if child is not None)

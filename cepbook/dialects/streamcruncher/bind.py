@@ -76,7 +76,7 @@ def bind_running_query(
         if isinstance(source.stream, ast.AlertStream):
             by_alias = {r.alias: r for r in query.relations.values()}
             correlation = bind_alert(source.stream, by_alias, query.declare, module)
-            columns = None if correlation is None else _composite(correlation.columns, query)
+            columns = None if correlation is None else _alert_columns(correlation.columns, query)
             store = query.declare(_ALERT_NAME, columns) if correlation is None else correlation.store
             if correlation is not None:
                 module.catalog.event_types[store.name] = EventType(store.name, columns or {})
@@ -191,7 +191,7 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     query.partitions.append(StreamPartition(read, known, bound.stages, store, weight, time, span=source.span))
 
 
-def _composite(columns: Sequence[tuple[int, str, str]], query: _Query) -> dict[str, Type] | None:
+def _alert_columns(columns: Sequence[tuple[int, str, str]], query: _Query) -> dict[str, Type] | None:
     relations = list(query.relations.values())
     composite: dict[str, Type] = {}
     for number, column, name in columns:
@@ -252,7 +252,7 @@ class _SelectRewriter:
         filters: list[list[ast.Expr]] = [[] for _ in self.relations]
         rest: list[ast.Expr] = []
         for conjunct in split_conjuncts(node.where):
-            place = self._place(conjunct)
+            place = self._status_source(conjunct)
             (rest if place is None else filters[place]).append(self.expr(conjunct))
         where = rest[0] if len(rest) == 1 else ast.Logical("and", tuple(rest), span=node.span) if rest else None
         sources = []
@@ -272,7 +272,7 @@ class _SelectRewriter:
             order_by=tuple(replace(item, expr=self.expr(item.expr)) for item in node.order_by),
         )
 
-    def _place(self, conjunct: ast.Expr) -> int | None:
+    def _status_source(self, conjunct: ast.Expr) -> int | None:
         if not isinstance(conjunct, ast.RowStatus):
             return None
         own = [n for n, r in enumerate(self.relations) if r.partition is not None]
@@ -326,7 +326,7 @@ class _SelectRewriter:
         return None
 
     def _status(self, node: ast.RowStatus) -> ast.Expr:
-        relation = self._of_status(node)
+        relation = self._status_relation(node)
         if relation is None:
             return ast.Literal(True, "boolean", span=node.span)
         value = NEW if node.status == "new" else DEAD
@@ -335,7 +335,7 @@ class _SelectRewriter:
         op: Any = "!=" if node.status == "not dead" else "="
         return ast.Compare(op, chain, ast.Literal(value, "int", span=node.span), span=node.span)
 
-    def _of_status(self, node: ast.RowStatus) -> BoundRelation | None:
+    def _status_relation(self, node: ast.RowStatus) -> BoundRelation | None:
         problems = self.module.problems
         if node.alias is None:
             own = [r for r in self.relations if r.partition is not None]
@@ -449,10 +449,10 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
         plan = bind(replace(module, statements=(*new, query)), catalog, text, names, sql, rules)
     except BindError as error:
         raise BindError(tuple(_reword(item, text) for item in error.diagnostics), text, DIALECT_NAME) from None
-    return _filled(plan, tables, catalog) if tables else plan
+    return _with_tables(plan, tables, catalog) if tables else plan
 
 
-def _filled(
+def _with_tables(
     module: ModulePlan, tables: Mapping[str, tuple[tuple[str, ...], TableRows]], catalog: Catalog
 ) -> ModulePlan:
     *windows, query = module.statements

@@ -77,7 +77,7 @@ class _Stage:
                 problems.add("duplicate-name", fact, key.span, "leave one of them out")
             if not _is_key(type_):
                 fact = f"rows cannot be partitioned by a column of type {describe_type(type_)}"
-                problems.add("type-mismatch", fact, key.span, self._others(_is_key))
+                problems.add("type-mismatch", fact, key.span, self._columns_hint(_is_key))
             keys[key.text] = type_
         aggregates = self._aggregates(keys)
         window = self._window()
@@ -96,7 +96,7 @@ class _Stage:
             return t.NULL
         return type_
 
-    def _others(self, fits: Callable[[Type], bool]) -> str | None:
+    def _columns_hint(self, fits: Callable[[Type], bool]) -> str | None:
         return nearest_or_known_names(None, [name for name, type_ in (self.columns or {}).items() if fits(type_)])
 
     def _aggregates(self, keys: Mapping[str, Type]) -> tuple[CycleAggregate, ...]:
@@ -109,7 +109,7 @@ class _Stage:
             registered = self.module.catalog.functions.get(aggregate.function.text)
             if row is None and registered is not None:
                 row = CycleAggregateRow(
-                    aggregate.function.text, partial(_given, registered.returns), "a registered function", "any"
+                    aggregate.function.text, partial(_constant_type, registered.returns), "a registered function", "any"
                 )
             if row is None:
                 hint = (
@@ -123,10 +123,10 @@ class _Stage:
                 continue
             if row.values == "numbers" and not t.is_numeric(type_) and type_ != t.NULL:
                 fact = f"`{row.name}` needs numbers, found {describe_type(type_)}"
-                problems.add("type-mismatch", fact, aggregate.column.span, _of_values(type_))
+                problems.add("type-mismatch", fact, aggregate.column.span, _aggregates_hint(type_))
             if row.values == "ordered" and not _is_key(type_):
                 fact = f"`{row.name}` cannot order {describe_type(type_)}"
-                problems.add("type-mismatch", fact, aggregate.column.span, _of_values(type_))
+                problems.add("type-mismatch", fact, aggregate.column.span, _aggregates_hint(type_))
             if aggregate.alias.text in output:
                 what = "a partition column" if aggregate.alias.text in keys else "another aggregate"
                 fact = f"`{aggregate.alias.text}` is the name of {what} already"
@@ -150,13 +150,13 @@ class _Stage:
         if node.column is not None:
             type_ = self._column(node.column)
             if not _is_ranked(type_):
-                hint = self._others(_is_ranked)
+                hint = self._columns_hint(_is_ranked)
                 problems.add("no-order", f"rows cannot be ranked by {describe_type(type_)}", node.column.span, hint)
         for column in node.update_group:
             type_ = self._column(column)
             if not _is_key(type_):
                 fact = f"{describe_type(type_)} cannot be a key of an update group"
-                problems.add("type-mismatch", fact, column.span, self._others(_is_key))
+                problems.add("type-mismatch", fact, column.span, self._columns_hint(_is_key))
         size = node.size
         if node.kind == "recent" and self.module.options.microseconds:
             size *= 1000
@@ -207,7 +207,7 @@ class _Stage:
     def _condition(self, node: ast.Expr, alias: str) -> x.BoundExpr | None:
         wrong = False
         for subexpr in walk(node):
-            what = _refused(subexpr)
+            what = _unsupported_part(subexpr)
             if what is not None:
                 wrong = True
                 self.module.report("wrong-parameter", f"{what} in {_FILTER}", subexpr.span, _ALLOWED)
@@ -226,12 +226,12 @@ def _is_ranked(type_: Type) -> bool:
     return t.is_numeric(type_) or type_ in (t.STRING, t.CHAR, t.NULL, t.TIMESTAMP)
 
 
-def _of_values(type_: Type) -> str:
+def _aggregates_hint(type_: Type) -> str:
     kinds = ("any", "ordered") if _is_key(type_) else ("any",)
     return f"values of this type are taken by {', '.join(n for n, r in CYCLE_AGGREGATES.items() if r.values in kinds)}"
 
 
-def _given(type_: Type, _: Type) -> Type:
+def _constant_type(type_: Type, _: Type) -> Type:
     return type_
 
 
@@ -243,7 +243,7 @@ def split_conjuncts(node: ast.Expr | None) -> list[ast.Expr]:
     return [node]
 
 
-def _refused(node: ast.SyntaxNode) -> str | None:
+def _unsupported_part(node: ast.SyntaxNode) -> str | None:
     match node:
         case ast.Like():
             return "like"

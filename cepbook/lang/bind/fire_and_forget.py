@@ -47,11 +47,11 @@ def _problems(module: ast.Module, catalog: Catalog) -> list[Diagnostic]:
     if not query.sources and query.insert_into is None:
         diagnostics.append(_problem("a query needs a from-clause that names a named window or table", query.span))
     for source in query.sources:
-        diagnostics += _of_source(source, catalog)
+        diagnostics += _source_problems(source, catalog)
     return diagnostics
 
 
-def _of_source(source: ast.StreamSource, catalog: Catalog) -> list[Diagnostic]:
+def _source_problems(source: ast.StreamSource, catalog: Catalog) -> list[Diagnostic]:
     stream = source.stream
     if not isinstance(stream, ast.FilterStream):
         return [_problem("a query reads named windows and tables, not patterns", stream.span)]

@@ -141,13 +141,13 @@ def group_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) ->
             if variable is None:
                 amounts[name] = x.Const(t.LONG, _clock_units(name, value, node, module), span=node.span)
             else:
-                amounts[name] = _of_variable(name, variable, node, module)
+                amounts[name] = _reclaim_variable(name, variable, node, module)
     if AGED not in amounts:
         return None
     return amounts[AGED], amounts.get(SWEPT, amounts[AGED])
 
 
-def _of_variable(name: str, variable: VariableType, node: ast.Annotation, module: ModuleScope) -> x.BoundExpr:
+def _reclaim_variable(name: str, variable: VariableType, node: ast.Annotation, module: ModuleScope) -> x.BoundExpr:
     module.require("variable", variable.name)
     if not t.is_numeric(variable.type):
         fact = f"`{name}` must be a number of seconds, `{variable.name}` is of type {variable.type}"
@@ -155,7 +155,7 @@ def _of_variable(name: str, variable: VariableType, node: ast.Annotation, module
     if variable.known:
         return x.Const(t.LONG, _clock_units(name, str(variable.value), node, module), span=node.span)
     value = x.VariableRead(variable.type, variable.name, span=node.span)
-    second = x.Const(t.LONG, _second(module), span=node.span)
+    second = x.Const(t.LONG, _clock_units_per_second(module), span=node.span)
     return x.Arith(t.arithmetic_type(variable.type, t.LONG), "*", value, second, span=node.span)
 
 
@@ -167,8 +167,8 @@ def _clock_units(name: str, value: str, node: ast.Annotation, module: ModuleScop
     if not (math.isfinite(amount) and amount > 0):
         module.report("wrong-parameter", f"`{name}` must be a number of seconds above 0", node.span)
         return 0
-    return round(amount * _second(module))
+    return round(amount * _clock_units_per_second(module))
 
 
-def _second(module: ModuleScope) -> int:
+def _clock_units_per_second(module: ModuleScope) -> int:
     return 1_000_000 if module.options.microseconds else 1000

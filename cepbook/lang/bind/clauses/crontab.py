@@ -83,7 +83,7 @@ def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFi
         message = f"`{_FORM_TEXTS[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
         scope.reject(message, node.span)
     if kind == "list":
-        parts = tuple(_part(element, position, value, scope) for element in node.operands)
+        parts = tuple(_list_item(element, position, value, scope) for element in node.operands)
         return CronField(kind, parts=parts, span=node.span)
     operands = tuple(_number(operand, position, value, scope, step=kind == "step") for operand in node.operands)
     if kind == "range":
@@ -93,7 +93,7 @@ def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFi
     return CronField(kind, operands, span=node.span)
 
 
-def _part(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
+def _list_item(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
     if isinstance(node, ast.CronStep) and node.kind not in ("range", "step"):
         scope.reject("a list in a crontab holds numbers, ranges and frequencies", node.span, "[0, 20:22, */15]")
     return _field(node, position, value, scope)

@@ -43,7 +43,7 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> BoundGroupBy:
     place = "the group by clause"
     inner = replace(scope.without_aggregates(place), no_row_functions=place, no_subqueries=place)
     keys: list[x.BoundExpr] = []
-    sets = [_joined(chosen) for chosen in product(*[_sets(item, keys, inner) for item in node.items])]
+    sets = [_merge_keys(chosen) for chosen in product(*[_sets(item, keys, inner) for item in node.items])]
     if all(not isinstance(item, (ast.Rollup, ast.GroupingSets)) for item in node.items):
         return BoundGroupBy(tuple(keys))
     if not keys:
@@ -56,19 +56,19 @@ def _sets(item: _Item, keys: list[x.BoundExpr], scope: Scope) -> _Sets:
     if isinstance(item, ast.GroupingSets):
         sets = [(item_part, _sets(item_part, keys, scope)) for item_part in item.items]
         plain = [key_sets[0] for item_part, key_sets in sets if isinstance(item_part, ast.Expr)]
-        _refuse_doubles(plain, "grouping sets", item.span, scope)
+        _check_distinct(plain, "grouping sets", item.span, scope)
         return [key_set for _, key_sets in sets for key_set in key_sets]
     if isinstance(item, ast.Rollup):
         parts = [_keys(item_part, keys, scope) for item_part in item.items]
-        _refuse_doubles(parts, item.kind, item.span, scope)
+        _check_distinct(parts, item.kind, item.span, scope)
         if item.kind == "rollup":
-            return [_joined(parts[:size]) for size in range(len(parts), -1, -1)]
+            return [_merge_keys(parts[:size]) for size in range(len(parts), -1, -1)]
         # counted in binary, the last key being the lowest bit (recorded: cube_of_three_keys_in_a_batch)
-        return [_joined(list(compress(parts, flags))) for flags in product((True, False), repeat=len(parts))]
+        return [_merge_keys(list(compress(parts, flags))) for flags in product((True, False), repeat=len(parts))]
     return [_keys(item, keys, scope)]
 
 
-def _refuse_doubles(parts: Sequence[tuple[int, ...]], where: str, span: Span, scope: Scope) -> None:
+def _check_distinct(parts: Sequence[tuple[int, ...]], where: str, span: Span, scope: Scope) -> None:
     if len({frozenset(keys) for keys in parts}) < len(parts):
         scope.report("invalid-group-by", f"the same key twice in {where}", span)
 
@@ -76,7 +76,7 @@ def _refuse_doubles(parts: Sequence[tuple[int, ...]], where: str, span: Span, sc
 def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, ...]:
     """Return the index of a key, or the indexes of the keys of ``(a, b)``, which count as one."""
     if isinstance(item, ast.Tuple_):
-        return _joined([_keys(element, keys, scope) for element in item.elements])
+        return _merge_keys([_keys(element, keys, scope) for element in item.elements])
     key = bind_expr(item, scope)
     if isinstance(key, x.Const) and key.type != ERROR:
         scope.report("invalid-group-by", "a constant is not a group by key", item.span)
@@ -85,7 +85,7 @@ def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, .
     return (keys.index(key),)
 
 
-def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _merge_keys(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(index for key_set in parts for index in key_set))
 
 
@@ -117,7 +117,7 @@ def resolve_query_kind(written: QueryShape, scope: Scope, span: Span, *, gathere
     lean = _substituted(written, mapping)
     _refuse_other_events(scope)
     if written.levels:
-        return _leveled(_substituted(lean, _within_keys(lean, scope)), scope, span)
+        return _with_grouping_sets(_substituted(lean, _properties_in_keys(lean, scope)), scope, span)
     keys = set(written.keys)
     if any(not keys.issuperset(call.group_by or ()) for call in scope.calls):  # a local group of its own for each event
         return replace(written, kind="aggregated_grouped" if grouped else "aggregated")
@@ -136,7 +136,7 @@ def resolve_query_kind(written: QueryShape, scope: Scope, span: Span, *, gathere
     return replace(lean, kind="fully_aggregated_grouped")
 
 
-def _leveled(lean: QueryShape, scope: Scope, span: Span) -> QueryShape:
+def _with_grouping_sets(lean: QueryShape, scope: Scope, span: Span) -> QueryShape:
     if lean.wildcard:
         scope.report("invalid-group-by", "`*` selects events, grouping sets make rows per group", span)
     for call in scope.calls:
@@ -159,7 +159,7 @@ def _refuse_other_events(scope: Scope) -> None:
                 scope.unsupported("prev, prior and istream in an aggregate", subexpr.span)
 
 
-def _within_keys(lean: QueryShape, scope: Scope) -> dict[x.BoundExpr, x.BoundExpr]:
+def _properties_in_keys(lean: QueryShape, scope: Scope) -> dict[x.BoundExpr, x.BoundExpr]:
     """Return replacements for properties that occur inside group keys: the value of the group's latest event.
 
     They are null where the grouping set has none of the keys (recorded: rollup_over_an_expression_with_a_plain_column).

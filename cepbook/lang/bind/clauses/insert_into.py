@@ -27,7 +27,7 @@ def bind_insert(
 ) -> tuple[Insert, SelectedRows, EventType]:
     """Return the insert, the rows fitted to the target, and the target type."""
     check_distinct_columns(node.columns, node.span, module)
-    bound = _inserted(node, rows, source, module)
+    bound = _bind_target(node, rows, source, module)
     store = module.catalog.stores.get(node.target)
     if store is not None and store.kind == "table" and store.context is not None:
         bound = (replace(bound[0], inside=True), *bound[1:])
@@ -63,13 +63,13 @@ def _check_precedence(node: ast.Expr, target: EventType, module: ModuleScope) ->
         module.report("type-mismatch", f"event-precedence must be an int, found {describe_type(bound.type)}", node.span)
 
 
-def _inserted(
+def _bind_target(
     node: ast.InsertInto, rows: SelectedRows, source: EventType | None, module: ModuleScope
 ) -> tuple[Insert, SelectedRows, EventType]:
     columns, wildcard = rows
     feeding = _selector(node)
     if node.columns:
-        named = _renamed(node, columns, wildcard, module)
+        named = _rename_columns(node, columns, wildcard, module)
         if named is None:
             failed = EventType(node.target, row_type(columns, source if wildcard else None))
             return Insert(node.target, feeding, False, span=node.span), rows, failed
@@ -88,7 +88,7 @@ def _inserted(
         insert = Insert(node.target, feeding, False, span=node.span)
         variant_columns = insert_variant(columns, source if wildcard else None, target, node.span, module)
         return insert, (variant_columns, False), target
-    fitted = _fit(columns, source if wildcard else None, target, node.span, module)
+    fitted = _fit_columns(columns, source if wildcard else None, target, node.span, module)
     return Insert(node.target, feeding, False, span=node.span), fitted, target
 
 
@@ -114,7 +114,7 @@ def _selector(node: ast.InsertInto) -> Selector:
     return "istream"
 
 
-def _renamed(
+def _rename_columns(
     node: ast.InsertInto, columns: Sequence[OutputColumn], wildcard: bool, module: ModuleScope
 ) -> tuple[OutputColumn, ...] | None:
     if wildcard:
@@ -131,7 +131,7 @@ def _renamed(
     return tuple(OutputColumn(name, c.value, span=c.span) for name, c in zip(node.columns, columns, strict=True))
 
 
-def _fit(
+def _fit_columns(
     columns: Sequence[OutputColumn], source: EventType | None, target: EventType, span: Span, module: ModuleScope
 ) -> SelectedRows:
     if source is not None and not columns and module.catalog.is_a(source.name, target.name):

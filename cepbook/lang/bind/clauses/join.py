@@ -65,7 +65,7 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
     for conjunct in x.conjuncts(on):
         if any(e.type == ERROR for e in x.walk(conjunct)):
             return None
-        between = _streams_of(conjunct)
+        between = _joined_streams(conjunct)
         if between is None:
             fact = "the on-clause takes equalities of properties of two streams, joined by `and`"
             scope.report("wrong-parameter", fact, conjunct.span, "other conditions belong in the where-clause")
@@ -84,16 +84,16 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
     return on
 
 
-def _streams_of(e: x.BoundExpr) -> frozenset[int] | None:
+def _joined_streams(e: x.BoundExpr) -> frozenset[int] | None:
     """Return the two streams of ``a.x = b.y``, or None for other expressions."""
     if not isinstance(e, x.ComparisonExpr) or e.op != "=":
         return None
-    sides = [_stream_of(e.left), _stream_of(e.right)]
+    sides = [_property_stream(e.left), _property_stream(e.right)]
     numbers = frozenset(side for side in sides if side is not None)
     return numbers if len(numbers) == 2 else None
 
 
-def _stream_of(e: x.BoundExpr) -> int | None:
+def _property_stream(e: x.BoundExpr) -> int | None:
     """Return the stream of a property, also of a nested property and of one that is widened for the comparison."""
     match e:
         case x.Prop():
@@ -101,11 +101,11 @@ def _stream_of(e: x.BoundExpr) -> int | None:
         case x.EventOf():
             return e.stream
         case x.MemberAccess():
-            return _stream_of(e.target)
+            return _property_stream(e.target)
         case x.IndexAccess():
-            return _stream_of(e.target) if isinstance(e.index, x.Const) else None
+            return _property_stream(e.target) if isinstance(e.index, x.Const) else None
         case x.Convert():
-            return _stream_of(e.operand)
+            return _property_stream(e.operand)
     return None
 
 

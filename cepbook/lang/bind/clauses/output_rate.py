@@ -45,7 +45,7 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
             after=None if node.after is None else _amount(node.after, "the part left out by `after`", 0, own),
             crontab=None
             if node.crontab is None
-            else _needed(bind_crontab(node.crontab.fields, node.crontab.span, own)),
+            else _require_crontab(bind_crontab(node.crontab.fields, node.crontab.span, own)),
             when=None if node.when is None or terminated else _condition(node.when, with_counters),
             then_set=() if terminated else _assignments(node.then_set, with_counters),
             and_terminated=node.and_terminated or terminated,
@@ -82,7 +82,7 @@ def _check_form(node: ast.Output, scope: Scope) -> None:
         )
 
 
-def _needed(crontab: plan.CrontabSpec | None) -> plan.CrontabSpec:
+def _require_crontab(crontab: plan.CrontabSpec | None) -> plan.CrontabSpec:
     if crontab is None:
         raise AlreadyReported("crontab")
     return crontab

@@ -264,8 +264,8 @@ class _Binder:
         place = self.names.index(name)
         tags, later = self.matched(self.names[:place]), set(self.names[place + 1 :])
         if name in self.many:
-            tags[_own(name)] = self.matched([name])[name]
-            node = _with_own(node, name)
+            tags[_all_rows_name(name)] = self.matched([name])[name]
+            node = _read_all_rows(node, name)
         later -= set(self.row.properties)
         for chain in walk(node):
             if isinstance(chain, ast.Chain) and chain.steps[0].name in later and chain.steps[0].args is None:
@@ -297,12 +297,12 @@ def _unquantified(node: ast.RowPattern) -> ast.RowPattern:
     return replace(node, quantifier=None, low=None, high=None)
 
 
-def _own(name: str) -> str:
+def _all_rows_name(name: str) -> str:
     """Return the name of all rows of the variable whose condition is bound; its plain name means the tested row."""
     return f"{name}[]"
 
 
-def _with_own(node: ast.Expr, name: str) -> ast.Expr:
+def _read_all_rows(node: ast.Expr, name: str) -> ast.Expr:
 
     def changed(value: object) -> object:
         if isinstance(value, tuple):
@@ -311,7 +311,7 @@ def _with_own(node: ast.Expr, name: str) -> ast.Expr:
             first, *rest = value.steps
             of_rows = first.index is not None or (rest and rest[0].args is not None)
             if first.name == name and first.args is None and of_rows:
-                value = replace(value, steps=(replace(first, name=_own(name)), *rest))
+                value = replace(value, steps=(replace(first, name=_all_rows_name(name)), *rest))
         if isinstance(value, ast.SyntaxNode):
             fields = {
                 field_name: getattr(value, field_name)

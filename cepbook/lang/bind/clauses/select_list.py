@@ -40,19 +40,21 @@ def bind_select_list(
                 continue
         elif item.expr is not None:
             value = bind_expr(item.expr, scope)
-            if item.eventbean and not _of_events(value.type):
+            if item.eventbean and not _holds_events(value.type):
                 fact = f"@eventbean is for events, `{unparse(item.expr)}` is {describe_type(value.type)}"
                 scope.report("type-mismatch", fact, item.span, "leave it out")
-            plain.append(nodes.OutputColumn(item.alias or _unnamed(item.expr, value, functions), value, span=item.span))
+            plain.append(
+                nodes.OutputColumn(item.alias or _default_name(item.expr, value, functions), value, span=item.span)
+            )
         elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
             if item.alias is None:
-                flat += _properties_of(tag, item.span, scope)
+                flat += _tag_columns(tag, item.span, scope)
             else:
                 whole.append(nodes.OutputColumn(item.alias, replace(tag, span=item.span), span=item.span))
         elif item.stream is None and len(scope.streams) > 1:
             whole += whole_event_columns(item.span, scope)
         elif len(scope.streams) > 1 and item.stream is not None and item.alias is None:
-            flat += _of_stream(item.stream, item.span, scope)
+            flat += _stream_columns(item.stream, item.span, scope)
         elif item.stream is None or item.alias is None:
             wildcard = True
             if item.stream is not None:
@@ -72,13 +74,13 @@ def bind_select_list(
     return columns, wildcard
 
 
-def _of_events(type_: t.Type) -> bool:
+def _holds_events(type_: t.Type) -> bool:
     """Return whether a column holds events or rows, which it shows with and without ``@eventbean``."""
     of = type_.of or type_
     return of in (ERROR, t.MAP) or of.event is not None or of.fields is not None
 
 
-def _unnamed(node: ast.Expr, value: x.BoundExpr, functions: Collection[str]) -> str:
+def _default_name(node: ast.Expr, value: x.BoundExpr, functions: Collection[str]) -> str:
     """Return the name of a column without an alias.
 
     A subquery takes the name of its own column (recorded: scalar_default_column_name), if it has one.
@@ -107,7 +109,7 @@ def _tag(name: str, scope: Scope) -> x.Prop | None:
     return None
 
 
-def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
+def _tag_columns(tag: x.Prop, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
     """Return the columns of ``tag.*``, which are null if the tag is (recorded: pattern_select_star_or_null)."""
     event_type = scope.module.catalog.event_types.get(tag.type.event or "")
     if event_type is None:
@@ -122,7 +124,7 @@ def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[nodes.OutputCo
     ]
 
 
-def _of_stream(name: str, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
+def _stream_columns(name: str, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
     """Return the columns of ``alias.*`` in a join."""
     position = _stream_position(name, span, scope)
     event_type = scope.streams[position].event_type if position is not None else None

@@ -35,7 +35,7 @@ def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.S
     """
     nothing = p.ScheduleTimer(None, None, None, span=node.span)
     try:
-        parameters = _given(node, scope)
+        parameters = _named_parameters(node, scope)
         if "iso" in parameters:
             return _iso(parameters["iso"], value, scope)
         date = _date(parameters["date"], value, scope) if "date" in parameters else None
@@ -54,7 +54,7 @@ def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.S
     return p.ScheduleTimer(date, period, count, delayed, span=node.span)
 
 
-def _given(node: ast.PatternObserver, scope: Scope) -> dict[str, ast.Expr]:
+def _named_parameters(node: ast.PatternObserver, scope: Scope) -> dict[str, ast.Expr]:
     parameters: dict[str, ast.Expr] = {}
     for name, values in node.named:
         if name.lower() not in _PARAMETERS or len(values) != 1:
@@ -70,16 +70,16 @@ def _given(node: ast.PatternObserver, scope: Scope) -> dict[str, ast.Expr]:
     return parameters
 
 
-def _text(bound: x.BoundExpr) -> str | None:
+def _constant_text(bound: x.BoundExpr) -> str | None:
     return bound.value if isinstance(bound, x.Const) and isinstance(bound.value, str) else None
 
 
 def _date(node: ast.Expr, value: _Value, scope: Scope) -> x.BoundExpr:
     """Return a date: text in ISO 8601, or a number of clock units."""
     bound = value(node)
-    text = _text(bound)
+    text = _constant_text(bound)
     if text is not None:
-        return _instant(text, node.span, scope)
+        return _parse_instant(text, node.span, scope)
     if bound.type == ERROR:
         raise AlreadyReported("date")
     if bound.type not in (t.LONG, t.INT) or isinstance(bound, x.Period):
@@ -103,7 +103,7 @@ def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
     bound = value(node)
     if bound.type == ERROR:
         raise AlreadyReported("iso")
-    text = _text(bound)
+    text = _constant_text(bound)
     if text is None:
         scope.reject("`iso:` must be a constant text", node.span, _FORM)
     count: x.BoundExpr | None = x.Const(t.INT, 1, span=node.span)
@@ -119,9 +119,9 @@ def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
             forever = repeat[1] == "" or int(repeat[1]) < 0
             count = None if forever else x.Const(t.INT, int(repeat[1]), span=node.span)
         elif kind == 2:
-            date = _instant(section, node.span, scope)
+            date = _parse_instant(section, node.span, scope)
         else:
-            period = _length(section, text, node.span, scope)
+            period = _parse_period(section, text, node.span, scope)
     if date is None and period is None:
         _malformed(text, node.span, scope)
     delayed = date is not None and period is not None and not text.startswith("R")
@@ -132,7 +132,7 @@ def _malformed(text: str, span: Span, scope: Scope) -> NoReturn:
     scope.reject(f"`{text}` is not a schedule", span, _FORM)
 
 
-def _instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
+def _parse_instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
     """Return clock units since 1970 UTC; a date without a zone is in the configured time zone."""
     try:
         parsed = datetime.fromisoformat(text)
@@ -144,7 +144,7 @@ def _instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
     return x.Const(t.LONG, micros if scope.module.options.microseconds else micros // 1000, span=span)
 
 
-def _length(section: str, text: str, span: Span, scope: Scope) -> x.BoundExpr:
+def _parse_period(section: str, text: str, span: Span, scope: Scope) -> x.BoundExpr:
     match = _PERIOD.fullmatch(section)
     if match is None:
         _malformed(text, span, scope)

@@ -124,21 +124,21 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
                 node.span,
                 f"such as #{node.name}(key)#length(5)",
             )
-        elif has("batch") and source.retain != "union" and _any_has(_together(before), "batch"):
+        elif has("batch") and source.retain != "union" and _any_has(_sharing_windows(before), "batch"):
             fact = f"`{node.name}` after another batch window: only one can say when events are released"
             hint = "insert the events of one into a stream for the other"
             scope.report("wrong-parameter", fact, node.span, hint)
-        elif has("hides") and not _in_order(before, behind, source.retain):
+        elif has("hides") and not _evicts_in_order(before, behind, source.retain):
             scope.report(
                 "wrong-parameter",
                 f"`{node.name}` must come last, after windows that evict the oldest event first",
                 node.span,
                 f"such as #length(5)#{node.name}(key)",
             )
-        elif has("gates") and _beside(before, behind):
+        elif has("gates") and _shares_events(before, behind):
             fact = f"`{node.name}` does not go with other windows, which do not wait for its gates"
             scope.report("wrong-parameter", fact, node.span)
-        elif has("chooses") and _beside(before, behind):
+        elif has("chooses") and _shares_events(before, behind):
             fact = f"`{node.name}` does not go with other windows, which take all events"
             hint = "derive a stream from it: insert into Chosen select * from …"
             scope.report("wrong-parameter", fact, node.span, hint)
@@ -164,18 +164,18 @@ def _any_has(names: Iterable[str], fact: str) -> bool:
     return any(_row_has(name, fact) for name in names)
 
 
-def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
-    others = [name for name in (*_together(before), *behind) if name in WINDOWS]
+def _shares_events(before: Sequence[str], behind: Sequence[str]) -> bool:
+    others = [name for name in (*_sharing_windows(before), *behind) if name in WINDOWS]
     return any(WINDOWS[name].leaves is not None and not WINDOWS[name].hides for name in others)
 
 
-def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:
+def _evicts_in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:
     rows = [WINDOWS[name] for name in before if name in WINDOWS and not WINDOWS[name].grouping]
     plain = all(row.kind == "window" and row.leaves in ("in order", "never") for row in rows)
     return bool(rows) and plain and not behind and retain != "union"
 
 
-def _together(names: Sequence[str]) -> Sequence[str]:
+def _sharing_windows(names: Sequence[str]) -> Sequence[str]:
     """Return the windows that hold the same events: those after the last ``merge`` or derived-value window."""
     ends = [i for i, name in enumerate(names) if _row_has(name, "merging") or _row_has(name, "derived")]
     return names[ends[-1] + 1 :] if ends else names
@@ -183,7 +183,7 @@ def _together(names: Sequence[str]) -> Sequence[str]:
 
 def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     row = WINDOWS.get(node.name)
-    if row is None and node.namespace is None and _from_python(node.name, scope) is not None:
+    if row is None and node.namespace is None and _user_window(node.name, scope) is not None:
         return replace(USER_WINDOW, name=node.name)
     if row is not None and node.namespace in (None, row.namespace):
         return row
@@ -199,7 +199,7 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     return None
 
 
-def _from_python(name: str, scope: Scope) -> FunctionType | None:
+def _user_window(name: str, scope: Scope) -> FunctionType | None:
     function = scope.module.catalog.functions.get(name)
     return function if function is not None and function.kind == "window" else None
 
@@ -208,7 +208,7 @@ def _bind_window(
     row: WindowRow, node: ast.Window, windows: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
 ) -> None:
     arguments = bind_window_parameters(row, node, scope)
-    supplied = _from_python(row.name, scope) if row.name not in WINDOWS else None
+    supplied = _user_window(row.name, scope) if row.name not in WINDOWS else None
     if supplied is not None:
         windows.add(bind_user_window(node, supplied, arguments.args, scope))
         return

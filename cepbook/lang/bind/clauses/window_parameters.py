@@ -40,12 +40,12 @@ def bind_window_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> Wi
     """Bind the parameters of one window. Raises AlreadyReported if one is wrong."""
     before = len(scope.problems.reported)
     try:
-        return _bound(row, node, scope)
+        return _bind_arguments(row, node, scope)
     finally:
         scope.problems.suggest(before, "wrong-parameter", f"such as {row.example}")
 
 
-def _bound(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
+def _bind_arguments(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     if node.named:
         scope.reject(f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
     if any(parameter.repeated for parameter in row.parameters[:-1]):
@@ -168,15 +168,15 @@ def _checked(kind: ParameterKind, bound: x.BoundExpr, what: str, scope: Scope) -
         case "reference" | "seed":
             return _reference(bound, what, scope)
         case "number":
-            _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "double"))
+            _check(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "double"))
             return coerce(bound, t.DOUBLE)
         case "flag":
-            _need(bound.type == t.BOOLEAN, "boolean", bound, what, scope)
+            _check(bound.type == t.BOOLEAN, "boolean", bound, what, scope)
             return _constant(bound, what, scope)
     return bound
 
 
-def _need(met: bool, expected: str, bound: x.BoundExpr, what: str, scope: Scope, hint: str | None = None) -> None:
+def _check(met: bool, expected: str, bound: x.BoundExpr, what: str, scope: Scope, hint: str | None = None) -> None:
     if not met:
         scope.reject(f"{what} must be {expected}, found {describe_type(bound.type)}", bound.span, hint)
 
@@ -191,10 +191,10 @@ def _constant(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
 
 
 def _size(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
-    _need(bound.type == t.INT, "an int", bound, what, scope, _int_hint(bound))
+    _check(bound.type == t.INT, "an int", bound, what, scope, _int_hint(bound))
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, int) or constant.value <= 0):
-        scope.reject(f"{what} must be above 0, found {_shown(constant)}", bound.span)
+        scope.reject(f"{what} must be above 0, found {_constant_text(constant)}", bound.span)
     return constant
 
 
@@ -206,7 +206,7 @@ def _int_hint(bound: x.BoundExpr) -> str | None:
     return None if isinstance(bound, x.Period) else _cast_hint(bound, "int")
 
 
-def _shown(constant: x.Const) -> str:
+def _constant_text(constant: x.Const) -> str:
     return "null" if constant.value is None else str(constant.value)
 
 
@@ -224,10 +224,10 @@ def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.Bou
         ):
             scope.reject(f"{what} must be above 0", bound.span)
         return period
-    _need(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
+    _check(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
-        scope.reject(f"{what} must be above 0, found {_shown(constant)}", bound.span)
+        scope.reject(f"{what} must be above 0, found {_constant_text(constant)}", bound.span)
     return seconds_period(constant, scope)
 
 
@@ -237,7 +237,7 @@ def _amounts(period: x.BoundExpr) -> list[int | float]:
 
 
 def _reference(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
-    _need(bound.type in (t.INT, t.LONG), "int or long", bound, what, scope)
+    _check(bound.type in (t.INT, t.LONG), "int or long", bound, what, scope)
     constant = _constant(bound, what, scope)
     return x.Const(t.LONG, constant.value, span=bound.span) if isinstance(constant, x.Const) else constant
 
@@ -266,8 +266,8 @@ def _timestamp(bound: x.BoundExpr, what: str, clocked: bool, scope: Scope) -> x.
     A window that only compares timestamps accepts any number; one that uses the engine's clock accepts integers only.
     """
     if clocked:
-        _need(t.is_integral(bound.type), "a whole number", bound, what, scope, _cast_hint(bound, "long"))
-    _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "long"))
+        _check(t.is_integral(bound.type), "a whole number", bound, what, scope, _cast_hint(bound, "long"))
+    _check(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "long"))
     return bound if t.is_integral(bound.type) else coerce(bound, t.LONG)
 
 
@@ -278,7 +278,7 @@ def _cast_hint(bound: x.BoundExpr, type_: str) -> str | None:
 def _criterion(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, bool]:
     operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
     bound = _value(operand, what, scope)
-    _need(sortable(bound.type), "a value with an order", bound, what, scope)
+    _check(sortable(bound.type), "a value with an order", bound, what, scope)
     return bound, descending
 
 
@@ -298,7 +298,7 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tu
     if isinstance(folded, x.Const) and folded.value is None and not wrong:
         scope.reject(f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
-    _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope, "compare it with something")
+    _check(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope, "compare it with something")
     return bound, tuple(own.calls)
 
 

@@ -10,7 +10,7 @@ from cepbook.lang.bind.coercion import TEXT_TYPES, coerce, common_type
 from cepbook.lang.bind.expressions.aggregate import bind_aggregate
 from cepbook.lang.bind.expressions.row_functions import ROW_FUNCTIONS, bind_row_function
 from cepbook.lang.bind.expressions.user_functions import bind_user_function
-from cepbook.lang.bind.expressions.variant import hidden_property, variant_of
+from cepbook.lang.bind.expressions.variant import hidden_property, variant_stream
 from cepbook.lang.bind.scope import (
     ERROR,
     ExpressionBinder,
@@ -181,7 +181,7 @@ def _typeof(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bound
     arg = bind(_one_argument(step, scope), scope)
     if arg.type == ERROR:
         return arg
-    if variant_of(arg, scope) is not None:
+    if variant_stream(arg, scope) is not None:
         return hidden_property(arg, t.STRING, VARIANT_TYPE_NAME)
     if arg.type.event is not None:
         return x.EventTypeName(t.STRING, arg, arg.type.event, span=step.span)

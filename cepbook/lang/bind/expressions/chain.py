@@ -36,11 +36,11 @@ Binder = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a chain. Raises AlreadyReported if a name in it is unknown."""
-    node = _dynamic(node)
+    node = _spread_dynamic(node)
     first, *rest = _without_package(node.steps, scope)
     expanded = expand_declared(first, rest, scope, bind)
     if expanded is not None:
-        return apply_steps(_indexed(expanded, first, scope, bind), rest, scope, bind)
+        return apply_steps(_apply_index(expanded, first, scope, bind), rest, scope, bind)
     store = scope.module.catalog.stores.get(first.name) if first.args is None and not first.wildcard else None
     if store is not None and store.kind == "table" and not _shadowed(first, scope):
         read, left = bind_table_access((first, *rest), store, scope, bind)
@@ -48,7 +48,7 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     if first.args is not None or first.wildcard:
         steps: Sequence[ast.NameStep] = rest
         if first.name.lower() == "current_evaluation_context":
-            value, left = _of_evaluation(first, rest, scope)
+            value, left = _evaluation_context(first, rest, scope)
             return apply_steps(value, left, scope, bind)
         known = len(scope.calls)
         target = _first_call(first, scope, bind)
@@ -58,10 +58,10 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     if rest:
         stream = _stream_named(first.name, scope)
         if stream is not None and first.index is None:
-            return _of_stream(stream, node, scope, bind)
+            return _stream_member(stream, node, scope, bind)
         if first.name == "context" and _property(first, scope) is None:
             return _context_property(node, scope, bind)
-        outer = _from_outside(node, scope, bind)
+        outer = _outer_name(node, scope, bind)
         if outer is not None:
             return outer
         static = _static_call(first, rest[0], scope, bind)
@@ -70,7 +70,7 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     return apply_steps(_first_name(first, scope, bind, rest), rest, scope, bind)
 
 
-def _dynamic(node: ast.Chain) -> ast.Chain:
+def _spread_dynamic(node: ast.Chain) -> ast.Chain:
     """Make the steps after a dynamic property dynamic, too (Esper reference, section "Dynamic Event Properties")."""
     start = next((number for number, step in enumerate(node.steps) if step.optional), len(node.steps))
     if all(step.optional for step in node.steps[start:]):
@@ -87,7 +87,7 @@ def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
     return around is not None and step.index is None and _stream_named(step.name, around) is not None
 
 
-def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
+def _outer_name(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
     """In a subquery, bind ``alias.property`` of a stream around it or of a tag of its pattern; None for other names.
 
     The subquery's own properties come first. Columns of outer streams are always written with the name of the stream.
@@ -164,7 +164,7 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     if prop is not None and prop.type == t.MAP and step.args is not None and len(step.args) == 1:
         return _map_entry(prop, step.args[0], scope, bind)
     if prop is None and step.optional and scope.streams and len(step.args or ()) == 1:
-        dynamic = _unknown(step, scope)
+        dynamic = _undeclared_property(step, scope)
         return x.IndexAccess(t.OBJECT, dynamic, bind(step.args[0], scope), span=step.span) if step.args else dynamic
     if step.name.lower() == "current_timestamp":
         if step.args:
@@ -173,8 +173,8 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     variable = scope.module.catalog.variables.get(step.name)
     called = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
     if variable is not None and step.args == () and not called:  # recorded: accepted_leniencies
-        return _indexed(_variable(variable, step, scope), step, scope, bind)
-    return _indexed(call.bind_call(step, scope, bind), step, scope, bind)
+        return _apply_index(_variable(variable, step, scope), step, scope, bind)
+    return _apply_index(call.bind_call(step, scope, bind), step, scope, bind)
 
 
 def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
@@ -206,26 +206,26 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         return alias
     prop = _property(step, scope)
     if prop is not None:
-        return _indexed(prop, step, scope, bind)
+        return _apply_index(prop, step, scope, bind)
     if not step.escaped and step.name.lower() == "current_timestamp":
         return x.CurrentTimestamp(t.LONG, span=step.span)
     position = _stream_named(step.name, scope)
     if position is not None:
-        return _indexed(_event(position, scope.streams[position], step), step, scope, bind)
+        return _apply_index(_event(position, scope.streams[position], step), step, scope, bind)
     correlated = scope.correlated.get(step.name)
     if correlated is not None:
-        return _indexed(replace(correlated, span=step.span), step, scope, bind)
+        return _apply_index(replace(correlated, span=step.span), step, scope, bind)
     inserted = find_variant_property(step, scope)
     if inserted is not None:
-        return _indexed(inserted, step, scope, bind)
-    outer = _from_outside(ast.Chain((step,), span=step.span), scope, bind)
+        return _apply_index(inserted, step, scope, bind)
+    outer = _outer_name(ast.Chain((step,), span=step.span), scope, bind)
     if outer is not None:
         return outer
     variable = scope.module.catalog.variables.get(step.name)
     if variable is not None:
-        return _indexed(_variable(variable, step, scope), step, scope, bind)
+        return _apply_index(_variable(variable, step, scope), step, scope, bind)
     if step.optional and scope.streams:
-        return _indexed(_unknown(step, scope), step, scope, bind)
+        return _apply_index(_undeclared_property(step, scope), step, scope, bind)
     if scope.unchecked or step.name in scope.module.rejected_names or any(s.event_type is None for s in scope.streams):
         return error_expression(step.span)
     _refuse_java_call(step, rest, scope)
@@ -240,7 +240,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         scope.fail("unknown-property", f"no parameter `{step.name}`", step.span, others)
     names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
-    hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
+    hint = _nested_hint(step.name, scope) or _outer_stream_hint(step.name, scope) or did_you_mean(step.name, names)
     if hint is None and scope.no_aggregates == NO_FROM_CLAUSE:
         hint = "write from and an event type after the select list"
     if hint is None and more and scope.no_aggregates == CONTEXT_DECLARATION and scope.correlated:
@@ -251,7 +251,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         hint = "name one of its properties, such as context.id"
     if hint is None:
         hint = nearest_or_known_names(step.name, _names_in(scope, streams=more))
-    scope.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
+    scope.fail("unknown-property", f"no {what} `{step.name}`{_location_text(scope)}", step.span, hint)
 
 
 def _names_in(scope: Scope, *, streams: bool) -> list[str]:
@@ -260,19 +260,19 @@ def _names_in(scope: Scope, *, streams: bool) -> list[str]:
     """
     if streams and scope.event_names():
         return scope.event_names()
-    return [*_plain(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)
+    return [*_visible_names(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)
 
 
-def _plain(names: Iterable[str]) -> list[str]:
+def _visible_names(names: Iterable[str]) -> list[str]:
     return [name for name in names if name[:1] not in ("$", " ")]
 
 
-def _unknown(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+def _undeclared_property(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
     target = x.EventOf(_event_type_of(scope.streams[0]), 0, span=step.span)
     return x.MemberAccess(t.OBJECT, target, step.name, span=step.span)
 
 
-def _inside(name: str, scope: Scope) -> str | None:
+def _nested_hint(name: str, scope: Scope) -> str | None:
     for stream in scope.streams:
         for outer, type_ in (stream.event_type.properties if stream.event_type is not None else {}).items():
             if type_.event is not None and name in (_members(type_, scope) or ()):
@@ -280,7 +280,7 @@ def _inside(name: str, scope: Scope) -> str | None:
     return None
 
 
-def _qualified(name: str, scope: Scope) -> str | None:
+def _outer_stream_hint(name: str, scope: Scope) -> str | None:
     for stream in () if scope.outside is None else scope.outside.scope.streams:
         if stream.event_type is not None and name in stream.event_type.properties:
             prefix = stream.alias or stream.name
@@ -305,7 +305,7 @@ def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.Bou
     return x.VariableRead(variable.type, variable.name, span=step.span)
 
 
-def _where(scope: Scope) -> str:
+def _location_text(scope: Scope) -> str:
     event_types = (s.event_type for s in scope.streams if s.event_type is not None and s.event_type.properties)
     names = [f"`{event_type.name}`" for event_type in event_types if event_type.name != PATTERN_MATCH_TYPE]
     return f" in {' or '.join(names)}" if names else ""
@@ -319,7 +319,7 @@ def _event(position: int, stream: ScopeStream, step: ast.NameStep) -> x.BoundExp
     return x.EventOf(_event_type_of(stream), position, span=step.span)
 
 
-def _of_stream(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind ``alias.property…`` or a method of the event."""
     stream, step = scope.streams[position], node.steps[1]
     if stream.event_type is None:
@@ -340,7 +340,7 @@ def _of_stream(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.
             scope.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
         value = _map_entry(value, step.args[0], scope, bind)
     else:
-        value = _indexed(value, step, scope, bind)
+        value = _apply_index(value, step, scope, bind)
     return apply_steps(value, node.steps[2:], scope, bind)
 
 
@@ -364,10 +364,10 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExp
             _context_hint(step.name, scope.context),
         )
     prop = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
-    return apply_steps(_indexed(prop, step, scope, bind), node.steps[2:], scope, bind)
+    return apply_steps(_apply_index(prop, step, scope, bind), node.steps[2:], scope, bind)
 
 
-def _of_evaluation(
+def _evaluation_context(
     first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope
 ) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
     """Bind ``current_evaluation_context().getStatementName()`` and the like; return the value and the steps that are
@@ -414,12 +414,12 @@ def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope
         if target.type == ERROR:
             return target
         if not step.name:
-            target = _indexed(target, step, scope, bind)
+            target = _apply_index(target, step, scope, bind)
         elif step.args is not None:
             dated = bind_date_method(target, length, step, scope, bind)
             target, length = dated if dated is not None else (_method(target, step, scope, bind), None)
         else:
-            target = _indexed(_member(target, step, scope), step, scope, bind)
+            target = _apply_index(_member(target, step, scope), step, scope, bind)
     return target
 
 
@@ -442,20 +442,20 @@ def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExp
         return x.MemberAccess(members[step.name], target, step.name, span=span)
     if target.type == t.MAP or step.optional:
         return x.MemberAccess(t.OBJECT, target, step.name, span=span)
-    hint = nearest_or_known_names(step.name, _plain(members or ()))
+    hint = nearest_or_known_names(step.name, _visible_names(members or ()))
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
         hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
-    owner = _shown(target.type)
+    owner = _type_text(target.type)
     if isinstance(target, x.ContextProp) and target.type.event is None:
         owner = f"`context.{target.name}`"
     scope.fail("unknown-property", f"no property `{step.name}` in {owner}", step.span, hint)
 
 
-def _shown(type_: Type) -> str:
+def _type_text(type_: Type) -> str:
     return f"`{type_.event}`" if type_.event is not None else describe_type(type_)
 
 
-def _indexed(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     if step.index is None or target.type == ERROR:
         return target
     if isinstance(step.index, ast.Tuple_):
@@ -481,10 +481,10 @@ def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder)
         return _map_entry(_member(target, step, scope), step.args[0], scope, bind)
     row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
     if row is not None:
-        return _indexed(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
+        return _apply_index(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
     call_ = bind_method(target, step, scope, bind)
     if call_ is not None:
-        return _indexed(call_, step, scope, bind)
+        return _apply_index(call_, step, scope, bind)
     texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
     hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
     scope.fail("unknown-function", f"no method `{step.name}` for {describe_type(target.type)}", step.span, hint)

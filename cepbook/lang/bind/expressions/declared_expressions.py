@@ -63,12 +63,12 @@ def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Sco
         module.require("expression", step.name)
     if step.args is None and not step.wildcard:
         return (
-            _expanded(declaration, (), step, rest, scope, bind) if declaration.alias or not declaration.params else None
+            _expand(declaration, (), step, rest, scope, bind) if declaration.alias or not declaration.params else None
         )
     if declaration.alias:
         hint = f"write `{step.name}`, without brackets"
         module.reject(f"the alias `{step.name}` takes no parameters", step.span, hint)
-    return _expanded(declaration, _arguments(step, scope, bind), step, rest, scope, bind)
+    return _expand(declaration, _arguments(step, scope, bind), step, rest, scope, bind)
 
 
 def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.BoundExpr, ...]:
@@ -83,7 +83,7 @@ def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.BoundE
     return tuple(args)
 
 
-def _expanded(
+def _expand(
     declaration: DeclaredExpression,
     args: tuple[x.BoundExpr, ...],
     step: ast.NameStep,
@@ -110,7 +110,7 @@ def _expanded(
         )
         if declaration.source is module.source:
             return whole(declaration.body, own)
-        return _from_elsewhere(declaration, own, step.span, whole)
+        return _bind_imported_body(declaration, own, step.span, whole)
     finally:
         module.expanding.pop()
 
@@ -126,7 +126,7 @@ def _rows() -> Binder:
     return rows
 
 
-def _from_elsewhere(declaration: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.BoundExpr:
+def _bind_imported_body(declaration: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.BoundExpr:
     """Bind the body of another module's expression; report its problems at the use."""
     module = scope.module
     problems = module.problems

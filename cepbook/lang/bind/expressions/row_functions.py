@@ -32,7 +32,7 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
         return scope.rows.previous(name, step, scope, bind)
     if name in ("grouping", "grouping_id"):
         return _grouping(name, step, scope, bind)
-    if scope.no_row_functions is not None and not _unknown(scope):
+    if scope.no_row_functions is not None and not _is_reported(scope):
         inside = scope.no_subqueries == DATA_WINDOW and name != "istream"
         hint = "conditions of #expr and #expr_batch have newest_event and oldest_event" if inside else None
         scope.reject(f"`{name}` is not allowed in {scope.no_row_functions}", step.span, hint)
@@ -43,7 +43,7 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
     return _prior(step, scope, bind) if name == "prior" else _prev(name, step, scope, bind)
 
 
-def _unknown(scope: Scope) -> bool:
+def _is_reported(scope: Scope) -> bool:
     return scope.unchecked
 
 
@@ -62,7 +62,7 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundE
         args, index = _with_index(name, args, scope, bind)
     elif indexed:
         index = x.Const(t.INT, 1 if name == "prev" else 0, span=step.span)
-    value = _of_event(name, args[0], scope, bind)
+    value = _event_value(name, args[0], scope, bind)
     if ERROR in (value.type, index.type if index is not None else None):
         return error_expression(step.span)
     types: dict[str, Type] = {"count": t.LONG, "window": t.array_of(value.type)}
@@ -72,7 +72,7 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundE
 
 def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     windows = scope.data_windows
-    if _unknown(scope) or len(scope.streams) > 1:  # in a join the value decides which window is read
+    if _is_reported(scope) or len(scope.streams) > 1:  # in a join the value decides which window is read
         return
     if not windows:
         stored = any(stream.name in scope.module.catalog.stores for stream in scope.streams)
@@ -94,7 +94,7 @@ def _with_index(name: str, args: Sequence[ast.Expr], scope: Scope, bind: Binder)
     """Return the value and the index, which may come second if it is constant: ``prev(price, 1)``."""
     first, second = args
     if not isinstance(second, ast.Star):
-        last = fold_expr(bind(second, _plain(name, scope)))
+        last = fold_expr(bind(second, _value_scope(name, scope)))
         if isinstance(last, x.Const) and last.type != ERROR:
             first, second = second, first
     if isinstance(first, ast.Star):
@@ -107,24 +107,24 @@ def _with_index(name: str, args: Sequence[ast.Expr], scope: Scope, bind: Binder)
     return [second], index
 
 
-def _of_event(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _event_value(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a value of the other event: a property, the event by its alias, or an expression over them."""
     if isinstance(node, ast.Star):
-        node = _event(node)
-    value = bind(node, _plain(name, scope))
+        node = _stream_chain(node)
+    value = bind(node, _value_scope(name, scope))
     refuse_lambda_parameters([value], f"`{name}`", scope)
     if value.type != ERROR and not any(isinstance(subexpr, (x.Prop, x.EventOf)) for subexpr in x.walk(value)):
         scope.reject(f"`{name}` needs a property of the event", node.span)
     return value
 
 
-def _event(node: ast.Star) -> ast.Expr:
+def _stream_chain(node: ast.Star) -> ast.Expr:
     """Return ``alias.*`` as the name of the stream."""
     assert node.stream is not None
     return ast.Chain((ast.NameStep(node.stream, span=node.span),), span=node.span)
 
 
-def _plain(name: str, scope: Scope) -> Scope:
+def _value_scope(name: str, scope: Scope) -> Scope:
     return replace(scope.without_aggregates(f"`{name}`"), no_row_functions=f"`{name}`")
 
 
@@ -132,8 +132,8 @@ def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     args = step.args or ()
     if len(args) != 2 or step.wildcard:
         scope.reject(f"`prior` takes an index and a property, found {len(args)}", step.span, "such as prior(1, price)")
-    index = fold_expr(bind(args[0], _plain("prior", scope)))
-    value = _of_event("prior", args[1], scope, bind)
+    index = fold_expr(bind(args[0], _value_scope("prior", scope)))
+    value = _event_value("prior", args[1], scope, bind)
     if ERROR in (index.type, value.type):
         return error_expression(step.span)
     constant = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
@@ -151,7 +151,7 @@ def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Bo
         scope.reject(f"`{name}` takes {expected}", step.span)
     keys: list[int] = []
     for arg in args:
-        key = bind(arg, _plain(name, scope))
+        key = bind(arg, _value_scope(name, scope))
         if key.type == ERROR:
             return key
         if key not in scope.grouping_keys:

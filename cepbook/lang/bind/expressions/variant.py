@@ -68,7 +68,7 @@ def insert_variant(
     return tuple(inserted)
 
 
-def variant_of(target: x.BoundExpr, scope: Scope) -> EventType | None:
+def variant_stream(target: x.BoundExpr, scope: Scope) -> EventType | None:
     """Return the variant stream whose event an expression is, or None."""
     event_type = scope.module.catalog.event_types.get(target.type.event or "")
     return event_type if event_type is not None and event_type.variant is not None else None
@@ -83,7 +83,7 @@ def hidden_property(target: x.BoundExpr, type_: Type, name: str) -> x.BoundExpr:
 
 def variant_property(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
     """Read a property that only some types have from an event of a variant stream, or return None."""
-    variant = variant_of(target, scope)
+    variant = variant_stream(target, scope)
     if variant is None or step.name in variant.properties or not (step.optional or not variant.variant):
         return None
     return x.MemberAccess(t.OBJECT, hidden_property(target, t.MAP, VARIANT_EVENT), step.name, span=step.span)
@@ -119,7 +119,7 @@ def visible_columns(
         visible += [OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in properties]
         wildcard = False
     for column in columns:
-        whole = variant_of(column.value, scope)
+        whole = variant_stream(column.value, scope)
         value = column.value if whole is None else hidden_property(column.value, t.MAP, VARIANT_EVENT)
         visible.append(OutputColumn(column.name, value, span=column.span))
     return tuple(visible), wildcard

@@ -59,7 +59,11 @@ def bind_create_window(
         module.catalog.event_types[node.name] = event_type
         module.catalog.stores[node.name] = store
         module.provides["event type", node.name] = None
-    fill = None if filled is None or not node.insert else nodes.InitialFill(filled.name, _which(node, module), columns)
+    fill = (
+        None
+        if filled is None or not node.insert
+        else nodes.InitialFill(filled.name, _copy_condition(node, module), columns)
+    )
     if not windows or (node.insert and filled is None):  # already reported
         return None
     source_node = nodes.SourceNode(node.name, None, None, span=node.span)
@@ -127,7 +131,7 @@ def _fill_source(node: ast.CreateWindow, module: ModuleScope) -> StoreType | Non
     return store
 
 
-def _which(node: ast.CreateWindow, module: ModuleScope) -> x.BoundExpr | None:
+def _copy_condition(node: ast.CreateWindow, module: ModuleScope) -> x.BoundExpr | None:
     """Return the condition of ``insert where`` over the copied rows."""
     if node.insert_where is None or node.as_type is None:
         return None

@@ -28,7 +28,7 @@ def bind_into_table(node: ast.Select, heading: StatementHeading, module: ModuleS
     if bound is None:
         return None
     aggregation = next((node_ for node_ in plan.chain(bound.root) if isinstance(node_, plan.Aggregation)), None)
-    into = _into(node, bound.root.columns, aggregation, module)
+    into = _stored_columns(node, bound.root.columns, aggregation, module)
     if into is None or aggregation is None:
         return None
     if node.insert_into is not None:
@@ -40,7 +40,7 @@ def bind_into_table(node: ast.Select, heading: StatementHeading, module: ModuleS
     return replace(bound, root=replace(bound.root, input=below), into=into)
 
 
-def _into(
+def _stored_columns(
     node: ast.Select, columns: Sequence[plan.OutputColumn], aggregation: plan.Aggregation | None, module: ModuleScope
 ) -> plan.IntoTable | None:
     name = node.into_table or ""
@@ -78,11 +78,11 @@ def _into(
             return None
         call = calls[column.value.index]
         if _signature(call) != _signature(declared):
-            fact = f"column `{column.name}` of `{name}` is declared as {_text(store, column.name, module)}"
+            fact = f"column `{column.name}` of `{name}` is declared as {_declaration_text(store, column.name, module)}"
             hint = None
             if call.ever and _signature(replace(call, ever=False)) == _signature(declared):
                 fact += ", which is of a data window, and the stream has none"
-                hint = f"declare {_written(call)}ever, or give the stream a window such as #keepall"
+                hint = f"declare {_epl_name(call)}ever, or give the stream a window such as #keepall"
             module.report("type-mismatch", fact, column.span, hint)
             return None
         fed.append((column.value.index, column.name))
@@ -103,18 +103,18 @@ def _signature(call: object) -> object:
     return call.name, types, call.distinct, filtered, call.ever, call.index is None, order, call.type
 
 
-def _text(store: StoreType, column: str, module: ModuleScope) -> str:
+def _declaration_text(store: StoreType, column: str, module: ModuleScope) -> str:
     declared = store.texts.get(column)
     span = declared.span if isinstance(declared, ast.Expr) else None
     text = module.source[span.start : span.end] if span is not None and column in store.texts else ""
     call = store.calls[column]
     assert isinstance(call, plan.AggregateCall)
     types = ", ".join(str(arg.type) for arg in call.args)
-    name = _written(call)
+    name = _epl_name(call)
     return text if text.startswith(name) else f"{name}({types or '*'})"
 
 
-def _written(call: plan.AggregateCall) -> str:
+def _epl_name(call: plan.AggregateCall) -> str:
     if aggregate_row(call.name).column:
         return aggregate_row(call.name).column
     filtered = (row.name for row in AGGREGATES.values() if row.plain == call.name and row.second == "filter")

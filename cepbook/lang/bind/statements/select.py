@@ -42,7 +42,7 @@ def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope
     columns, wildcard = bind_select_list(node.items, scope, into)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
-    _name_columns(node, module, reported)
+    _hint_aliases(node, module, reported)
     limit, offset = _limit(node, module)
     selector = _selector(node, module)
     rate = bind_output_rate(node.output, scope) if node.output is not None else None
@@ -60,7 +60,7 @@ def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope
         output = EventType(f"<{heading.name}>", row_type(columns, event_type if wildcard else None))
     if stream is None:
         return None
-    rows = _aggregated(_selected(stream, where), query_shape, reclaim, scope)
+    rows = _with_aggregation(_with_where(stream, where), query_shape, reclaim, scope)
     root = nodes.Projection(
         nodes.Having(rows, query_shape.having, span=query_shape.having.span)
         if query_shape.having is not None
@@ -88,7 +88,7 @@ def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope
     )
 
 
-def _name_columns(node: ast.Select, module: ModuleScope, since: int) -> None:
+def _hint_aliases(node: ast.Select, module: ModuleScope, since: int) -> None:
     """Add a hint to unknown names that the select-clause gives to a column, as SQL allows it."""
     alias_spans = {
         item.alias: item.expr.span for item in node.items if item.alias is not None and item.expr is not None
@@ -182,11 +182,11 @@ def _selector(node: ast.Select, module: ModuleScope) -> nodes.Selector:
     return module.options.default_selector
 
 
-def _selected(rows: nodes.FromNode, where: x.BoundExpr | None) -> nodes.SelectionNode:
+def _with_where(rows: nodes.FromNode, where: x.BoundExpr | None) -> nodes.SelectionNode:
     return nodes.Selection(rows, where, span=where.span) if where is not None else rows
 
 
-def _aggregated(
+def _with_aggregation(
     rows: nodes.SelectionNode, query_shape: QueryShape, reclaim: tuple[x.BoundExpr, x.BoundExpr] | None, scope: Scope
 ) -> nodes.AggregationNode:
     if query_shape.kind == "unaggregated":

@@ -17,15 +17,15 @@ CONTEXT_FIRST_HINT = "write context first: context NAME select …"
 
 def context_hint(stop: ParseFailure) -> str | None:
     """Return a hint for a declaration of a context or a statement in a context, or None."""
-    outside = _outside(stop)
+    outside = _unbracketed_words(stop)
     if ("create", "context") in pairwise(outside):
-        return _in_declaration(stop, outside[outside.index("create") + 2 :])
+        return _declaration_hint(stop, outside[outside.index("create") + 2 :])
     if stop.text() == "context" and stop.text(-2) == "create":
         return f"write create context {stop.tokens[stop.at - 1].text}"
-    return _of_statement(stop) or _at_termination(stop)
+    return _statement_hint(stop) or _termination_hint(stop)
 
 
-def _outside(stop: ParseFailure) -> list[str]:
+def _unbracketed_words(stop: ParseFailure) -> list[str]:
     depth, words = 0, []
     for token in stop.tokens[: stop.at]:
         depth -= token.kind in BRACKETS.values()
@@ -35,7 +35,7 @@ def _outside(stop: ParseFailure) -> list[str]:
     return words
 
 
-def _in_declaration(stop: ParseFailure, words: list[str]) -> str | None:
+def _declaration_hint(stop: ParseFailure, words: list[str]) -> str | None:
     """Return a hint for a declaration; `words` are the words after ``create context``."""
     levels = [i for i, word in enumerate(words) if word == "context" and i in (1, 2)] or [0]
     level = max([*levels, *(i for i in range(1, len(words)) if words[i] == "context" and words[i - 1] == ",")])
@@ -44,11 +44,11 @@ def _in_declaration(stop: ParseFailure, words: list[str]) -> str | None:
     if stop.open_brackets():
         return None
     if not kind:
-        return _before_kind(stop, own if level else words, nested=level > 0)
-    return _of_condition(stop, kind, own) or _of_kind(stop, kind, own)
+        return _before_kind_hint(stop, own if level else words, nested=level > 0)
+    return _condition_hint(stop, kind, own) or _kind_hint(stop, kind, own)
 
 
-def _before_kind(stop: ParseFailure, own: list[str], *, nested: bool) -> str | None:
+def _before_kind_hint(stop: ParseFailure, own: list[str], *, nested: bool) -> str | None:
     if stop.text() == "distinct":
         return "distinct goes after initiated by: initiated by distinct(o.id) Order as o"
     if stop.text() == "," and len(own) == 1 and stop.text(1) == "context":
@@ -58,7 +58,7 @@ def _before_kind(stop: ParseFailure, own: list[str], *, nested: bool) -> str | N
     return CONTEXT_KINDS_HINT if stop.ended and own else None
 
 
-def _of_condition(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
+def _condition_hint(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
     word, before = stop.text(), stop.text(-1)
     if word == "by" and before in ("start", "end"):
         return f"leave by out: {before} EVENT"
@@ -85,7 +85,7 @@ def _of_condition(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
     return None
 
 
-def _of_kind(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
+def _kind_hint(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
     word = stop.text()
     if "FROM" in stop.accepted and (stop.ended or word in ("granularity", "initiated", "terminated")):
         examples = {"partition": "partition by id from Tick", "coalesce": "hash_code(id) from Tick granularity 16"}
@@ -99,7 +99,7 @@ def _of_kind(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
     return None
 
 
-def _of_statement(stop: ParseFailure) -> str | None:
+def _statement_hint(stop: ParseFailure) -> str | None:
     first = next((i for i, token in enumerate(stop.tokens) if token.text.lower() == "context"), stop.at)
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
     if first == 0 and stop.at == 1 and stop.text() in ("select", "insert", "on", "create"):
@@ -114,7 +114,7 @@ def _of_statement(stop: ParseFailure) -> str | None:
     return CONTEXT_FIRST_HINT if (stop.text(), stop.text(1)) == ("in", "context") and "from" in words else None
 
 
-def _at_termination(stop: ParseFailure) -> str | None:
+def _termination_hint(stop: ParseFailure) -> str | None:
     """Return a hint for ``output … when terminated``."""
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
     if "output" not in words:

@@ -13,10 +13,17 @@ OUTPUT_SELECTORS = ("snapshot", "last", "first", "all")
 
 def foreign_syntax_hint(stop: ParseFailure) -> str | None:
     """Return a hint where SQL, Java or Python would continue, or None."""
-    return _creating(stop) or _annotation(stop) or _in_pattern(stop) or _of_source(stop) or _paced(stop) or _value(stop)
+    return (
+        _create_hint(stop)
+        or _annotation_hint(stop)
+        or _pattern_hint(stop)
+        or _from_hint(stop)
+        or _output_hint(stop)
+        or _value_hint(stop)
+    )
 
 
-def _creating(stop: ParseFailure) -> str | None:
+def _create_hint(stop: ParseFailure) -> str | None:
     before = stop.text(-1)
     if stop.text(-2) == "create" and stop.words == ("schema",) and stop.kind() in ("word", "tick"):
         close = get_close_matches(before, CREATABLE_KINDS, n=1, cutoff=0.6)
@@ -35,7 +42,7 @@ def _creating(stop: ParseFailure) -> str | None:
     return None
 
 
-def _annotation(stop: ParseFailure) -> str | None:
+def _annotation_hint(stop: ParseFailure) -> str | None:
     if stop.text(-2) == "@" and stop.kind() in ("STRING", "="):
         return f"write @{stop.tokens[stop.at - 1].text}('…')"
     first = stop.tokens[0].kind == "@" and not stop.open_brackets()
@@ -44,7 +51,7 @@ def _annotation(stop: ParseFailure) -> str | None:
     return None
 
 
-def _in_pattern(stop: ParseFailure) -> str | None:
+def _pattern_hint(stop: ParseFailure) -> str | None:
     if stop.text(-1) == "pattern" and stop.kind() != "[" and "from" in stop.clauses_before():
         return "write the pattern in brackets: pattern [ … ]"
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
@@ -61,7 +68,7 @@ def _in_pattern(stop: ParseFailure) -> str | None:
     return None
 
 
-def _of_source(stop: ParseFailure) -> str | None:
+def _from_hint(stop: ParseFailure) -> str | None:
     if stop.text() == "(" and stop.text(-1) == "using":
         return "write on a.x = b.x"
     if stop.text() == "(" and stop.text(-1) == "from":
@@ -73,7 +80,7 @@ def _of_source(stop: ParseFailure) -> str | None:
     return None
 
 
-def _paced(stop: ParseFailure) -> str | None:
+def _output_hint(stop: ParseFailure) -> str | None:
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
     if "output" not in words or stop.open_brackets():
         return None
@@ -87,7 +94,7 @@ def _paced(stop: ParseFailure) -> str | None:
     return None
 
 
-def _value(stop: ParseFailure) -> str | None:
+def _value_hint(stop: ParseFailure) -> str | None:
     word, before = stop.text(), stop.text(-1)
     if stop.at == 0 and word == "with":
         return "EPL has no with: insert into X select … makes a stream X, which other statements read"
@@ -107,12 +114,12 @@ def _value(stop: ParseFailure) -> str | None:
         return "EPL has no over: group by makes groups, avg(x, group_by: y) one for a single aggregate"
     if before == "in" and stop.kind() in ("NUMBER", "STRING") and stop.text(1) == ",":
         return "write the values in parentheses: in (1, 2)"
-    if word == "," and ":" in stop.words + tuple(_range(stop)):
+    if word == "," and ":" in stop.words + tuple(_open_range(stop)):
         return "write a range with a colon, [1:5], or a list in parentheses, (1, 5)"
     return None
 
 
-def _range(stop: ParseFailure) -> list[str]:
+def _open_range(stop: ParseFailure) -> list[str]:
     """Return a colon if a range after ``in`` is open and has no upper bound yet."""
     brackets = stop.open_brackets()
     if not brackets or brackets[-1].kind not in BRACKETS:

@@ -34,16 +34,16 @@ def load_parser(dialect: str, package: str, grammar_files: tuple[str, ...], lexe
     cache = _cache_file(dialect, grammar, lexer)
     parser = _load(cache, lexer)
     if parser is None:
-        edit = _as_whole_words if lexer == "contextual" else None
+        edit = _end_at_word if lexer == "contextual" else None
         parser = Lark(
             grammar, parser="lalr", lexer=lexer, propagate_positions=True, maybe_placeholders=True, edit_terminals=edit
         )
         _save(parser, cache)
-    _shorten(parser)
+    _skip_single_child_rules(parser)
     return parser
 
 
-def _as_whole_words(terminal: TerminalDef) -> None:
+def _end_at_word(terminal: TerminalDef) -> None:
     """Make a keyword end where a word does.
 
     The lexer of lark would find ``select`` at the start of ``selection`` where no name can stand. Where both can stand
@@ -55,15 +55,15 @@ def _as_whole_words(terminal: TerminalDef) -> None:
         terminal.priority = max(terminal.priority, 1)
 
 
-def _shorten(parser: Lark) -> None:
+def _skip_single_child_rules(parser: Lark) -> None:
     """Skip rules that only pass on their one child: an expression has one such rule for each precedence."""
     callbacks = parser.parser.parser.parser.callbacks
     for rule in callbacks:
-        if isinstance(rule, Rule) and _hands_on(rule):
+        if isinstance(rule, Rule) and _passes_child_on(rule):
             callbacks[rule] = itemgetter(0)
 
 
-def _hands_on(rule: Rule) -> bool:
+def _passes_child_on(rule: Rule) -> bool:
     if len(rule.expansion) != 1 or not rule.options.expand1 or rule.alias or any(rule.options.empty_indices):
         return False
     (child,) = rule.expansion
@@ -86,12 +86,12 @@ def _cache_file(dialect: str, grammar: str, lexer: LexerChoice) -> Path:
 
 def _load(path: Path, lexer: LexerChoice) -> Lark | None:
     try:
-        return _from_plain(json.loads(path.read_bytes()), lexer)
+        return _from_json(json.loads(path.read_bytes()), lexer)
     except (OSError, RecursionError, AttributeError, KeyError, ValueError, TypeError, AssertionError, LarkError):
         return None  # absent, unreadable or damaged: the tables are built again
 
 
-def _plain(parser: Lark) -> Any:
+def _to_json(parser: Lark) -> Any:
     """Return `parser` as JSON data: integer keys become text, the lexer's class is left out."""
     data, memo = parser.memo_serialize([TerminalDef, Rule])
     lexing = {**data["parser"]["lexer_conf"], "lexer_type": None}
@@ -100,7 +100,7 @@ def _plain(parser: Lark) -> Any:
     return {"data": {**data, "options": options, "parser": parts}, "memo": memo}
 
 
-def _from_plain(document: Any, lexer: LexerChoice) -> Lark:
+def _from_json(document: Any, lexer: LexerChoice) -> Lark:
     data, memo = document["data"], {int(number): entry for number, entry in document["memo"].items()}
     data["options"]["lexer"] = data["parser"]["lexer_conf"]["lexer_type"] = lexer
     table = data["parser"]["parser"]
@@ -120,7 +120,7 @@ def _save(parser: Lark, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="ascii") as file:
             written = file.name
-            json.dump(_plain(parser), file, separators=(",", ":"))
+            json.dump(_to_json(parser), file, separators=(",", ":"))
         os.replace(written, path)
     except OSError:
         if written is not None:
