@@ -469,5 +469,5 @@ def test_a_stream_whose_statement_reads_nothing_of_what_is_given(
 def test_a_frame_that_is_no_stream(spark: SparkSession, folder: Path) -> None:
     runtime = Runtime()
     runtime.deploy("create schema Trade(ts long, symbol string); select symbol from Trade")
-    with pytest.raises(UsageError, match="the frame for `Trade` is no stream"):
+    with pytest.raises(UsageError, match="the frame for `Trade` is not a stream"):
         stream(runtime=runtime, frames={"Trade": spark.read.parquet(str(folder / "in"))}, time="ts")

@@ -62,14 +62,14 @@ class Lookback:
         events = max((m.count for m in moves if isinstance(m, LastEvents)), default=0)
         lengths = [f"{time / 1000:g} s"] if time else []
         lengths += [f"{events} event{'s' if events > 1 else ''}"] if events else []
-        return f"its state reaches back {' and '.join(lengths)}: operand slice of time begins that much earlier"
+        return f"its state reaches back {' and '.join(lengths)}: each slice of time begins that much earlier"
 
 
 class _Unbounded(Exception):
     """The reason why a statement has no lookback; empty if other reasons say more."""
 
 
-EventTimeProperties = frozenset[tuple[str, str]]  # types, operand with the property that is the time of all its events
+EventTimeProperties = frozenset[tuple[str, str]]  # types, each with the property that is the time of all its events
 
 
 def lookback_of(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]) -> Lookback | str | None:
@@ -124,7 +124,7 @@ def _statement_steps(
 
 
 def furthest_steps(step_lists: Sequence[Sequence[LookbackStep]]) -> tuple[LookbackStep, ...]:
-    """Return steps that go at least as far as operand of several lookbacks."""
+    """Return steps that go at least as far as each of several lookbacks."""
     furthest = []
     for moves in zip_longest(*step_lists, fillvalue=()):
         furthest.append(tuple(dict.fromkeys(move for step in moves for move in step)))
@@ -200,7 +200,7 @@ def _stream_steps(
     if windows and windows[0].row.grouping and windows[0].reclaim is None:
         windows = windows[1:]
         if windows and (windows[0].row.forgets in ("size", "one") or windows[0].row.stamped):
-            raise _Unbounded  # the last events of operand group may be long ago
+            raise _Unbounded  # the last events of each group may be long ago
     if not windows:
         if not free:
             raise _Unbounded

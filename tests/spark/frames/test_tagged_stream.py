@@ -227,7 +227,7 @@ def test_a_type_from_a_spark_frame_is_that_from_its_arrow_table(spark: SparkSess
 def test_a_streaming_frame_and_other_things_are_refused_at_once(spark: SparkSession, tmp_path: Path) -> None:
     cep = bench("timestamp timestamp, value long")
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(UsageError, match="the DataFrame for `A` is a streaming one"):
+    with pytest.raises(UsageError, match="the DataFrame for `A` is a stream"):
         cep.spark({"A": stream}, time="timestamp")
     for given, message in (
         ([{"value": 1}], "expected a Spark or pandas DataFrame, an Arrow table or the path of a Parquet file,"),
