@@ -72,7 +72,7 @@ class _Tail:
     def contents(self) -> Iterable[Any]:
         return self.items
 
-    shown = contents
+    display_order = contents
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)
