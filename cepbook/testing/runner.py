@@ -203,7 +203,7 @@ class _Run:
             self._place_reactions_to_deployment(None)
         except _Stop:
             pass
-        except Exception as error:  # noqa: BLE001 - a defect of the engine is a result, told with its traceback
+        except Exception as error:  # noqa: BLE001 - a defect of the engine is a result, reported with its traceback
             self.broken = BrokenRun(self.line, f"{type(error).__name__}: {error}", traceback.format_exc())
         return CaseResult(
             self.case, self.engine_name, tuple(self.steps), tuple(self.invalid), tuple(self.refusals), self.broken

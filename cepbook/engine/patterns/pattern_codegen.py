@@ -332,7 +332,7 @@ class PatternCodegen:
     def _observer(self, node: p.PatternExpr) -> _Make:
         if isinstance(node, p.IntervalTimer):
             due = self._time(node.period)
-            interval = f"timer:interval({_shown(node.period)})"
+            interval = f"timer:interval({_expr_text(node.period)})"
             return lambda _: ObserverSpec(interval, due())
         if isinstance(node, p.CrontabTimer):
             schedule = CrontabSchedule(node.crontab, self._scope.second)
@@ -386,14 +386,14 @@ def _all(exprs: Sequence[x.BoundExpr]) -> x.BoundExpr:
     return x.Logic(BOOLEAN, "and", tuple(exprs), span=first.span)
 
 
-def _shown(e: x.BoundExpr) -> str:
+def _expr_text(e: x.BoundExpr) -> str:
     return show_expr(e).replace(f"[{p.MATCH_STREAM}].", "")
 
 
 def atom_text(atom: p.Atom) -> str:
     """Return the atom as a user would write it."""
     tag = "" if atom.tag is None else f"{atom.tag}="
-    conditions = ", ".join(_shown(conjunct) for conjunct in x.conjuncts(atom.filter))
+    conditions = ", ".join(_expr_text(conjunct) for conjunct in x.conjuncts(atom.filter))
     condition = f"({conditions})" if conditions else ""
     brackets = "".join(f"[{show_expr(step.path)}]" for step in atom.contained)
     return f"{tag}{atom.event_type}{condition}{brackets}"
