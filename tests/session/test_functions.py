@@ -93,7 +93,7 @@ def test_types_come_from_annotations(cep: Workbench) -> None:
         ("select mad(price, volume, 1) from Tick#keepall", "too many parameters for `mad`"),
         ("select price from Tick#keepall where mad(price) > 1", "aggregate `mad` in the where-clause"),
         ("select slope(price) from Tick#keepall", "`slope` takes 2 parameters, found 1"),
-        ("select ema(price) from Tick#length(3)", "the aggregate ema has no method leave, and here events leave"),
+        ("select ema(price) from Tick#length(3)", "aggregate ema has no method leave, but events leave its window"),
     ],
 )
 def test_wrong_calls_are_told_at_their_place(cep: Workbench, epl: str, message: str) -> None:

@@ -312,8 +312,7 @@ class AggregateCodegen:
         assert isinstance(user_class, x.UserClass)
         code = lower.value(self.scope, user_class)
         if self.leaving is not Eviction.NONE and not hasattr(self.scope.user_functions[user_class.name], "leave"):
-            fact = f"the aggregate {user_class.name} has no method leave, and here events leave"
-            raise Refusal("no-leave", fact)
+            raise Refusal("no-leave", f"aggregate {user_class.name} has no method leave, but events leave its window")
         name = self._made(argument, "supplied", UserAggregate, f"{code}, {user_class.count}")
         return f"{self.source.bind('_taken', as_declared_type)}({name}.value(), {self.source.const(call.type, 'type')})"
 

@@ -47,7 +47,7 @@ class TableAggregateCodegen(AggregateCodegen):
         for number, call in enumerate(calls):
             column = fed.get(number, "")
             if column not in places:
-                raise Refusal("into-table", "an aggregate of `into table` that goes into no column")
+                raise Refusal("into-table", "an aggregate of `into table` without a column")
             codegen = AggregateCodegen(scope, [call], Eviction.ARBITRARY, False, f"a{number}_", remembered=remembered)
             self._parts.append((column, places[column].start, codegen))
         own = {column: codegen.names for column, _, codegen in self._parts}

@@ -125,7 +125,7 @@ class JoinCodegen(ViewCodegen):
         return DELTA_IN_LOCAL
 
     def item(self, operands: Sequence[str] | None = None) -> str:
-        raise Refusal("no-item", "an event of a join is no row yet")
+        raise Refusal("no-item", "a single event of a join is not a row")
 
     @property
     def streams(self) -> list[int]:
@@ -459,7 +459,7 @@ class JoinCodegen(ViewCodegen):
 def _one_input(e: x.BoundExpr) -> int:
     inputs = inputs_read(e)
     if len(inputs) > 1:
-        raise Refusal("several-inputs", "prev and prior look at the events of one stream of a join")
+        raise Refusal("several-inputs", "`prev` and `prior` can read only one stream of a join")
     return next(iter(inputs), 0)
 
 

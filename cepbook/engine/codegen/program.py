@@ -57,11 +57,13 @@ class StatementProgram:
     select: StatementProgram | None = None  # of a query run in cycles: the select over its relations
     # of a join with `run_joined`: for each stream its columns, and whether whole events are needed
     loop: JoinColumns | None = None
-    wants: Mapping[str, tuple[int, IndexRequest]] = field(default_factory=dict)  # the indexes of stores that it reads
-    picking: Callable[[], StoreQuery | None] = field(default=lambda: None)  # of a query: finds rows by an index
+    index_requests: Mapping[str, tuple[int, IndexRequest]] = field(
+        default_factory=dict
+    )  # the indexes of stores that it reads
+    store_query: Callable[[], StoreQuery | None] = field(default=lambda: None)  # of a query: finds rows by an index
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
-    parcels: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
+    delivery_key: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
 
     def __getitem__(self, name: str) -> Any:
         return self.namespace[name]

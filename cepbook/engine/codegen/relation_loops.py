@@ -145,22 +145,22 @@ def plain_key_positions(exprs: Sequence[x.BoundExpr], scope: CodeScope, parts: S
 class LookupCodegen:
     """The indexes of stores that a module reads, as functions that a running statement binds.
 
-    `wants` maps the name of a function to (input, requested index).
+    `requests` maps the name of a function to (input, requested index).
     """
 
     def __init__(self, source: SourceWriter) -> None:
         self.source = source
-        self.wants: dict[str, tuple[int, IndexRequest]] = {}
+        self.requests: dict[str, tuple[int, IndexRequest]] = {}
         self._keys: list[tuple[str, tuple[x.BoundExpr, ...], int]] = []
 
     def look(self, path: AccessPath) -> str:
         """Return the name of the function for an access path to a store."""
         request = path.input, self._want(path)
-        for name, known in self.wants.items():
+        for name, known in self.requests.items():
             if known == request:
                 return name
-        name = self.source.bind(f"look{len(self.wants)}", None)
-        self.wants[name] = request
+        name = self.source.bind(f"look{len(self.requests)}", None)
+        self.requests[name] = request
         return name
 
     def _want(self, path: AccessPath) -> IndexRequest:

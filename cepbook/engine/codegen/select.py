@@ -79,9 +79,9 @@ def compile_select(
     program.notes = storage_notes(writer.code, writer.body.arrivals)
     program.items = writer.code.items
     program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
-    program.wants = writer.looks.wants
+    program.index_requests = writer.looks.requests
     program.loop = writer.loop
-    program.picking = cache(partial(compile_store_query, steps, scope_in))
+    program.store_query = cache(partial(compile_store_query, steps, scope_in))
     return program
 
 

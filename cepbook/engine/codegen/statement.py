@@ -83,7 +83,7 @@ class StatementCodegen(DeltaCodegen):
             )
         if isinstance(e, x.Grouping):
             return self._grouping(e)
-        raise Refusal("no-row", f"{type(e).__name__.lower()} has no code in the row engine")
+        raise Refusal("no-row", f"the row engine does not support `{type(e).__name__.lower()}`")
 
     def _grouping(self, e: x.Grouping) -> str:
         levels = self.steps.levels
@@ -474,7 +474,7 @@ def prev_tail(view: WindowView, item: Item, index: int | None, value: ItemValue)
 def prev_window(view: WindowView, item: Item, value: ItemValue) -> list[Any]:
     """Return `value` of all events of the window."""
     items: Sequence[Item] = view.prev_items(item)[0]
-    return [value(item_) for item_ in items]
+    return [value(retained) for retained in items]
 
 
 def prev_count(view: WindowView, item: Item) -> int:

@@ -50,7 +50,7 @@ def compile_store_query(steps: PhysicalPlan, scope_in: ScopeFactory) -> StoreQue
     source = SourceWriter()
     scope, looks = scope_in(source).at(now="clock.now"), LookupCodegen(source)
     look = looks.look(path)
-    if looks.wants[look][1].function:
+    if looks.requests[look][1].function:
         return None
     with source.block("def picked(T):"):
         source.line("found = []")
@@ -58,4 +58,4 @@ def compile_store_query(steps: PhysicalPlan, scope_in: ScopeFactory) -> StoreQue
         with source.block(write_loop_head(path, "x", "i", scope, by_age=True)):
             source.line("found.append(i)")
         source.line("return found")
-    return StoreQuery(source.load(), looks.wants)
+    return StoreQuery(source.load(), looks.requests)

@@ -14,7 +14,7 @@ subquery without conditions that returns only aggregates keeps aggregates, which
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 
 from cepbook.engine.codegen import relation_loops as loops
@@ -72,7 +72,7 @@ def compile_subquery(
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
     watched = tuple(scope.variables[name] for name in steps.watched)
     program = StatementProgram(steps, source.text, namespace, source.spans, (), constants, source.bound, None, watched)
-    program.wants = writer.looks.wants
+    program.index_requests = writer.looks.requests
     program.legend = locals_legend(writer.code)
     program.notes = storage_notes(writer.code, "arrivals call the view")
     return program
@@ -294,16 +294,12 @@ class _Writer(StatementCodegen):
         return x.StructOf(of, tuple((column.name, column.value) for column in columns))
 
     def _list(self) -> None:
+        distinct = self.steps.projection.distinct
         self.source.line("found = []")
         with self._rows():
             self.source.line(f"one = {lower.value(self.q, self._shown())}", self.subquery.span)
-            with self._new():
-                self.source.line("found.append(one)")
+            self.source.line("if one not in found: found.append(one)" if distinct else "found.append(one)")
         self.source.line("return found or None")
-
-    def _new(self) -> AbstractContextManager[None]:
-        distinct = self.steps.projection.distinct
-        return self.source.block("if one not in found:") if distinct else nullcontext()
 
     def _one(self) -> None:
         source, result = self.source, self._shown()

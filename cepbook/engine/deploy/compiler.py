@@ -175,7 +175,7 @@ class _Compiling:
             subqueries=tuple(subquery.steps for subquery in inner),
         )
         if statement.parcels is not None:
-            program.parcels = compile_delivery_key(statement.parcels, self.scope_in)
+            program.delivery_key = compile_delivery_key(statement.parcels, self.scope_in)
         if statement.context is not None and statement.join is None:
             program.correlation = correlation_keys(statement.source.filter, self.scope_in)
         return program

@@ -315,8 +315,8 @@ def _states(
 ) -> Iterable[list[Any]]:
     program, now = statement.program, runtime.clock.now
     stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
-    StoreLookups(program.namespace, program.wants, select.name, stores)
-    picking = program.picking() if len(select.sources) == 1 else None
+    StoreLookups(program.namespace, program.index_requests, select.name, stores)
+    picking = program.store_query() if len(select.sources) == 1 else None
     if picking is not None and stores[0].has_index_for(picking.want):
         StoreLookups(picking.namespace, picking.wants, select.name, stores, changes=True)
     else:

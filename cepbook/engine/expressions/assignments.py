@@ -51,10 +51,10 @@ def updated_copy(whole: Any, path: Sequence[Any], value: Any) -> Any:
         raise ValueError("the index is null")
     if isinstance(key, str):
         if whole is None:
-            raise ValueError(f"there is no event whose `{key}` could be assigned: it is null")
+            raise ValueError(f"cannot assign `{key}`: the event is null")
         return {**whole, key: updated_copy(whole.get(key), rest, value) if rest else value}
     if whole is None:
         raise ValueError("the array is null")
     if not 0 <= key < len(whole):
-        raise ValueError(f"the array has {len(whole)} elements, there is no element {key}")
+        raise ValueError(f"index {key} is out of range: the array has {len(whole)} elements")
     return [*whole[:key], updated_copy(whole[key], rest, value) if rest else value, *whole[key + 1 :]]

@@ -101,7 +101,7 @@ def value(scope: CodeScope, e: x.BoundExpr) -> str:
     """Return a Python expression with the value of `e`."""
     lower = RENDERERS.get(type(e))
     if lower is None:
-        raise Refusal("no-lowering", f"the row engine has no code for {type(e).__name__}")
+        raise Refusal("no-lowering", f"the row engine does not support {type(e).__name__}")
     return lower(scope, e)
 
 

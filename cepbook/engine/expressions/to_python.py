@@ -19,7 +19,7 @@ from dataclasses import replace
 from cepbook.engine.expressions import arithmetic, method_calls, primitives
 from cepbook.engine.expressions.code_scope import RENDERERS, PropertyKey, null_checked, unless_null
 from cepbook.engine.expressions.code_scope import CodeScope as CodeScope
-from cepbook.engine.expressions.code_scope import ReadableVariable as ReadableVariable  # for whoever writes expressions
+from cepbook.engine.expressions.code_scope import ReadableVariable as ReadableVariable  # for other modules
 from cepbook.engine.expressions.code_scope import ScopeFactory as ScopeFactory
 from cepbook.engine.expressions.code_scope import bound_name as bound_name
 from cepbook.engine.expressions.code_scope import nullable as nullable
@@ -196,7 +196,7 @@ def _shared(scope: CodeScope, e: x.SharedExpr) -> str:
 
 def _of_row(scope: CodeScope, e: x.BoundExpr) -> str:
     if scope.row is None:
-        raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning here")
+        raise Refusal("no-row", f"`{type(e).__name__.lower()}` can be used only where rows are made")
     return scope.row(e)
 
 

@@ -44,4 +44,4 @@ def as_declared_type(value: Any, to: Type) -> Any:
     if isinstance(value, _KINDS.get(name, ())):
         return value
     text = repr(value)
-    raise TypeError(f"the function gave {text if len(text) < 40 else text[:37] + '...'}, which is no {to}")
+    raise TypeError(f"the function returned {text if len(text) < 40 else text[:37] + '...'}, which is no {to}")

@@ -103,7 +103,7 @@ def _of_select(plan: p.SelectStatement) -> PhysicalPlan:
         by_ordinal = steps.reads_prev or steps.owned_store is not None or steps.buffers_input
         _keep(steps, _views(node), expressions_after_windows(steps), steps.projection.wildcard, by_ordinal)
     else:
-        raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
+        raise Refusal("unknown-plan", f"the row engine does not support a select over {type(node).__name__}")
     return steps
 
 

@@ -47,16 +47,16 @@ class PhysicalPlan:
     row: op.ProjectOperator | None = None
     output_rate: op.OutputRateOperator | None = None
     priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
-    owned_store: StoreType | None = None  # the named window whose rows its views keep
-    table: StoreType | None = None  # the table that it is, which others fill
-    initial_rows: p.InitialFill | None = None  # what it begins with
-    into: p.IntoTable | None = None  # where its aggregates are kept
-    on_select: p.OnSelectStatement | None = None  # events are joined with what a store holds, once each
+    owned_store: StoreType | None = None  # of ``create window``: the window
+    table: StoreType | None = None  # of ``create table``: the table
+    initial_rows: p.InitialFill | None = None  # rows at the start
+    into: p.IntoTable | None = None  # the table that keeps the aggregates
+    on_select: p.OnSelectStatement | None = None  # each event is joined with the rows of a store
     join: JoinOperator | None = None
     inputs: tuple[PhysicalPlan, ...] = ()
     lookup: op.LookupOperator | None = None  # of a subquery
-    buffers_input: bool = False  # all that comes in with an activation is one change
-    cycle: op.CycleOperator | None = None  # it is run in cycles
+    buffers_input: bool = False  # all events of an activation are one delta
+    cycle: op.CycleOperator | None = None  # of a query that is run in cycles
     subqueries: tuple[PhysicalPlan, ...] = ()  # those of the statement
 
     @property
@@ -322,7 +322,7 @@ class PhysicalPlan:
         if any(call.group_by is not None or lower.may_fail(*call.args, call.filter) for call in self.calls):
             return False
         emptied = self.grouped or self.posts_empty_batches
-        return not (emptied and any(map(_remembers, self.calls)))
+        return not (emptied and any(call.ever or aggregate_row(call.name).remembers for call in self.calls))
 
     def _reads(self, *kinds: type[BoundExpr]) -> bool:
         nodes = (node for e in expressions_after_windows(self) if e is not None for node in x.walk(e))
@@ -460,10 +460,6 @@ class PhysicalPlan:
         output = self.output
         nodes = [] if output is None or output.when is None else x.walk(output.when)
         return tuple(dict.fromkeys(e.name for e in nodes if isinstance(e, x.VariableRead)))
-
-
-def _remembers(call: p.AggregateCall) -> bool:
-    return call.ever or aggregate_row(call.name).remembers
 
 
 def expressions_after_windows(steps: PhysicalPlan) -> list[BoundExpr | None]:

@@ -94,7 +94,7 @@ class CycleMember(ActivationMember):
     def find(self, stores: Mapping[str, Store]) -> dict[str, Any]:
         """Connect the select with `stores`; return them and the relations, for subqueries."""
         self._stores = stores
-        wants, sources = self._select.wants, enumerate(scan.source.store for scan in self._select.steps.scans)
+        wants, sources = self._select.index_requests, enumerate(scan.source.store for scan in self._select.steps.scans)
         read = {number: stores[store.name] for number, store in sources if store is not None and store.name in stores}
         self._looks = StoreLookups(self._select.namespace, wants, self._plan.name, read)
         return {**stores, **{store.store.name: EmptyStore(store.store) for store in self._plan.partitions}}

@@ -29,7 +29,7 @@ def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementPr
     writer.write()
     program = trigger_program(plan, source, tuple(writer.read), scope_in)
     program.row_columns = None
-    program.wants = writer.looks.wants
+    program.index_requests = writer.looks.requests
     return program
 
 

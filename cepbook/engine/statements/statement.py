@@ -94,7 +94,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self._services = services
         layout = RowLayout(program.row_columns, plan.output_type.properties)
         split = isinstance(plan, p.SelectStatement) and plan.parcels is not None
-        splitter = DeliverySplitter(layout, program.parcels, self.failed) if split else None
+        splitter = DeliverySplitter(layout, program.delivery_key, self.failed) if split else None
         steps = program.steps
         host = services.deliveries
         spec = OutletSpec(steps.listener_selector, steps.insert_selector, steps.emit.insert, steps.buffers_input)

@@ -46,7 +46,7 @@ class StoreSubquery(StoreObserver):
             since, follow = partial(store.since, reader), partial(store.follow, reader)
             program.namespace.update(since=since, follow=follow, items=partial(store.items, None))
             self._followed, self._reader = store, reader
-        self.reads = StoreLookups(program.namespace, program.wants, reader, {0: store})
+        self.reads = StoreLookups(program.namespace, program.index_requests, reader, {0: store})
 
     def release(self) -> None:
         """Stop reading the store."""

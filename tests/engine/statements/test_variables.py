@@ -168,7 +168,7 @@ def test_an_assignment_that_fails_changes_none_of_the_variables() -> None:
     assert array == [1, 2]  # whoever holds the former array keeps it
     with pytest.raises(StatementError) as caught:
         runtime.send("B", {"v": 2})
-    assert "the array has 2 elements, there is no element 2" in str(caught.value)
+    assert "index 2 is out of range: the array has 2 elements" in str(caught.value)
     assert (runtime.get_variable("n"), runtime.get_variable("arr")) == (1, [1, 7])
 
 
