@@ -167,7 +167,7 @@ class EventEngine:
         store = self._stores.get(type_name)
         if store is not None:
             return self.routes.into(store)
-        return self._route(type_name) if type_name in self.catalog.event_types else None
+        return self._route(type_name) if type_name in self.services.catalog.event_types else None
 
     def _unbuilt_route(self, type_name: str) -> EventHandler:
         def first(event: Any) -> None:

@@ -110,8 +110,8 @@ class BatchReplayer:
         """The cause of the present delivery, for a `TracingSink`, while `run` works; phase 1 is an event."""
         return self._worker.cause
 
-    def run(self, slices: Sequence[ColumnBatch], stops: Sequence[int] | None = None) -> None:
-        """Process the events of `slices` (at most one batch per type), which precede all events of the next call.
+    def run(self, batches: Sequence[ColumnBatch], stops: Sequence[int] | None = None) -> None:
+        """Process the events of `batches` (at most one batch per type), which precede all events of the next call.
 
         Before an event at time t the clock advances to t; earlier events do not move it. `stops` are the times (ms,
         ascending) at which the clock stops, if not only at those of the events: they include these, and perhaps times
@@ -122,10 +122,10 @@ class BatchReplayer:
         Errors: as `Runtime.send`.
         """
         plan, runtime = self._planned(), self._runtime
-        if not (stops or any(batch.times for batch in slices)):
+        if not (stops or any(batch.times for batch in batches)):
             return
         with runtime.turn:
-            failures = self._run(plan, slices, stops)
+            failures = self._run(plan, batches, stops)
             try:
                 runtime.raise_pending()
             except Exception as failure:  # noqa: BLE001 - raised below, behind those before it
@@ -133,37 +133,37 @@ class BatchReplayer:
         if failures:
             raise failures[0]
 
-    def _run(self, plan: _Plan, slices: Sequence[ColumnBatch], stops: Sequence[int] | None) -> list[Exception]:
+    def _run(self, plan: _Plan, batches: Sequence[ColumnBatch], stops: Sequence[int] | None) -> list[Exception]:
         runtime = self._runtime
         if not plan.reasons:
-            last = stops[-1] if stops else max(batch.times[-1] for batch in slices if batch.times)
-            self._worker = statement_pass = StatementPass(runtime, slices, last, stops)
+            last = stops[-1] if stops else max(batch.times[-1] for batch in batches if batch.times)
+            self._worker = statement_pass = StatementPass(runtime, batches, last, stops)
             statement_pass.run(plan.nodes)
             failures: list[Exception] = []
             if plan.merged:
-                self._worker = loop = EventLoop(runtime, slices, statement_pass.ticks, plan.senders, self._wanted)
+                self._worker = loop = EventLoop(runtime, batches, statement_pass.ticks, plan.senders, self._prefilter)
                 loop.run()
                 failures = loop.failures
             runtime.clock.now = max(last, runtime.clock.now)
             return failures
-        times = stops or list(merge(*(batch.times for batch in slices)))
+        times = stops or list(merge(*(batch.times for batch in batches)))
         if plan.nodes:
-            self._worker = hybrid = HybridLoop(runtime, slices, times, plan.nodes)
-            failures = hybrid.run(plan.senders, self._wanted, plan.own)
+            self._worker = hybrid = HybridLoop(runtime, batches, times, plan.nodes)
+            failures = hybrid.run(plan.senders, self._prefilter, plan.own)
             if hybrid.called:
                 self._called, self._plan = True, _Plan()
             return failures
-        self._worker = alone = EventLoop(runtime, slices, times, plan.senders, self._wanted)
+        self._worker = alone = EventLoop(runtime, batches, times, plan.senders, self._prefilter)
         alone.run()
         return alone.failures
 
     # -------------------------------------------------------------- planning
     def _planned(self) -> _Plan:
         if self._plan.version != self._runtime.version:
-            self._plan = self._made()
+            self._plan = self._make_plan()
         return self._plan
 
-    def _made(self) -> _Plan:
+    def _make_plan(self) -> _Plan:
         runtime = self._runtime
         plans = list(self._deployed_plans())
         planned = _Plan(runtime.version)
@@ -346,7 +346,7 @@ class BatchReplayer:
         return None
 
     # -------------------------------------------------------------- one by one
-    def _wanted(self, batch: ColumnBatch) -> FilteredBatch | None:
+    def _prefilter(self, batch: ColumnBatch) -> FilteredBatch | None:
         """Return the events of a batch that any pattern may take, if only patterns read it; None: all events."""
         statements = [self._runtime.statements[name] for name in self._plan.reasons or self._plan.merged]
         if any(statement.context is not None for statement in statements):

@@ -22,7 +22,7 @@ PrefilterBatch = Callable[[ColumnBatch], FilteredBatch | None]
 
 
 class EventLoop:
-    """Sends the events of `slices` by the sender of their type.
+    """Sends the events of `batches` by the sender of their type.
 
     `times` are the times at which the clock may stop; with a range it stops whenever something is due, as in
     `Runtime.advance(…, stepping=True)`. While `run` works, `place` is the position of the present event, and `event`
@@ -33,22 +33,22 @@ class EventLoop:
     def __init__(
         self,
         runtime: EventEngine,
-        slices: Sequence[ColumnBatch],
+        batches: Sequence[ColumnBatch],
         times: Sequence[int],
         senders: Mapping[str, SendEvent],
-        wanted: PrefilterBatch,
+        prefilter: PrefilterBatch,
     ) -> None:
         self.place = -1
         self.event: tuple[str, dict[str, Any]] | None = None
         self.failures: list[Exception] = []
         self.advancing = False  # True while this loop calls the engine itself
-        self._again = False  # the clock stops again at the same time
+        self._same_time = False  # the clock stops again at the same time
         self._stop: Callable[[], bool] = lambda: False
         self._runtime = runtime
-        self._slices = slices
+        self._batches = batches
         self._times = times
         self._senders = senders
-        self._wanted = wanted
+        self._prefilter = prefilter
 
     @property
     def cause(self) -> CauseKey:
@@ -59,7 +59,7 @@ class EventLoop:
         """Return the number of events of a batch before the present position."""
         if self.event is not None:
             return bisect_left(batch.places, self.place)
-        return (bisect_right if self._again else bisect_left)(batch.times, self._runtime.clock.now)
+        return (bisect_right if self._same_time else bisect_left)(batch.times, self._runtime.clock.now)
 
     def is_of(self, batch: ColumnBatch) -> bool:
         """Return True if the present event is one of the batch."""
@@ -69,14 +69,14 @@ class EventLoop:
         """Send all events, or end when `stop` returns True after an event or a stop of the clock."""
         self._stop = stop
         clock, senders = self._runtime.clock, self._senders
-        slices = [batch for batch in self._slices if batch.type in senders]
+        batches = [batch for batch in self._batches if batch.type in senders]
         places, heads = [], []
-        for batch in slices:
-            passed = self._wanted(batch)
+        for batch in batches:
+            passed = self._prefilter(batch)
             filtered = batch if passed is None else passed.slice
             places.append(filtered.places)
             heads.append(zip(filtered.times, iterate_events(filtered.columns, len(filtered.times)), strict=True))
-        shown = [(batch.type, senders[batch.type]) for batch in slices]
+        sends = [(batch.type, senders[batch.type]) for batch in batches]
         for place, number in zip(*merge_positions(places), strict=True):
             time, event = next(heads[number])
             self.place = place
@@ -87,12 +87,12 @@ class EventLoop:
                     self._advance(time)
                     if stop():
                         return
-            name, send = shown[number]
+            name, send = sends[number]
             self.event = name, event
             try:
                 send(event)
-            except Exception as failure:  # noqa: BLE001 - raised when the slice is over
-                self._told(failure)
+            except Exception as failure:  # noqa: BLE001 - raised when the batch is over
+                self._record_failure(failure)
             if stop():
                 return
             self.event = None
@@ -107,27 +107,27 @@ class EventLoop:
             place = bisect_left(times, max(clock.due, clock.now + 1))  # timers due at once wait for the next stop
             if place == len(times) or times[place] > t:
                 break
-            self._go(times[place])
+            self._advance_to(times[place])
         if t > clock.now and not self._stop():
-            self._go(t)
+            self._advance_to(t)
 
     def _visit(self, t: int) -> None:
         """Stop whenever something is due before `t`; timers that wait for the next stop are due now."""
         clock = self._runtime.clock
         due = clock.due
         while clock.now < t and due < t and not self._stop():
-            self._go(max(due, clock.now))
+            self._advance_to(max(due, clock.now))
             due = clock.beyond(clock.now)
 
-    def _go(self, t: int) -> None:
+    def _advance_to(self, t: int) -> None:
         self.advancing = True
-        self._again = t <= self._runtime.clock.now
+        self._same_time = t <= self._runtime.clock.now
         try:
             self._runtime.advance(t)
-        except Exception as failure:  # noqa: BLE001 - raised when the slice is over
-            self._told(failure)
+        except Exception as failure:  # noqa: BLE001 - raised when the batch is over
+            self._record_failure(failure)
 
-    def _told(self, failure: Exception) -> None:
+    def _record_failure(self, failure: Exception) -> None:
         if not self._runtime.turn.told(failure):
             raise failure
         self.failures.append(failure)
@@ -142,27 +142,27 @@ class HybridLoop:
     """
 
     def __init__(
-        self, runtime: EventEngine, slices: Sequence[ColumnBatch], times: Sequence[int], nodes: Sequence[ReplayNode]
+        self, runtime: EventEngine, batches: Sequence[ColumnBatch], times: Sequence[int], nodes: Sequence[ReplayNode]
     ) -> None:
         self.called = False
         self._worker: EventLoop | StatementPass | None = None
         self._runtime = runtime
-        self._slices = slices
+        self._batches = batches
         self._times = times
         self._nodes = nodes
         self._timers = [node.statement.timed for node in nodes]
         self._begin = runtime.clock.now
-        self._seen = [0] * len(slices)  # events before the present one when user code called the engine
+        self._seen = [0] * len(batches)  # events before the present one when user code called the engine
         self._shown = runtime.routes.dispatched  # how far the present event was dispatched at that point
 
-    def run(self, senders: Mapping[str, SendEvent], wanted: PrefilterBatch, own: frozenset[str]) -> list[Exception]:
+    def run(self, senders: Mapping[str, SendEvent], prefilter: PrefilterBatch, own: frozenset[str]) -> list[Exception]:
         """Process the batches with all statements and return the failures that no listener was notified of.
 
         `senders` pass events to the statements that get them one by one; `own` has the derived types that only these
         read.
         """
         runtime = self._runtime
-        self._worker = singly = EventLoop(runtime, self._slices, self._times, senders, wanted)
+        self._worker = singly = EventLoop(runtime, self._batches, self._times, senders, prefilter)
         runtime.clock.suspend_timers(self._timers)
 
         def enter() -> None:
@@ -180,10 +180,10 @@ class HybridLoop:
                     runtime.entered = before
         except BaseException:
             if not (self.called or runtime.turn.broken):
-                self._up_to([singly.seen(batch) + singly.is_of(batch) for batch in self._slices])
+                self._up_to([singly.seen(batch) + singly.is_of(batch) for batch in self._batches])
             raise
         if not self.called:
-            self._through(self._slices, self._times[-1])
+            self._through(self._batches, self._times[-1])
             return singly.failures
         return singly.failures + self._rest(singly)
 
@@ -195,7 +195,7 @@ class HybridLoop:
     def _call(self, singly: EventLoop) -> None:
         """Let the nodes process everything before the present point in delivery order."""
         self.called = True
-        self._seen = [singly.seen(batch) for batch in self._slices]
+        self._seen = [singly.seen(batch) for batch in self._batches]
         self._up_to(self._seen)
         routes = self._runtime.routes
         self._shown = routes.dispatched
@@ -204,20 +204,20 @@ class HybridLoop:
             routes.only(type_name, self._names(lambda order: order < self._shown))(event)
             routes.dispatched = self._shown
 
-    def _names(self, wanted: Callable[[tuple[int, int]], bool]) -> set[str]:
-        return {node.statement.name for node in self._nodes if wanted(node.statement.order)}
+    def _names(self, predicate: Callable[[tuple[int, int]], bool]) -> set[str]:
+        return {node.statement.name for node in self._nodes if predicate(node.statement.order)}
 
     def _up_to(self, counts: Sequence[int]) -> None:
         now = self._runtime.clock.now
-        self._through([batch.part(0, count) for batch, count in zip(self._slices, counts, strict=True)], now)
+        self._through([batch.part(0, count) for batch, count in zip(self._batches, counts, strict=True)], now)
 
-    def _through(self, slices: Sequence[ColumnBatch], last: int) -> None:
+    def _through(self, batches: Sequence[ColumnBatch], last: int) -> None:
         clock, before = self._runtime.clock, self._worker
         clock.restore_timers(self._timers)
         now, clock.now = clock.now, self._begin
         stops = self._times[: bisect_right(self._times, last)]
         self._worker = batch_pass = StatementPass(
-            self._runtime, slices, last, stops if stops and stops[-1] == last else None
+            self._runtime, batches, last, stops if stops and stops[-1] == last else None
         )
         try:
             batch_pass.run(self._nodes)
@@ -226,8 +226,8 @@ class HybridLoop:
 
     def _rest(self, singly: EventLoop) -> list[Exception]:
         runtime, failures = self._runtime, list[Exception]()
-        counts = zip(self._slices, self._seen, strict=True)
-        slices = [batch.part(count + singly.is_of(batch)) for batch, count in counts]
+        counts = zip(self._batches, self._seen, strict=True)
+        batches = [batch.part(count + singly.is_of(batch)) for batch, count in counts]
         if singly.event is not None:
             type_name, event = singly.event
             try:
@@ -236,7 +236,7 @@ class HybridLoop:
                 if not runtime.turn.told(failure):
                     raise
                 failures.append(failure)
-        senders = {batch.type: runtime.sender(batch.type) for batch in slices}
-        self._worker = rest = EventLoop(runtime, slices, self._times, senders, lambda batch: None)
+        senders = {batch.type: runtime.sender(batch.type) for batch in batches}
+        self._worker = rest = EventLoop(runtime, batches, self._times, senders, lambda batch: None)
         rest.run()
         return failures + rest.failures

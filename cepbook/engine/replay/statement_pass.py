@@ -93,17 +93,17 @@ class StatementPass:
     """
 
     def __init__(
-        self, runtime: EventEngine, slices: Sequence[ColumnBatch], last: int, stops: Sequence[int] | None = None
+        self, runtime: EventEngine, batches: Sequence[ColumnBatch], last: int, stops: Sequence[int] | None = None
     ) -> None:
         self._runtime = runtime
-        self._slices = {s.type: s for s in slices if s.times}
+        self._batches = {s.type: s for s in batches if s.times}
         self.last = last
-        self.ticks = _ticks(list(self._slices.values()), last) if stops is None else stops
-        self._hand: Callable[[], CauseKey] = lambda: UNORDERED_CAUSE
+        self.ticks = _ticks(list(self._batches.values()), last) if stops is None else stops
+        self._present_cause: Callable[[], CauseKey] = lambda: UNORDERED_CAUSE
         self._derived: dict[str, DerivedEvents] = {}
         self._partitions: dict[tuple[str, str], list[Any]] = {}  # partitions of each event, by context and type
         self._opened: dict[tuple[str, int], list[PartitionAssignment]] = {}  # the same for derived events
-        self._shared: set[tuple[str, str]] = set()  # (context, type) with events in several partitions
+        self._in_several: set[tuple[str, str]] = set()  # (context, type) with events in several partitions
 
     def run(self, nodes: Sequence[ReplayNode]) -> None:
         """Run the batch through `nodes` (producers before readers)."""
@@ -116,7 +116,7 @@ class StatementPass:
 
     def _assign(self, contexts: Container[str | None]) -> None:
         arriving: dict[str, tuple[PartitionAssigner, list[tuple[ColumnBatch, ArrivingColumns]]]] = {}
-        for batch in self._slices.values():
+        for batch in self._batches.values():
             for context, way in allocating_contexts(self._runtime, batch.type):
                 if context.name in contexts:
                     columns = ArrivingColumns(way, batch.columns, batch.times, batch.places)
@@ -126,18 +126,18 @@ class StatementPass:
             for (batch, columns), partitions in zip(batches, assigned, strict=True):
                 self._partitions[context.name, batch.type] = partitions
                 if columns.locator.several and tuple in set(map(type, partitions)):
-                    self._shared.add((context.name, batch.type))
+                    self._in_several.add((context.name, batch.type))
                 if context.event_counters:
                     count_batch(partitions, batch.times, alone=len(batches) == 1)
 
     @property
     def cause(self) -> CauseKey:
         """The cause of the present delivery of a statement whose causes are needed."""
-        return self._hand()
+        return self._present_cause()
 
     def through(self, node: ReplayNode) -> DerivedEvents:
         """Run the batch through one statement; its CPU time is added to the statement's metrics."""
-        batches = [self._slices[t] for t in node.raw if t in self._slices]
+        batches = [self._batches[t] for t in node.raw if t in self._batches]
         derived = [self._derived[name] for name in node.producers]
         if not (batches or derived) and node.statement.timed.due > self.last:
             return DerivedEvents()  # most of many statements are not affected by a batch
@@ -148,8 +148,8 @@ class StatementPass:
             node.statement.processor_time.seconds += thread_time() - began
 
     def _run(self, node: ReplayNode, batches: list[ColumnBatch], derived: list[DerivedEvents]) -> DerivedEvents:
-        out = OutputCollector(node.statement, self._slices.values(), node.keyed)
-        self._hand = lambda: out.key
+        out = OutputCollector(node.statement, self._batches.values(), node.keyed)
+        self._present_cause = lambda: out.key
         several_partitions = self._shares(node.statement, batches, derived)
         if node.statement.steps.needs_event_order or several_partitions:
             joined = None if derived or out.keyed or several_partitions else self._joined(node.statement, batches)
@@ -173,7 +173,9 @@ class StatementPass:
         if context is None or context.assigner is None:
             return False
         ways = [context.assigner.locator(events.type) for events in derived]
-        return any(way.several for way in ways if way) or any((context.name, s.type) in self._shared for s in batches)
+        return any(way.several for way in ways if way) or any(
+            (context.name, s.type) in self._in_several for s in batches
+        )
 
     def _run_plain(
         self, node: ReplayNode, batches: list[ColumnBatch], derived: list[DerivedEvents], out: OutputCollector
@@ -219,7 +221,7 @@ class StatementPass:
         times: Iterable[int] = batch.times
         marks: Iterable[int] = repeat(0)
         if out.keyed:
-            times, marks, self._hand = out.watched(batch, keys)
+            times, marks, self._present_cause = out.watched(batch, keys)
         ports = out.flat.extend, out.taken, out.expired, out.told, catch_up
         ticks = () if batch.times is self.ticks else self.ticks  # events stop the clock themselves
         output = program["run"](times, marks, statement.state, *ports, ticks, rest, *columns)
@@ -514,8 +516,8 @@ def filter_for_patterns(statements: Iterable[RunningStatement], batch: ColumnBat
     return FilteredBatch(batch.where(flags), flags)
 
 
-def _ticks(slices: Sequence[ColumnBatch], last: int) -> list[int]:
+def _ticks(batches: Sequence[ColumnBatch], last: int) -> list[int]:
     """Return the sorted times at which the clock stops, the end among them. For one batch these are its own times."""
-    if len(slices) == 1 and slices[0].times[-1] == last:
-        return slices[0].times
-    return sorted({last, *(t for s in slices for t in s.times)})
+    if len(batches) == 1 and batches[0].times[-1] == last:
+        return batches[0].times
+    return sorted({last, *(t for s in batches for t in s.times)})

@@ -24,7 +24,7 @@ from cepbook.lang.plan import traversal
 from cepbook.lang.types import BOOLEAN
 
 TakeEvent = Callable[[Any, Any], object]  # (event, state of the statement)
-_FAR = 64  # bits; no partition has that many rows
+_PARTITION_BITS = 64  # bits; no partition has that many rows
 
 
 class StoreSubquery(StoreObserver):
@@ -38,7 +38,7 @@ class StoreSubquery(StoreObserver):
         self._followed: Table | None = None
         lookup = program.steps.lookup
         # A lookup keeps no rows. A table does not report changes: it is followed, or read again as a whole.
-        self._told = store.type.kind == "window" and not (lookup is not None and lookup.shared)
+        self._notified = store.type.kind == "window" and not (lookup is not None and lookup.shared)
         reader = f"{statement.name}.{place}"
         program.namespace["held"] = self.held
         if lookup is not None and lookup.follows:
@@ -54,14 +54,14 @@ class StoreSubquery(StoreObserver):
             self._followed.unfollow(self._reader)
 
     @property
-    def _divided(self) -> bool:
+    def _partitioned(self) -> bool:
         context = self._statement.context
         return context is not None and self.store.type.context == context.name
 
     def look(self, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        if not self._told:
+        if not self._notified:
             return
-        divided = self._divided
+        divided = self._partitioned
         for _, state in self._statement.states():
             if state is not None and (not divided or state[0] is partition):
                 try:
@@ -75,23 +75,23 @@ class StoreSubquery(StoreObserver):
 
     def _base(self, partition: Any) -> int:
         """Return the offset of row numbers in a partition, so that rows of different partitions differ."""
-        return 0 if partition is None or self._divided else int(partition.id) << _FAR
+        return 0 if partition is None or self._partitioned else int(partition.id) << _PARTITION_BITS
 
     def held(self, state: Any) -> list[tuple[int, list[Item]]]:
         """Return (row number offset, rows) of the store's states that concern a state of the statement."""
         states = [owner_state for _, owner_state in self.store.owner.states() if owner_state is not None]
-        if self._divided:
+        if self._partitioned:
             states = [owner_state for owner_state in states if owner_state[0] is state[0]]
         return [(self._base(owner_state[0]), self.store.stored([owner_state])) for owner_state in states]
 
     def fill(self, state: Any) -> None:
         """Fill a state with the contents of the store."""
-        for base, rows in self.held(state) if self._told else ():
+        for base, rows in self.held(state) if self._notified else ():
             self._program["on_change"](state[self._place], rows, (), base, self._statement.now)
 
     def refill_from_stores(self, state: Any) -> None:
         """Refill a restored state from stores that are not in its context."""
-        if self._told and not self._divided:
+        if self._notified and not self._partitioned:
             state[self._place] = self._program["new_state"](state[0], self._statement.now)
             self.fill(state)
 

@@ -49,7 +49,7 @@ def test_from_outside_there_is_no_one_value() -> None:
     runtime.deploy(EPL)
     with pytest.raises(UsageError, match="has one value per partition of its context"):
         runtime.get_variable("total")
-    with pytest.raises(UsageError, match="has a value in each partition"):
+    with pytest.raises(UsageError, match="has one value per partition"):
         runtime.set_variable("total", 1)
     assert runtime.external_variables() == ()
 
