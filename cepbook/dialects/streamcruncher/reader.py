@@ -67,9 +67,9 @@ class _Reader(ExpressionReader):
         if "group_by" in clauses:
             *keys, having = clauses["group_by"].children
             keys_ = ast.GroupBy(self.exprs(keys), span=span_of(clauses["group_by"]))
-            select = replace(select, group_by=keys_, having=None if having is None else self.expr(having))
+            select = replace(select, group_by=keys_, having=self.optional_expr(having))
         if "order_by" in clauses:
-            select = replace(select, order_by=tuple(map(self.read, clauses["order_by"].children)))
+            select = replace(select, order_by=self.reads(clauses["order_by"].children))
         if "limit" in clauses:
             if first is not None:
                 fact = "`first` and `limit` mean the same"
@@ -88,7 +88,7 @@ class _Reader(ExpressionReader):
         return ast.Literal(value, kind, span=span_of(token))
 
     def select_list(self, node: ParseNode) -> tuple[ast.SelectItem, ...]:
-        return tuple(map(self.read, node.children))
+        return self.reads(node.children)
 
     def all_columns(self, node: ParseNode) -> ast.SelectItem:
         return ast.SelectItem(None, wildcard=True, span=span_of(node))
@@ -113,7 +113,7 @@ class _Reader(ExpressionReader):
 
     def partitioned(self, node: ParseNode) -> ast.StreamSource:
         name, *stages, alias = node.children
-        stream = ast.PartitionStream(str(name), tuple(map(self.read, stages)), span=span_of(name))
+        stream = ast.PartitionStream(str(name), self.reads(stages), span=span_of(name))
         return ast.StreamSource(stream, (), str(alias), span=span_of(node))
 
     def itself(self, node: ParseNode) -> ast.StreamSource:
@@ -138,7 +138,7 @@ class _Reader(ExpressionReader):
             tuple(map(_name, keys)),
             self.read(window),
             pinned is not None,
-            tuple(map(self.read, aggregates)),
+            self.reads(aggregates),
             where,
             span=span_of(node),
         )
@@ -181,9 +181,9 @@ class _Reader(ExpressionReader):
 
     def alert(self, node: ParseNode) -> ast.StreamSource:
         columns, *rest = node.children
-        sources = tuple(self.read(child) for child in rest if child.data == "correlated")
-        patterns = tuple(self.read(child) for child in rest if child.data == "present")
-        stream = ast.AlertStream(tuple(map(self.read, columns.children)), sources, patterns, span=span_of(node))
+        sources = self.reads(child for child in rest if child.data == "correlated")
+        patterns = self.reads(child for child in rest if child.data == "present")
+        stream = ast.AlertStream(self.reads(columns.children), sources, patterns, span=span_of(node))
         return ast.StreamSource(stream, span=span_of(node))
 
     def projection(self, node: ParseNode) -> ast.Projected:
@@ -191,7 +191,7 @@ class _Reader(ExpressionReader):
 
     def correlated(self, node: ParseNode) -> ast.Correlated:
         name, *stages, alias, column = node.children
-        stream = ast.PartitionStream(str(name), tuple(map(self.read, stages)), span=span_of(name))
+        stream = ast.PartitionStream(str(name), self.reads(stages), span=span_of(name))
         source = ast.StreamSource(stream, (), str(alias), span=span_of(alias))
         return ast.Correlated(source, _name(column), span=span_of(node))
 
@@ -218,7 +218,7 @@ class _Reader(ExpressionReader):
     def case(self, node: ParseNode) -> ast.Expr:
         *branches, default = node.children
         bound_branches = tuple((self.expr(b.children[0]), self.expr(b.children[1])) for b in branches)
-        return ast.Case(None, bound_branches, None if default is None else self.expr(default), span=span_of(node))
+        return ast.Case(None, bound_branches, self.optional_expr(default), span=span_of(node))
 
     def string(self, node: ParseNode) -> ast.Literal:
         return ast.Literal(str(node.children[0])[1:-1].replace("''", "'"), "string", span=span_of(node))

@@ -26,8 +26,8 @@ class ContextReader(SelectReader):
     def keyed_context(self, node: ParseNode) -> ast.KeyedContext:
         *items, initiated, terminated = node.children
         return ast.KeyedContext(
-            tuple(self.read(item) for item in items),
-            () if initiated is None else tuple(self.read(c) for c in initiated.children[0].children),
+            self.reads(items),
+            () if initiated is None else self.reads(initiated.children[0].children),
             self.optional(terminated),
             span=span_of(node),
         )
@@ -39,7 +39,7 @@ class ContextReader(SelectReader):
     hash_item = keyed_item
 
     def hash_context(self, node: ParseNode) -> ast.HashContext:
-        items = tuple(self.read(child) for child in node.children if is_rule(child, "hash_item"))
+        items = self.reads(child for child in node.children if is_rule(child, "hash_item"))
         granularity, preallocate = node.children[len(items) :]
         return ast.HashContext(items, self.expr(granularity), preallocate is not None, span=span_of(node))
 
@@ -80,9 +80,7 @@ class ContextReader(SelectReader):
         )
 
     def condition_crontab(self, node: ParseNode) -> ast.ContextCondition:
-        return ast.ContextCondition(
-            "crontab", crontabs=tuple(self.read(child) for child in node.children), span=span_of(node)
-        )
+        return ast.ContextCondition("crontab", crontabs=self.reads(node.children), span=span_of(node))
 
     def condition_after(self, node: ParseNode) -> ast.ContextCondition:
         return ast.ContextCondition("after", period=self.expr(node.children[0]), span=span_of(node))

@@ -87,6 +87,16 @@ class ExpressionReader:
             raise MisplacedSyntax("a list in parentheses is not a value", value.span, "write {a, b} for an array")
         return value
 
+    def reads(self, nodes: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(self.read(node) for node in nodes)
+
+    def optional(self, node: Any) -> Any:
+        """Return the value of a tree, or None for an omitted part."""
+        return None if node is None else self.read(node)
+
+    def optional_expr(self, node: Any) -> ast.Expr | None:
+        return None if node is None else self.expr(node)
+
     def exprs(self, nodes: Iterable[Any]) -> tuple[ast.Expr, ...]:
         return tuple(self.expr(node) for node in nodes if node is not None)
 
@@ -216,9 +226,9 @@ class ExpressionReader:
     def case(self, node: ParseNode) -> ast.Expr:
         operand, *branches, default = node.children
         return ast.Case(
-            None if operand is None else self.expr(operand),
+            self.optional_expr(operand),
             tuple((self.expr(b.children[0]), self.expr(b.children[1])) for b in branches),
-            None if default is None else self.expr(default),
+            self.optional_expr(default),
             span=span_of(node),
         )
 
@@ -246,7 +256,7 @@ class ExpressionReader:
         columns: list[tuple[str, ast.Expr | None]] = []
         for column in node.children:
             name, value = column.children
-            columns.append((self.read(name), None if value is None else self.expr(value)))
+            columns.append((self.read(name), self.optional_expr(value)))
         return ast.NewStruct(tuple(columns), span=span_of(node))
 
     def new_instance(self, node: ParseNode) -> ast.Expr:

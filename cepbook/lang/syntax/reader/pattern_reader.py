@@ -61,10 +61,10 @@ class PatternReader(ExpressionReader):
         items, path, type_name, alias, where = node.children
         return ast.ContainedStep(
             self.expr(path),
-            None if items is None else self.read(items),
-            None if alias is None else self.read(alias),
-            None if where is None else self.expr(where),
-            None if type_name is None else self.read(type_name),
+            self.optional(items),
+            self.optional(alias),
+            self.optional_expr(where),
+            self.optional(type_name),
             span=span_of(node),
         )
 
@@ -92,7 +92,7 @@ class PatternReader(ExpressionReader):
         for step in steps:
             self.add_steps(step, read)
         name = ".".join(step.name for step in read)
-        metadata = None if event_type is None else self.read(event_type)
+        metadata = self.optional(event_type)
         return ast.ExternalStream("method", name, read[-1].args or (), None, metadata, span=span_of(node))
 
     def stream_alias(self, node: ParseNode) -> str:
@@ -151,7 +151,7 @@ class PatternReader(ExpressionReader):
 
     def pattern_or(self, node: ParseNode) -> ast.PatternNode:
         operator: Any = "or" if node.data == "pattern_or" else "and"
-        return ast.PatternLogical(operator, tuple(self.read(child) for child in node.children), span=span_of(node))
+        return ast.PatternLogical(operator, self.reads(node.children), span=span_of(node))
 
     pattern_and = pattern_or
 
@@ -169,7 +169,7 @@ class PatternReader(ExpressionReader):
         if bounds.data == "repeat_exact":
             low = self.expr(bounds.children[0])
             return ast.PatternRepeat(operand, low, low, until, True, span=span_of(node))
-        lowest, highest = (None if bound is None else self.expr(bound) for bound in bounds.children)
+        lowest, highest = (self.optional_expr(bound) for bound in bounds.children)
         return ast.PatternRepeat(operand, lowest, highest, until, span=span_of(node))
 
     def _operand(self, children: list[Any], node: ParseNode) -> ast.PatternNode:
@@ -237,7 +237,7 @@ class PatternReader(ExpressionReader):
 
     def row_sequence(self, node: ParseNode) -> ast.RowPattern:
         kind: Any = ROW_PATTERN_KINDS[node.data]
-        return ast.RowPattern(kind, None, tuple(self.read(child) for child in node.children), span=span_of(node))
+        return ast.RowPattern(kind, None, self.reads(node.children), span=span_of(node))
 
     row_alternation = row_permute = row_sequence
 
@@ -259,7 +259,7 @@ class PatternReader(ExpressionReader):
             high = low
         elif is_rule(quantifier, "row_between"):
             text = "{n,m}" + text
-            low, high = (None if b is None else self.expr(b) for b in quantifier.children[:2])
+            low, high = (self.optional_expr(b) for b in quantifier.children[:2])
         return ast.RowPattern(kind, name, operands, text, low, high, span=span_of(node))
 
 

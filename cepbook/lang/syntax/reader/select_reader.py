@@ -20,15 +20,8 @@ from cepbook.lang.syntax.reader.pattern_reader import PatternReader, is_rule
 class SelectReader(PatternReader):
     """Reads select statements, subqueries and the clauses that they share."""
 
-    def optional(self, node: Any) -> Any:
-        """Return the value of a tree, or None for an omitted part."""
-        return None if node is None else self.read(node)
-
-    def optional_expr(self, node: Any) -> ast.Expr | None:
-        return None if node is None else self.expr(node)
-
     def select_items(self, node: ParseNode) -> tuple[ast.SelectItem, ...]:
-        return tuple(self.read(child) for child in node.children)
+        return self.reads(node.children)
 
     def item(self, node: ParseNode) -> ast.SelectItem:
         value, *rest = node.children
@@ -127,23 +120,23 @@ class SelectReader(PatternReader):
         )
 
     def group_by(self, node: ParseNode) -> ast.GroupBy:
-        return ast.GroupBy(tuple(self.read(child) for child in without_placeholders(node.children)), span=span_of(node))
+        return ast.GroupBy(self.reads(without_placeholders(node.children)), span=span_of(node))
 
     def rollup(self, node: ParseNode) -> ast.Rollup:
         kind: Any = str(node.data)
-        items = tuple(self.read(child) for child in without_placeholders(node.children))
+        items = self.reads(without_placeholders(node.children))
         return ast.Rollup(kind, items, span=span_of(node))
 
     cube = rollup
 
     def grouping_sets(self, node: ParseNode) -> ast.GroupingSets:
-        return ast.GroupingSets(tuple(self.read(child) for child in node.children), span=span_of(node))
+        return ast.GroupingSets(self.reads(node.children), span=span_of(node))
 
     def empty_tuple(self, node: ParseNode) -> ast.Tuple_:
         return ast.Tuple_((), span=span_of(node))
 
     def order_by(self, node: ParseNode) -> tuple[ast.OrderItem, ...]:
-        return tuple(self.read(child) for child in node.children)
+        return self.reads(node.children)
 
     def order_item(self, node: ParseNode) -> ast.OrderItem:
         value, direction = node.children
@@ -212,7 +205,7 @@ class SelectReader(PatternReader):
         return assigned
 
     def assignments(self, node: ParseNode) -> tuple[ast.Assignment, ...]:
-        return tuple(self.read(child) for child in node.children)
+        return self.reads(node.children)
 
     def assignment(self, node: ParseNode) -> ast.Assignment:
         target, value = node.children

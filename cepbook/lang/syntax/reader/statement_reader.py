@@ -166,12 +166,7 @@ class StatementReader(ContextReader):
         if node.data == "merge_insert":
             return ast.MergeBranch(None, None, (self.read(node),), span=span_of(node))
         negated, condition, *actions = node.children
-        return ast.MergeBranch(
-            negated is None,
-            self.optional_expr(condition),
-            tuple(self.read(action) for action in actions),
-            span=span_of(node),
-        )
+        return ast.MergeBranch(negated is None, self.optional_expr(condition), self.reads(actions), span=span_of(node))
 
     def merge_insert(self, node: ParseNode) -> ast.MergeAction:
         into, columns, items, where = node.children
@@ -220,7 +215,7 @@ class StatementReader(ContextReader):
         columns: tuple[ast.ColumnDef, ...] = ()
         alias_of: tuple[str, ...] = ()
         if is_rule(body, "columns"):
-            columns = tuple(self.read(child) for child in without_placeholders(body.children))
+            columns = self.reads(without_placeholders(body.children))
         else:
             alias_of = tuple(self._type_or_star(child) for child in body.children)
         return self._schema(representation, name, columns, alias_of, words)
@@ -252,7 +247,7 @@ class StatementReader(ContextReader):
         for word in words:
             if word.data.endswith("timestamp") and lists[word.data]:
                 raise MisplacedSyntax(f"{word.data} stands once", span_of(word))
-            lists[word.data] += tuple(self.read(child) for child in word.children)
+            lists[word.data] += self.reads(word.children)
         return ast.CreateSchema(
             self.read(name),
             columns,
@@ -332,19 +327,19 @@ class StatementReader(ContextReader):
         retained: Any = self.optional(retain)
         fields: dict[str, Any] = {}
         if is_rule(body, "window_columns"):
-            fields["columns"] = tuple(self.read(child) for child in body.children)
+            fields["columns"] = self.reads(body.children)
         else:
             items, type_name = body.children
             fields = {"as_type": self.read(type_name), "select": self.optional(items)}
         if insert is not None:
             fields |= {"insert": True, "insert_where": self.optional_expr(insert.children[0])}
-        return ast.CreateWindow(self.read(name), tuple(self.read(w) for w in windows), retain=retained, **fields)
+        return ast.CreateWindow(self.read(name), self.reads(windows), retain=retained, **fields)
 
     def create_window_columns(self, node: ParseNode) -> ast.CreateWindow:
         name, *windows, last, columns, insert = node.children
         read_windows = [self.read(window) for window in windows]
         read_windows.append(ast.Window(self.read(last), (), span=span_of(last)))
-        fields = tuple(self.read(child) for child in columns.children)
+        fields = self.reads(columns.children)
         if insert is None:
             return ast.CreateWindow(self.read(name), tuple(read_windows), columns=fields)
         where = self.optional_expr(insert.children[0])
@@ -352,7 +347,7 @@ class StatementReader(ContextReader):
 
     def create_table(self, node: ParseNode) -> ast.CreateTable:
         name, *columns = node.children
-        return ast.CreateTable(self.read(name), tuple(self.read(child) for child in columns))
+        return ast.CreateTable(self.read(name), self.reads(columns))
 
     def create_index(self, node: ParseNode) -> ast.CreateIndex:
         unique, name, target, *columns = node.children
@@ -372,7 +367,7 @@ class StatementReader(ContextReader):
 
     def expression_decl(self, node: ParseNode) -> ast.ExpressionDecl:
         return_type, language, name, *params, body = node.children
-        names = tuple(self.read(param) for param in without_placeholders(params))
+        names = self.reads(without_placeholders(params))
         value = body.children[0]
         decl = ast.ExpressionDecl(
             self.read(name),
