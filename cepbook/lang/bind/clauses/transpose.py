@@ -7,16 +7,14 @@ target type are read. A column next to ``transpose`` replaces a property of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ERROR, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
-
-Bind = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 
 def is_transpose_call(node: ast.Expr) -> bool:
@@ -27,7 +25,9 @@ def is_transpose_call(node: ast.Expr) -> bool:
     return step.name.lower() == "transpose" and step.args is not None
 
 
-def bind_transpose(item: ast.SelectItem, target: str | None, scope: Scope, bind: Bind) -> list[nodes.OutputColumn]:
+def bind_transpose(
+    item: ast.SelectItem, target: str | None, scope: Scope, bind: ExpressionBinder
+) -> list[nodes.OutputColumn]:
     """Return the columns of a transposed value; `target` is the type that is inserted into. Raises AlreadyReported."""
     node = item.expr
     assert isinstance(node, ast.Chain)

@@ -1,8 +1,14 @@
-"""The meaning of a dotted chain: property path, stream, context property, function or method call."""
+"""The meaning of a dotted chain such as ``a.b(1).c[0]``.
+
+The first step decides. Its name is looked up in this order: parameters and declared expressions, tables, functions and
+aggregates (if the step is a call), streams, ``context``, streams around a subquery, Java classes with static methods,
+column aliases, properties, names of the events that began the partition, properties of variant streams, variables. The
+other steps are members, indexes and methods of the value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from cepbook.errors import did_you_mean, nearest_or_known_names
@@ -19,6 +25,7 @@ from cepbook.lang.bind.scope import (
     ERROR,
     NO_FROM_CLAUSE,
     PATTERN_MATCH_TYPE,
+    ExpressionBinder,
     Scope,
     ScopeStream,
     builtin_type,
@@ -31,10 +38,8 @@ from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
-Binder = Callable[[ast.Expr, Scope], x.BoundExpr]
 
-
-def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
+def bind_chain(node: ast.Chain, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     """Bind a chain. Raises AlreadyReported if a name in it is unknown."""
     node = _spread_dynamic(node)
     first, *rest = _without_package(node.steps, scope)
@@ -87,7 +92,7 @@ def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
     return around is not None and step.index is None and _stream_named(step.name, around) is not None
 
 
-def _outer_name(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
+def _outer_name(node: ast.Chain, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr | None:
     """In a subquery, bind ``alias.property`` of a stream around it or of a tag of its pattern; None for other names.
 
     The subquery's own properties come first. Columns of outer streams are always written with the name of the stream.
@@ -140,7 +145,7 @@ def _refuse_java_call(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: 
     scope.fail("unknown-function", f"no function `{path_text}`", first.span.to(steps[at].span), hint)
 
 
-def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
+def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr | None:
     """Bind ``Math.abs(x)``, or return None if `first` is not a class."""
     if method.args is None or first.name not in JAVA_CLASSES or first.index is not None:
         return None
@@ -158,7 +163,7 @@ def _stream_named(name: str, scope: Scope) -> int | None:
     return next((i for i, stream in enumerate(streams) if stream.is_called(name)), None)
 
 
-def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _first_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     """Bind a call, or the mapped property ``m('key')``."""
     prop = _property(step, scope)
     if prop is not None and prop.type == t.MAP and step.args is not None and len(step.args) == 1:
@@ -177,7 +182,7 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     return _apply_index(call.bind_call(step, scope, bind), step, scope, bind)
 
 
-def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     bound = bind(key, scope)
     if bound.type not in (t.STRING, t.CHAR, ERROR):
         scope.fail("type-mismatch", f"the key must be a string, found {describe_type(bound.type)}", key.span)
@@ -199,7 +204,7 @@ def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
     return prop
 
 
-def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[ast.NameStep]) -> x.BoundExpr:
+def _first_name(step: ast.NameStep, scope: Scope, bind: ExpressionBinder, rest: Sequence[ast.NameStep]) -> x.BoundExpr:
     more = bool(rest)
     alias = scope.aliases.get(step.name)
     if alias is not None and (not more or isinstance(alias, x.WindowValue)):
@@ -319,7 +324,7 @@ def _event(position: int, stream: ScopeStream, step: ast.NameStep) -> x.BoundExp
     return x.EventOf(_event_type_of(stream), position, span=step.span)
 
 
-def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     """Bind ``alias.property…`` or a method of the event."""
     stream, step = scope.streams[position], node.steps[1]
     if stream.event_type is None:
@@ -344,7 +349,7 @@ def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -
     return apply_steps(value, node.steps[2:], scope, bind)
 
 
-def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _context_property(node: ast.Chain, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     if scope.unknown_context:
         return error_expression(node.span)
     if scope.context is None:
@@ -407,7 +412,9 @@ def _context_hint(name: str, context: ContextType) -> str:
     return did_you_mean(name, context.properties) or f"it has {', '.join(context.properties)}"
 
 
-def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr:
+def apply_steps(
+    target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope, bind: ExpressionBinder
+) -> x.BoundExpr:
     """Apply members and methods to `target`."""
     length: x.BoundExpr | None = None  # the length of the interval that an event with timestamps stands for
     for step in steps:
@@ -455,7 +462,7 @@ def _type_text(type_: Type) -> str:
     return f"`{type_.event}`" if type_.event is not None else describe_type(type_)
 
 
-def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     if step.index is None or target.type == ERROR:
         return target
     if isinstance(step.index, ast.Tuple_):
@@ -475,7 +482,7 @@ def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Bi
     return x.IndexAccess(target.type.of, target, index, span=span)
 
 
-def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     members = _members(target.type, scope)
     if members is not None and members.get(step.name) == t.MAP and step.args is not None and len(step.args) == 1:
         return _map_entry(_member(target, step, scope), step.args[0], scope, bind)

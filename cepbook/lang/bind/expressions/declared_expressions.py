@@ -7,19 +7,17 @@ Global Expression, Alias or Script", and chapter Expressions, "User-Defined Expr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ERROR, DiagnosticCollector, ModuleScope, Scope, error_expression
+from cepbook.lang.bind.scope import ERROR, DiagnosticCollector, ExpressionBinder, ModuleScope, Scope, error_expression
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import DeclaredExpression
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import map_nodes
-
-Binder = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 
 def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope) -> None:
@@ -43,7 +41,9 @@ def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredE
     return DeclaredExpression(node.name, node.params, node.body, node.alias, module.source)
 
 
-def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr | None:
+def expand_declared(
+    step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope, bind: ExpressionBinder
+) -> x.BoundExpr | None:
     """Bind the first `step` of a chain as a parameter or a declared expression, or return None for other names.
 
     If the body is a subquery and `rest` begins with a method of arrays, the method gets all rows.
@@ -71,7 +71,7 @@ def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Sco
     return _expand(declaration, _arguments(step, scope, bind), step, rest, scope, bind)
 
 
-def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.BoundExpr, ...]:
+def _arguments(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> tuple[x.BoundExpr, ...]:
     if step.distinct or step.named:
         scope.reject(f"`{step.name}` takes plain values only", step.span)
     args = [bind(arg, scope) for arg in step.args or ()]
@@ -89,7 +89,7 @@ def _expand(
     step: ast.NameStep,
     rest: Sequence[ast.NameStep],
     scope: Scope,
-    bind: Binder,
+    bind: ExpressionBinder,
 ) -> x.BoundExpr:
     module = scope.module
     if len(args) != len(declaration.params):
@@ -115,7 +115,7 @@ def _expand(
         module.expanding.pop()
 
 
-def _rows() -> Binder:
+def _rows() -> ExpressionBinder:
 
     def rows(node: ast.Expr, scope: Scope) -> x.BoundExpr:
         assert isinstance(node, ast.Subquery)
@@ -126,7 +126,9 @@ def _rows() -> Binder:
     return rows
 
 
-def _bind_imported_body(declaration: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.BoundExpr:
+def _bind_imported_body(
+    declaration: DeclaredExpression, scope: Scope, span: Span, bind: ExpressionBinder
+) -> x.BoundExpr:
     """Bind the body of another module's expression; report its problems at the use."""
     module = scope.module
     problems = module.problems

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.aggregate_methods import bind_column_method
-from cepbook.lang.bind.scope import ERROR, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import StoreType
@@ -17,7 +17,7 @@ from cepbook.lang.types import Type
 
 
 def bind_table_access(
-    steps: Sequence[ast.NameStep], store: StoreType, scope: Scope, bind: Callable[[ast.Expr, Scope], x.BoundExpr]
+    steps: Sequence[ast.NameStep], store: StoreType, scope: Scope, bind: ExpressionBinder
 ) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
     """Bind ``T[key].column``, ``T.column``, ``T[key]`` or ``T.keys()``; return the value and the steps that are left.
 
@@ -72,7 +72,7 @@ def _keys(
     store: StoreType,
     properties: object,
     scope: Scope,
-    bind: Callable[[ast.Expr, Scope], x.BoundExpr],
+    bind: ExpressionBinder,
 ) -> tuple[x.BoundExpr, ...]:
     assert isinstance(properties, dict)
     nodes: Sequence[ast.Expr] = ()
