@@ -8,7 +8,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.session.explain.explanations import StatementOutcome
-from tests.session.test_made import short
+from tests.session.explain.test_row_provenance import short
 
 BASKETS = """create schema Item(sku string, n int);
 create schema Basket(id string, ok boolean, items Item[]);

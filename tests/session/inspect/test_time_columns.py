@@ -14,7 +14,7 @@ from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.widgets.base.static_picture import answer_picture
 from cepbook.widgets.live_view.partition_rows import match_lines
 from cepbook.widgets.live_view.row_filter import RowFilter
-from cepbook.widgets.live_view.row_filter import _written as written
+from cepbook.widgets.live_view.row_filter import _time_texts as written
 from cepbook.widgets.live_view.static_view import static_view
 from cepbook.widgets.live_view.view_source import WorkbenchSource
 
