@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cepbook import Workbench
-from tests.session.explained import drawn
 from tests.session.explain.test_row_provenance import bench
+from tests.session.explained import drawn
 
 KEPT = "insert into Kept select * from A;"
 MERGE = """@name('q') on B as b merge T as t where t.k = b.k
