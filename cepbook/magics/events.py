@@ -21,13 +21,7 @@ from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import clock_text, row_text, stack, table, text
 from cepbook.session import Workbench
-from cepbook.testing.trace import (
-    Failure,
-    ReadRows,
-    Send,
-    StatementDelivery,
-    TraceStep,
-)
+from cepbook.testing.trace import Failure, ReadRows, Send, StatementDelivery, TraceStep
 from cepbook.widgets.base.static_picture import StaticPicture
 
 WIDE = 8  # with more columns than this over all statements, a row is one text

@@ -69,8 +69,8 @@ KEPT_BY = {
         "engine/delivery/test_outlet.py::test_without_anybody_no_rows_are_made",
     ),
     8: (
-        "lang/test_trees.py::test_a_new_node_is_walked_with_all_that_it_holds",
-        "lang/test_trees.py::test_its_expressions_are_folded_and_the_rest_is_kept",
+        "lang/plan/test_traversal.py::test_a_new_node_is_walked_with_all_that_it_holds",
+        "lang/plan/test_traversal.py::test_its_expressions_are_folded_and_the_rest_is_kept",
     ),
     9: (
         "engine/dispatch/test_faults.py::test_a_fault_at_any_line_leaves_a_round_whole_or_is_told",

@@ -1,9 +1,10 @@
-"""Regular expressions that always terminate: `regexp` and `like` on any text with any pattern.
+"""Regular expressions with bounded matching time, for any text and pattern of `regexp`, `like` and `matches`.
 
-Python's matcher backtracks, and for patterns such as ``(a+)+b`` its time is exponential. The cost of a pattern is
-bounded beforehand from its structure. Above the bound an automaton follows all alternatives at once (Thompson,
-"Regular Expression Search Algorithm", 1968), in time proportional to text length times pattern size. Back references
-and look-around cannot be matched that way; they raise PatternTooExpensive above the bound.
+Python's matcher backtracks, and for patterns such as ``(a+)+b`` its time is exponential. An upper estimate of its steps
+is
+computed from the parse tree. Where the estimate is too high, an automaton follows all alternatives at once (Thompson,
+"Regular Expression Search Algorithm", 1968) in O(len(text) * len(pattern)). The automaton supports neither back
+references, lookaround, possessive or atomic groups nor conditionals; for these it raises PatternTooExpensive.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from typing import Any
 
 from cepbook.lang.java.character_classes import to_python_pattern
 
-MAX_BACKTRACKING_STEPS = 5_000_000  # of Python's matcher
-MAX_TEXT_LENGTH = 10_000_000  # characters that Python's matcher gets
-MAX_STATES = 20_000  # of an automaton
+MAX_BACKTRACKING_STEPS = 5_000_000  # limit of backtracking steps
+MAX_TEXT_LENGTH = 10_000_000  # limit of characters for Python's matcher
+MAX_STATES = 20_000  # limit of states of an automaton
 
-PositionTest = Callable[[str, int], bool]  # of the character of a text at a position
+PositionTest = Callable[[str, int], bool]  # test(text, position)
 Nodes = Iterable[tuple[Any, Any]]
 
 
 class PatternTooExpensive(ValueError):
-    """The text is too long for the pattern to be matched in reasonable time."""
+    """The pattern cannot be matched against the text in bounded time."""
 
 
 class RegularExpression:
@@ -36,7 +37,7 @@ class RegularExpression:
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self._pattern = re.compile(pattern, flags)
         self._parsed = _parser.parse(pattern, flags)
-        self._ways, self._open, self._bits = _cost(self._parsed)
+        self._alternatives, self._unbounded, self._growth = _cost(self._parsed)
         self._longest = bisect_right(range(MAX_TEXT_LENGTH), MAX_BACKTRACKING_STEPS, key=self._steps) - 1
         self._automaton: _Automaton | None = None
 
@@ -44,7 +45,7 @@ class RegularExpression:
         """Return whether all of `text` matches. Raises PatternTooExpensive."""
         if len(text) <= self._longest:
             return self._pattern.fullmatch(text) is not None
-        return self._ready().accepts(text)
+        return self._get_automaton().accepts(text)
 
     @property
     def may_fail(self) -> bool:
@@ -52,25 +53,27 @@ class RegularExpression:
         if self._longest == MAX_TEXT_LENGTH - 1:
             return False
         try:
-            self._ready()
+            self._get_automaton()
         except PatternTooExpensive:
             return True
         return False
 
-    def _ready(self) -> _Automaton:
+    def _get_automaton(self) -> _Automaton:
         if self._automaton is None:
             self._automaton = _Automaton(self._parsed, self._pattern)
         return self._automaton
 
     def _steps(self, length: int) -> int:
-        """An upper bound of the steps that `re` takes."""
-        exponent = math.log2(self._ways) + max(self._open, 1) * math.log2(length + 1) + self._bits * length
+        """An estimate of the steps that `re` takes; it grows with `length`."""
+        exponent = (
+            math.log2(self._alternatives) + max(self._unbounded, 1) * math.log2(length + 1) + self._growth * length
+        )
         return MAX_BACKTRACKING_STEPS + 1 if exponent > 64 else int(2**exponent)
 
 
 @lru_cache(maxsize=512)
 def compile_regular_expression(pattern: str, flags: int = 0) -> RegularExpression:
-    """Compile a pattern with Java's character classes, once. Raises re.error, UnknownCharacterClass."""
+    """Compile a pattern with Java's character classes (cached). Raises re.error, UnknownCharacterClass."""
     return RegularExpression(to_python_pattern(pattern), flags)
 
 
@@ -79,9 +82,11 @@ _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
 def _cost(nodes: Nodes) -> tuple[int, int, float]:
-    """Return the number of alternatives, the number of unbounded repetitions, and the growth per character in bits.
+    """Return the number of alternatives, the number of unbounded repetitions, and the growth in bits per character.
 
-    The growth comes from alternatives and repetitions within repetitions.
+    Matching takes about ``alternatives * (n + 1) ** unbounded * 2 ** (growth * n)`` steps for n characters. Growth
+    comes from
+    alternatives and repetitions within a repetition: in ``(a+)+b`` every character may end the inner repetition or not.
     """
     ways, open_, bits = 1, 0, 0.0
     for op, argument in nodes:
@@ -122,47 +127,51 @@ def _children(op: str, argument: Any) -> list[Nodes]:
 
 # ------------------------------------------------------------------ the automaton
 class _Automaton:
-    """States are numbers. A state has a move over a character that passes a test, or free moves, some under a test."""
+    """A nondeterministic automaton whose states are numbers.
+
+    A state has either one consuming transition (test, target) or epsilon transitions, some guarded by a zero-width
+    test.
+    """
 
     def __init__(self, parsed: Any, pattern: re.Pattern[str]) -> None:
-        self._moves: list[tuple[PositionTest, int] | None] = []
-        self._free: list[list[tuple[int, PositionTest | None]]] = []
+        self._transitions: list[tuple[PositionTest, int] | None] = []
+        self._epsilon: list[list[tuple[int, PositionTest | None]]] = []
         self._pattern = pattern
         self._start = self._state()
         self._end = self._sequence(parsed, self._start, pattern.flags)
 
     def accepts(self, text: str) -> bool:
-        present = self._spread([self._start], text, 0)
+        current = self._epsilon_closure([self._start], text, 0)
         for at in range(len(text)):
-            reached = {move[1] for move in self._moving(present) if move[0](text, at)}
-            if not reached:
+            next_states = {move[1] for move in self._transitions_of(current) if move[0](text, at)}
+            if not next_states:
                 return False
-            present = self._spread(reached, text, at + 1)
-        return self._end in present
+            current = self._epsilon_closure(next_states, text, at + 1)
+        return self._end in current
 
-    def _moving(self, states: Iterable[int]) -> Iterator[tuple[PositionTest, int]]:
-        return (move for move in map(self._moves.__getitem__, states) if move is not None)
+    def _transitions_of(self, states: Iterable[int]) -> Iterator[tuple[PositionTest, int]]:
+        return (move for move in map(self._transitions.__getitem__, states) if move is not None)
 
-    def _spread(self, states: Iterable[int], text: str, at: int) -> set[int]:
-        """Add the states that free moves reach."""
+    def _epsilon_closure(self, states: Iterable[int], text: str, at: int) -> set[int]:
+        """Add the states that epsilon transitions reach."""
         reached = set(states)
         pending = list(reached)
         while pending:
-            for state, test in self._free[pending.pop()]:
+            for state, test in self._epsilon[pending.pop()]:
                 if state not in reached and (test is None or test(text, at)):
                     reached.add(state)
                     pending.append(state)
         return reached
 
     def _state(self) -> int:
-        if len(self._free) >= MAX_STATES:
+        if len(self._epsilon) >= MAX_STATES:
             raise PatternTooExpensive(f"the regular expression '{self._pattern.pattern}' is too large")
-        self._moves.append(None)
-        self._free.append([])
-        return len(self._free) - 1
+        self._transitions.append(None)
+        self._epsilon.append([])
+        return len(self._epsilon) - 1
 
     def _sequence(self, nodes: Nodes, state: int, flags: int) -> int:
-        """Add `nodes` behind `state` and return the state behind them."""
+        """Append `nodes` after `state`; return the final state."""
         for op, argument in nodes:
             state = self._node(str(op), argument, state, flags)
         return state
@@ -172,8 +181,8 @@ class _Automaton:
             end = self._state()
             for branch in argument[1]:
                 begin = self._state()
-                self._free[state].append((begin, None))
-                self._free[self._sequence(branch, begin, flags)].append((end, None))
+                self._epsilon[state].append((begin, None))
+                self._epsilon[self._sequence(branch, begin, flags)].append((end, None))
             return end
         if op in ("MAX_REPEAT", "MIN_REPEAT"):
             low, high, branch = argument
@@ -183,20 +192,20 @@ class _Automaton:
             return self._sequence(branch, state, (flags | added) & ~removed)
         if op == "AT":
             following = self._state()
-            self._free[state].append((following, _position(str(argument), flags)))
+            self._epsilon[state].append((following, _position(str(argument), flags)))
             return following
         test = _character(op, argument, flags)
         if test is None:
             message = f"the regular expression '{self._pattern.pattern}' would take too long on a text of this length"
             raise PatternTooExpensive(message)
         following = self._state()
-        self._moves[state] = (test, following)
+        self._transitions[state] = (test, following)
         return self._fresh(following)
 
     def _fresh(self, state: int) -> int:
-        """Add a state behind `state` that has no moves yet."""
+        """Append a state without outgoing transitions by an epsilon transition."""
         fresh = self._state()
-        self._free[state].append((fresh, None))
+        self._epsilon[state].append((fresh, None))
         return fresh
 
     def _repeat(self, low: int, high: Any, part: Any, state: int, flags: int) -> int:
@@ -204,18 +213,18 @@ class _Automaton:
         for _ in range(low):
             state = self._fresh(self._sequence(part, state, flags))
         end = self._state()
-        self._free[state].append((end, None))
+        self._epsilon[state].append((end, None))
         if str(high) == "MAXREPEAT":
-            self._free[self._sequence(part, self._fresh(state), flags)].append((state, None))
+            self._epsilon[self._sequence(part, self._fresh(state), flags)].append((state, None))
             return self._fresh(end)
         for _ in range(int(high) - low):
             state = self._fresh(self._sequence(part, state, flags))
-            self._free[state].append((end, None))
+            self._epsilon[state].append((end, None))
         return self._fresh(end)
 
 
 def _character(op: str, argument: Any, flags: int) -> PositionTest | None:
-    """Return the test of one character, or None if an automaton cannot do it."""
+    """Return the test of one character, or None if the automaton does not support the node."""
     accepts = _accepts(op, argument, flags)
     return None if accepts is None else lambda text, at: accepts(text[at])
 
@@ -249,7 +258,7 @@ def _between(low: int, high: int, flags: int) -> Callable[[str], bool]:
 
 
 def _category(name: str, flags: int) -> Callable[[str], bool]:
-    """``\\d``, ``\\s``, ``\\w`` and their complements, as in `re`."""
+    """``\\d``, ``\\s``, ``\\w`` and their complements, as defined by `re`."""
     letter = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[name.rpartition("_")[2]]
     one = re.compile(f"\\{letter.upper() if '_NOT_' in name else letter}", flags & re.ASCII)
     return lambda c: one.match(c) is not None

@@ -69,7 +69,5 @@ def write_text(file: str, content: str) -> None:
 
 
 RECORD = Subcommand(
-    "record",
-    record,
-    {"%epl record FILE [--title TITLE]": "Write what happened so far as a case of a scenario file."},
+    "record", record, {"%epl record FILE [--title TITLE]": "Write what happened so far as a case of a scenario file."}
 )

@@ -29,10 +29,7 @@ def with_spark(options: MagicOptions) -> MagicOptions:
             help="tables, views or Parquet files that Spark reads, by event type (Flight=flights,…); of one type alone "
             "without its name",
         )
-        .add(
-            "--time",
-            help="column of the event time, or one per type (Flight=departure,…); default: the type's own",
-        )
+        .add("--time", help="column of the event time, or one per type (Flight=departure,…); default: the type's own")
         .add("--sequence", help="the column that orders events of the same time")
         .add("--until", help="where the clock stops after the last event")
         .add("--into", type=variable_name, help="put the result into this variable instead of showing it")

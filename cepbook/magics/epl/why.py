@@ -18,8 +18,7 @@ WHY_OPTIONS = (
     )
     .add("--at", help="the last row, or event, until this time")
     .add(
-        "--event",
-        help="what became of an event: its number (1 is the first, -1 the last), or a type (its last event)",
+        "--event", help="what became of an event: its number (1 is the first, -1 the last), or a type (its last event)"
     )
     .add("--calls", action="store_true", help="Python functions in statements may be called again")
 )

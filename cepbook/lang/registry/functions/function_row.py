@@ -17,15 +17,20 @@ ResultRule = Callable[[tuple[Type, ...]], Type]
 class FunctionRow:
     """One function or method.
 
-    `parameters` are the kinds of its parameters; `at_least` of them must be given and, with `repeats`, the last kind
-    holds for any number more. Methods (``s.length()``) have names such as ``string.length`` and take their receiver
-    first. `nulls` is ``propagate`` (null for any null argument, `py` is never called with one), ``handled`` (`py` sees
-    nulls) or ``skipped`` (the value is the first argument that is not null; those behind it are not calculated). `py`
-    is a Python expression template (``abs({0})``) or a callable over the argument values. `fails`: it raises ValueError
-    for some, or ZeroDivisionError where its last argument is zero. `implicit_arguments`: so many of its last
-    arguments the
-    binder adds. `epl`: how EPL writes an operation that has no name there. `picks`: its value is one
-    of its arguments.
+    `parameters` are the kinds of its parameters. `at_least` of them must be passed, -1: all; with `repeats` the last
+    kind holds
+    for any further ones. Methods (``s.length()``) have names such as ``string.length``; their receiver is the first
+    parameter
+    and counts in `at_least`. `nulls` is ``propagate`` (null for any null argument; `py` is never called with one),
+    ``handled`` (`py` receives nulls) or ``skipped`` (the value is the first argument that is not null; later ones are
+    not
+    evaluated). `py` is a template of a Python expression (``abs({0})``) or a callable with the argument values.
+    `fails`: the
+    binder expects ValueError, or ZeroDivisionError where the last argument is zero. `implicit_arguments`: the number of
+    last
+    arguments that the binder adds. `epl`: how EPL writes an operation without a name there. `picks`: the value is one
+    of the
+    arguments.
     """
 
     name: str

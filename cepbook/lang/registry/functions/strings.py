@@ -1,4 +1,7 @@
-"""Methods of strings (``symbol.length()``) as in java.lang.String, and conversions of text."""
+"""Methods of strings (``symbol.length()``) after java.lang.String, and conversions of strings.
+
+Positions and lengths count code points, unlike in Java, where they count UTF-16 units.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from cepbook.lang import types as t
-from cepbook.lang.java.numbers import java_text as shown
+from cepbook.lang.java.numbers import java_text
 from cepbook.lang.java.regular_expressions import compile_regular_expression
 from cepbook.lang.registry.functions.function_row import FunctionRow, ParameterKind, ResultRule, always
 
@@ -25,12 +28,12 @@ def _char_at(text: str, index: int) -> str:
 
 
 def _compare(text: str, other: str) -> int:
-    """As java.lang.String.compareTo: by code units."""
+    """Compare UTF-16 code units, as String.compareTo does."""
     for a, b in zip(text, other, strict=False):
         if a != b:
-            one, two = (character.encode("utf-16-be") for character in (a, b))
-            high = one[:2] != two[:2]
-            return int.from_bytes(one[:2] if high else one[2:]) - int.from_bytes(two[:2] if high else two[2:])
+            left, right = (character.encode("utf-16-be") for character in (a, b))
+            unit = slice(0, 2) if left[:2] != right[:2] else slice(2, None)
+            return int.from_bytes(left[unit]) - int.from_bytes(right[unit])
     return (len(text.encode("utf-16-be")) - len(other.encode("utf-16-be"))) // 2
 
 
@@ -70,8 +73,8 @@ def _double(text: str) -> float:
 
 
 def _parsed(name: str, type_: t.Type, example: str, read: Callable[[str], object]) -> FunctionRow:
-    doc, shown_example = f"text to {type_.name}", f"{name}({example})"
-    return FunctionRow(name, ("string",), always(type_), "propagate", doc, shown_example, read, fails=True)
+    doc, call = f"string to {type_.name}", f"{name}({example})"
+    return FunctionRow(name, ("string",), always(type_), "propagate", doc, call, read, fails=True)
 
 
 _INT = always(t.INT)
@@ -80,15 +83,15 @@ _BOOLEAN = always(t.BOOLEAN)
 
 TEXT = (
     _method("length", (), _INT, "number of characters", "symbol.length()", "len({0})"),
-    _method("isEmpty", (), _BOOLEAN, "whether it has no characters", "symbol.isEmpty()", "(not {0})"),
-    _method("toUpperCase", (), _STRING, "in capitals", "symbol.toUpperCase()", "{0}.upper()"),
-    _method("toLowerCase", (), _STRING, "in small letters", "symbol.toLowerCase()", "{0}.lower()"),
-    _method("trim", (), _STRING, "without blanks at both ends", "symbol.trim()", "{0}.strip()"),
+    _method("isEmpty", (), _BOOLEAN, "whether the string is empty", "symbol.isEmpty()", "(not {0})"),
+    _method("toUpperCase", (), _STRING, "converted to upper case", "symbol.toUpperCase()", "{0}.upper()"),
+    _method("toLowerCase", (), _STRING, "converted to lower case", "symbol.toLowerCase()", "{0}.lower()"),
+    _method("trim", (), _STRING, "without leading and trailing whitespace", "symbol.trim()", "{0}.strip()"),
     _method(
         "substring",
         ("integer", "integer"),
         _STRING,
-        "from a 0-based start to before an end",
+        "the part from a 0-based start up to an end (exclusive)",
         "symbol.substring(0, 1)",
         _substring,
         2,
@@ -98,17 +101,38 @@ TEXT = (
         "indexOf",
         ("string",),
         _INT,
-        "0-based index of the first occurrence or -1",
+        "0-based index of the first occurrence, or -1",
         "symbol.indexOf('a')",
         "{0}.find({1})",
     ),
-    _method("lastIndexOf", ("string",), _INT, "of the last occurrence", "symbol.lastIndexOf('a')", "{0}.rfind({1})"),
-    _method("contains", ("string",), _BOOLEAN, "whether a text occurs in it", "symbol.contains('a')", "({1} in {0})"),
     _method(
-        "startsWith", ("string",), _BOOLEAN, "whether it starts so", "symbol.startsWith('a')", "{0}.startswith({1})"
+        "lastIndexOf",
+        ("string",),
+        _INT,
+        "0-based index of the last occurrence, or -1",
+        "symbol.lastIndexOf('a')",
+        "{0}.rfind({1})",
     ),
-    _method("endsWith", ("string",), _BOOLEAN, "whether it ends so", "symbol.endsWith('a')", "{0}.endswith({1})"),
-    _method("concat", ("string",), _STRING, "both texts", "symbol.concat('x')", "({0} + {1})"),
+    _method(
+        "contains", ("string",), _BOOLEAN, "whether the string contains another", "symbol.contains('a')", "({1} in {0})"
+    ),
+    _method(
+        "startsWith",
+        ("string",),
+        _BOOLEAN,
+        "whether the string starts with another",
+        "symbol.startsWith('a')",
+        "{0}.startswith({1})",
+    ),
+    _method(
+        "endsWith",
+        ("string",),
+        _BOOLEAN,
+        "whether the string ends with another",
+        "symbol.endsWith('a')",
+        "{0}.endswith({1})",
+    ),
+    _method("concat", ("string",), _STRING, "the string followed by another", "symbol.concat('x')", "({0} + {1})"),
     _method("equals", ("string",), _BOOLEAN, "whether both are equal", "symbol.equals('a')", "({0} == {1})"),
     _method(
         "equalsIgnoreCase",
@@ -122,7 +146,7 @@ TEXT = (
         "compareTo",
         ("string",),
         _INT,
-        "by how much the first character that differs is greater, or else the text longer; negative where it is less",
+        "difference of the first differing characters, or else of the lengths",
         "symbol.compareTo('a')",
         _compare,
     ),
@@ -154,7 +178,7 @@ TEXT = (
         ("string",),
         _BOOLEAN,
         "handled",
-        "whether a text is true, in whatever case",
+        "true if the string is 'true', ignoring case",
         "Boolean.parseBoolean(symbol)",
         lambda text: text is not None and text.lower() == "true",
     ),
@@ -163,18 +187,18 @@ TEXT = (
         ("any",),
         _STRING,
         "handled",
-        "a value as text, null as null",
+        "a value as a string; 'null' for null",
         "String.valueOf(price)",
-        lambda value: "null" if value is None else shown(value),
+        lambda value: "null" if value is None else java_text(value),
     ),
     FunctionRow(
         "cast of a date",
         ("string", "string", "any"),
         always(t.TIMESTAMP),
         "propagate",
-        "a text as a date of the form that dateformat gives",
+        "a string parsed as a date with the pattern dateformat",
         "cast('2024-03-04', date, dateformat: 'yyyy-MM-dd')",
-        lambda text, pattern, form: form.read(text, pattern),
+        lambda text, pattern, date_format: date_format.read(text, pattern),
         fails=True,
     ),
 )

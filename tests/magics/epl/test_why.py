@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.magics.conftest import Notebook
-from tests.magics.test_complete import offers
-from tests.magics.test_partitions import EVENTS, MODULE
+from tests.magics.editor.test_completion import offers
+from tests.magics.epl.test_partitions import EVENTS, MODULE
 
 
 @pytest.fixture

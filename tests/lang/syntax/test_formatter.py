@@ -14,7 +14,7 @@ from cepbook.lang.syntax.formatter import format_epl
 from cepbook.lang.syntax.reader.lexer import tokenize
 from cepbook.lang.syntax.reader.parser import parse_epl
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 FENCE = re.compile(r"^```epl[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(//[^\n]*|/\*.*?\*/)", re.DOTALL)
 FILES = sorted(CORPUS.rglob("*.md"))

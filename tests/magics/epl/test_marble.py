@@ -8,7 +8,7 @@ import pytest
 
 from cepbook.widgets.charts import MIME
 from tests.magics.conftest import Notebook
-from tests.magics.test_complete import offers
+from tests.magics.editor.test_completion import offers
 
 pytestmark = pytest.mark.histories
 
