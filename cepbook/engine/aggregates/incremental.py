@@ -327,11 +327,9 @@ class AggregateCodegen:
         return any(call.ever or aggregate_row(call.name).remembers for call in self.calls)
 
     def fresh(self) -> str:
-        """Return the code of the cells of an empty group."""
         return "[" + ", ".join(self.initial) + "]"
 
     def load(self, state: str) -> None:
-        """Write code that unpacks a group's list into the locals."""
         self._loaded = state
         if self.names:
             self.source.line(f"{', '.join(self.names)}{',' if len(self.names) == 1 else ''} = {state}")
@@ -354,7 +352,6 @@ class AggregateCodegen:
             CellUpdate(argument, scope, self.leaving, True, ordinal, store=self._store_of_nulls(argument)).write()
 
     def leave(self, scope: CodeScope, ordinal: str | None = None) -> None:
-        """Write code that removes the event of `scope`."""
         for argument in self.arguments if self.leaving is not Eviction.NONE else ():
             CellUpdate(argument, scope, self.leaving, False, ordinal, store=self._store_of_nulls(argument)).write()
 

@@ -52,7 +52,6 @@ class LocalGroups:
         self._key, self._group = f"{prefix}k", f"{prefix}g"
 
     def enter(self, scope: CodeScope, ordinal: str) -> None:
-        """Write code that adds the event of `scope` to its local group."""
         self._find(scope)
         self.cells.enter(scope, ordinal)
         self.cells.store(self._group)

@@ -86,10 +86,6 @@ class PowerSums(State):
             return math.inf
 
 
-def _ratio(whole: int, bits: int) -> float:
-    return whole / (1 << bits)
-
-
 def _avg(count: int, bits: int, sums: list[int]) -> float:
     return sums[0] / (count << bits)
 

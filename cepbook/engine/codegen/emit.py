@@ -94,7 +94,6 @@ class ColumnEmitter(Emitter):
         return self._batch_columns.get(lower.value(scope, e)) if isinstance(e, x.Prop) else None
 
     def begin(self, *, loop: bool) -> None:
-        """Write what precedes the loop, if there is one."""
         source, condition = self._code.source, self._code.steps.source.filter
         if condition is None:
             source.line("kept = None")
@@ -142,7 +141,6 @@ class ColumnEmitter(Emitter):
             source.line(f"del {name}[sum(kept[:at]) :]")
 
     def end(self) -> None:
-        """Write what follows the loop."""
         self._code.source.line(f"return kept, ({', '.join(self._columns)}{',' * (len(self._columns) == 1)})")
 
 

@@ -34,7 +34,6 @@ class OutputRateCodegen(StatementCodegen):
 
     @property
     def arrivals(self) -> str:
-        """How arrivals are written, for people."""
         if self._alone_at_once:
             return "arrivals are written into the statement: what they make goes through the output clause"
         return "arrivals call the view: what it answers goes through the output clause"
@@ -48,7 +47,6 @@ class OutputRateCodegen(StatementCodegen):
 
     @property
     def reads_now(self) -> bool:
-        """True, since limiters always read the time."""
         return True
 
     def append_row(self, rows: str, scope: CodeScope) -> None:
@@ -144,7 +142,6 @@ class OutputRateCodegen(StatementCodegen):
             self.consume(emit)
 
     def consume(self, emit: Emitter) -> None:
-        """Pass a delta to the limiter, and deliver rows that are due."""
         self._begin()
         self._limit("ins", "rem")
         self._deliver(emit)

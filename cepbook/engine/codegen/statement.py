@@ -62,7 +62,6 @@ class StatementCodegen(DeltaCodegen):
 
     @property
     def fresh(self) -> str:
-        """The code of the view of a new state."""
         return self._view
 
     @property
@@ -152,7 +151,6 @@ class StatementCodegen(DeltaCodegen):
         return "arrivals are written into the statement" if reason is None else f"arrivals call the view: {reason}"
 
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
-        """Write an event that passed the filter."""
         source = self.source
         self.code.number()
         self.loaded = hoisted
@@ -231,7 +229,6 @@ class StatementCodegen(DeltaCodegen):
             self.pipeline.ahead()
 
     def end_prefetch(self) -> None:
-        """Note that the loop has ended."""
         self.pipeline.prefetched = False
 
     def _sweep(self, head: str, item: str, then: str) -> None:
@@ -478,5 +475,4 @@ def prev_window(view: WindowView, item: Item, value: ItemValue) -> list[Any]:
 
 
 def prev_count(view: WindowView, item: Item) -> int:
-    """Return the number of events in the window."""
     return len(view.prev_items(item)[0])

@@ -38,7 +38,6 @@ class StoreCodegen(StatementCodegen):
     def ahead(self) -> None: ...
 
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
-        """Write the arrival of an inserted row."""
         self.code.number()
         self.source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
         self.pipeline.armed()
@@ -48,7 +47,6 @@ class StoreCodegen(StatementCodegen):
             emit("ins", "rem")
 
     def announce(self) -> None:
-        """Write that readers receive the delta."""
         self.source.line("changed(S, batch, former, now)")
 
     def helpers(self) -> None:

@@ -97,12 +97,10 @@ class _Writer(StatementCodegen):
 
     @property
     def reads_table(self) -> bool:
-        """True if the subquery reads a table."""
         store = self.steps.source.store
         return store is not None and store.kind == "table"
 
     def write(self) -> None:
-        """Write all functions."""
         if not self.shared:
             if self.steps.reads_store:
                 self._on_change()
@@ -228,7 +226,6 @@ class _Writer(StatementCodegen):
             self.change()
 
     def change(self) -> None:
-        """Write the update of aggregates; there are no rows."""
         if self.code.risky:
             self.source.line("broken = None")
         if self.steps.grouped:

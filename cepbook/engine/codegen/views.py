@@ -264,17 +264,14 @@ class ViewCodegen:
 
     @property
     def keeps_nothing(self) -> bool:
-        """True if the view keeps nothing of an arrival."""
         return self._passes_by and not self._remembers_last
 
     @property
     def passes(self) -> bool:
-        """True if nothing of an arrival is kept."""
         return self.keeps_nothing and self._priors is None
 
     @property
     def reads_now(self) -> bool:
-        """True if arrivals need engine time in the local ``now``."""
         if self._passes_by:
             return False
         steps, only = self.steps, self.steps.single_window

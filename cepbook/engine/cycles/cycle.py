@@ -67,7 +67,6 @@ class CycleState(State):
             self.correlator = Correlator(len(node.correlation.patterns), len(node.correlation.ids))
 
     def fresh(self) -> int:
-        """Return the id of a new row."""
         self._id += 1
         return self._id
 

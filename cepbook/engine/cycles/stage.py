@@ -48,7 +48,6 @@ class StageSpec:
 
     @property
     def aggregates(self) -> bool:
-        """True if the rows of the stage are those of aggregates."""
         return bool(self.node.aggregates)
 
 
@@ -90,13 +89,11 @@ class StageState(State):
         return sum(len(leaf.window) + leaf.window.pending for leaf in self._leaves.values())
 
     def rows(self) -> Iterator[StageRow]:
-        """Iterate over the rows that windows hold."""
         for leaf in self._leaves.values():
             yield from leaf.window
 
     @property
     def groups(self) -> int:
-        """The number of windows."""
         return len(self._leaves)
 
     def step(self, now: int, incoming: Iterable[StageRow], form: StageSpec, fresh: Callable[[], int]) -> StageDelta:

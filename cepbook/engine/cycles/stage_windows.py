@@ -51,11 +51,9 @@ class StageWindowState(State):
         raise NotImplementedError
 
     def __len__(self) -> int:
-        """Return the number of rows held."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[StageRow]:
-        """Iterate over the rows held."""
         raise NotImplementedError
 
 

@@ -169,13 +169,11 @@ class CodegenContext:
 
     @contextmanager
     def where(self, scope: CodeScope) -> Iterator[None]:
-        """Write what follows under the where clause, if there is one."""
         with self.under(scope, self.steps.where):
             yield
 
     @contextmanager
     def having(self, scope: CodeScope) -> Iterator[None]:
-        """Write what follows under the having clause, if there is one."""
         for i, name in self._named.items():
             self.source.line(f"{name} = {self.values[i]}")
         with self.under(scope, self.steps.having):
@@ -236,7 +234,6 @@ class CodegenContext:
             self.source.line(form.format(self.row(scope)), self.steps.projection.span)
 
     def load_local(self, scope: CodeScope) -> None:
-        """Load the cells of the local groups of the row of `scope`."""
         for group in self.local:
             group.load(scope)
 
@@ -287,7 +284,6 @@ class CodegenContext:
         return f"{key}[1]" if len(self.steps.keys) == 1 else f"{key}[1:]"
 
     def window_key(self, scope: CodeScope, keys: tuple[x.BoundExpr, ...]) -> str:
-        """Return the code of a key of ``groupwin`` or ``unique``."""
         return self._key_of(scope, keys)
 
     def _key_of(self, scope: CodeScope, keys: tuple[x.BoundExpr, ...]) -> str:
@@ -409,7 +405,6 @@ class CodegenContext:
         self.load_groups(only_read=only_read)
 
     def load_groups(self, *, only_read: bool = False) -> None:
-        """Write the aggregate part of ``S`` as a local."""
         if self.table and only_read:
             if not self.steps.grouped:
                 self.source.line(f"A = {self.table}.peek(S[0], ())")

@@ -39,12 +39,10 @@ class EventLayout:
 
     @property
     def first_operand(self) -> int:
-        """The index of the first operand in an item."""
         return sum(part in ("o", "t") for part in self.parts)
 
     @property
     def time(self) -> int:
-        """The index of the arrival time in an item that has one."""
         return self.parts.index("t")
 
     def arriving(self) -> Mapping[str, str]:
@@ -56,7 +54,6 @@ class EventLayout:
         return {name: f"q{self.positions[name]}" for name in self.properties}
 
     def pack(self, now: str, operands: Sequence[str] = ()) -> str:
-        """Return the code of the item of the arriving event."""
         names = {"t": now, "e": "e", "o": "o", **{f"w{i}": code for i, code in enumerate(operands)}}
         codes = [names.get(part, f"p{part}") for part in self.parts]
         return codes[0] if self.bare else f"({', '.join(codes)}{',' * (len(codes) == 1)})"
@@ -78,7 +75,6 @@ class EventLayout:
         return "None" if self.bare else f"(None,) * {len(self.parts)}"
 
     def scope(self, scope: CodeScope, *, retained: bool) -> CodeScope:
-        """Return `scope` for the arriving event or for an unpacked item."""
         if retained:
             return scope.at(props=property_codes(self.retained(), self.input), events={self.input: "qe"})
         return scope.at(props=property_codes(self.arriving(), self.input), events={self.input: "e"})

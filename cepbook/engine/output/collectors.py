@@ -46,7 +46,6 @@ class RowFactory:
         return self.namespace["event_rows"](state, key, item, now)
 
     def snapshot_rows(self, state: Any, now: int) -> Rows:
-        """Return the rows of the statement's iterator."""
         return self.namespace["snapshot_rows"](state, now)
 
 
@@ -281,12 +280,10 @@ class CollectorOptions:
 
     @property
     def removes(self) -> bool:
-        """True if remove rows are visible."""
         return self.selector != "istream"
 
     @property
     def grouped(self) -> bool:
-        """True if rows come as (key, row) pairs."""
         return self.kind.endswith("_grouped")
 
 

@@ -165,7 +165,6 @@ class FirstRows(State):
         return ins, rem
 
     def reopen(self) -> None:
-        """Open the gate, since the condition of ``output first when`` holds."""
         if isinstance(self._gate, ConditionGate):
             self._gate.open()
 
@@ -185,7 +184,6 @@ class FirstRowsOfGroups(State):
     def take(
         self, now: int, ins: KeyedRows, rem: KeyedRows, keys_in: list[Any], keys_out: list[Any]
     ) -> tuple[Rows, Rows] | None:
-        """Return the rows that pass; None if there are none."""
         if self._form.kind == "aggregated_grouped":
             rows = self._rows(now, ins, keys_in, 1), self._rows(now, rem, keys_out, 0)
             if self._form.leaving:  # recorded: output_first_grouped_leaving_event_is_an_insert_row
@@ -230,7 +228,6 @@ class FirstRowsOfGroups(State):
         self._most = max(_MANY, 2 * len(self._gates))
 
     def reopen(self) -> None:
-        """Open the gates of all groups, since the condition of ``output first when`` holds."""
         self._gates.clear()
 
 

@@ -46,7 +46,6 @@ class LimiterSpec:
         return BoundFunction(self, "output_rate", (partition,))
 
     def limiter(self, partition: Any, now: int) -> Limiter:
-        """Return a new limiter for a state that starts at `now`."""
         if self.output.which == "first":
             return FirstLimiter(self, partition, now)
         return Limiter(self, partition, now)
@@ -102,7 +101,6 @@ class Limiter(State):
 
     @property
     def due(self) -> int:
-        """The time of the next timed output, `NEVER` if there is none."""
         return self._trigger.due
 
     def take(
@@ -185,7 +183,6 @@ class FirstLimiter(Limiter):
 
     @property
     def due(self) -> int:
-        """`NEVER`, since no rows wait."""
         return NEVER
 
     def take(

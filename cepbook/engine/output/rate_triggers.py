@@ -34,7 +34,6 @@ class OutputCounters(State):
         self.count_remove_total += n_out
 
     def reset(self, now: int) -> None:
-        """Note that rows were output at `now`."""
         self.count_insert = self.count_remove = 0
         self.last_output_timestamp = now
 

@@ -111,7 +111,6 @@ class PhysicalPlan:
 
     @property
     def windows(self) -> tuple[p.WindowSpec, ...]:
-        """All data windows of all inputs and stages, first to last."""
         stages = (*(stage for input_ in self.inputs for stage in input_.stages), *self.stages)
         return tuple(window for stage in stages for window in stage.windows)
 
@@ -249,7 +248,6 @@ class PhysicalPlan:
 
     @property
     def group_keys(self) -> tuple[BoundExpr, ...]:
-        """The keys of ``groupwin`` above the single data window."""
         return self.stages[0].group_keys if self.single_window is not None else ()
 
     @property
