@@ -58,7 +58,7 @@ class JoinCodegen(ViewCodegen):
         self.rows = code.items
         self.at = 0
         self.reads_columns = False  # True if the locals of events exist and the filter was tested
-        self.looks = loops.LookupCodegen(self.source)
+        self.lookups = loops.LookupCodegen(self.source)
         self.inputs: list[_Input] = []
         for steps in self.steps.inputs:
             own = CodegenContext(steps, code.base.at(aggregates=(), keys=(), state="state_of(S[0])"))
@@ -243,7 +243,7 @@ class JoinCodegen(ViewCodegen):
         self._write_relations()
         for number in range(len(self.inputs)):
             self._write_changed(number)
-        self.looks.write_keys(self._unpack_item, self._scope)
+        self.lookups.write_keys(self._unpack_item, self._scope)
 
     def _write_combinations(self) -> None:
         for number, active in enumerate(self.join.active):
@@ -443,7 +443,7 @@ class JoinCodegen(ViewCodegen):
 
     def _hoist(self, path: AccessPath) -> None:
         if path.input in self.join.shared:
-            looked = f"{self.looks.look(path)}(R[{path.input}])"
+            looked = f"{self.lookups.look(path)}(R[{path.input}])"
         else:
             looked = loops.lookup_target(path, f"R[{path.input}]", 0 if path.scans else self._index(path))
         self.source.line(f"x{path.input} = {looked}")

@@ -79,7 +79,7 @@ def compile_select(
     program.notes = storage_notes(writer.code, writer.body.arrivals)
     program.items = writer.code.items
     program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
-    program.index_requests = writer.looks.requests
+    program.index_requests = writer.lookups.requests
     program.loop = writer.loop
     program.store_query = cache(partial(compile_store_query, steps, scope_in))
     return program
@@ -100,7 +100,7 @@ class _Writer:
         self.contextual = steps.context is not None
         self.loop: JoinColumns | None = None
         self.expires_in_slices = False
-        self.looks = self.body.joins.looks if self.body.joins is not None else LookupCodegen(code.source)
+        self.lookups = self.body.joins.lookups if self.body.joins is not None else LookupCodegen(code.source)
 
     def write(self) -> None:
         if self.steps.buffers_input:
@@ -110,7 +110,7 @@ class _Writer:
         elif self.steps.reads_store:
             write_store_reader(self.body)
         elif self.steps.on_select is not None:
-            self.looks = write_on_select(self.body, self.steps.on_select)
+            self.lookups = write_on_select(self.body, self.steps.on_select)
         else:
             self._on_event()
             if not self.steps.needs_event_order and self.steps.lookup is None:

@@ -48,9 +48,9 @@ def compile_store_query(steps: PhysicalPlan, scope_in: ScopeFactory) -> StoreQue
     if path.scans:
         return None
     source = SourceWriter()
-    scope, looks = scope_in(source).at(now="clock.now"), LookupCodegen(source)
-    look = looks.look(path)
-    if looks.requests[look][1].function:
+    scope, lookups = scope_in(source).at(now="clock.now"), LookupCodegen(source)
+    look = lookups.look(path)
+    if lookups.requests[look][1].function:
         return None
     with source.block("def picked(T):"):
         source.line("found = []")
@@ -58,4 +58,4 @@ def compile_store_query(steps: PhysicalPlan, scope_in: ScopeFactory) -> StoreQue
         with source.block(write_loop_head(path, "x", "i", scope, by_age=True)):
             source.line("found.append(i)")
         source.line("return found")
-    return StoreQuery(source.load(), looks.requests)
+    return StoreQuery(source.load(), lookups.requests)

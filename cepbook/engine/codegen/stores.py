@@ -142,8 +142,8 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
     assert isinstance(rows, JoinedLayout) and steps.join is not None
     for name in ("target", "move"):
         source.bind(name, None)  # of the running statement
-    looks, path = LookupCodegen(source), steps.join.of_target
-    look = looks.look(path)
+    lookups, path = LookupCodegen(source), steps.join.of_target
+    look = lookups.look(path)
     condition = trigger.source.filter
     read = {name: _property(name, source) for name in lower.property_names(condition)}
     filtered = code.base.at(props=lower.property_codes({**read, **_locals(rows, 1)}), events={0: "e"}, now="now")
@@ -184,8 +184,8 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
             source.line("return select(S, (e,), clock.now)")
     with source.block("def on_change1(S, entered, left, now):"):
         source.line("select(S, [item[-1] for item in entered], now)")
-    looks.write_keys(lambda _, item: write_item_unpacking(rows.inputs[0], item, "q0_", source), scope)
-    return looks
+    lookups.write_keys(lambda _, item: write_item_unpacking(rows.inputs[0], item, "q0_", source), scope)
+    return lookups
 
 
 def _locals(rows: JoinedLayout, number: int) -> dict[str, str]:

@@ -72,7 +72,7 @@ def compile_subquery(
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
     watched = tuple(scope.variables[name] for name in steps.watched)
     program = StatementProgram(steps, source.text, namespace, source.spans, (), constants, source.bound, None, watched)
-    program.index_requests = writer.looks.requests
+    program.index_requests = writer.lookups.requests
     program.legend = locals_legend(writer.code)
     program.notes = storage_notes(writer.code, "arrivals call the view")
     return program
@@ -87,7 +87,7 @@ class _Writer(StatementCodegen):
         assert lookup is not None
         self.subquery, self.path, self.member = lookup.subquery, lookup.access, lookup.member
         self.shared = lookup.shared
-        self.looks = loops.LookupCodegen(self.source)
+        self.lookups = loops.LookupCodegen(self.source)
         self.values = tuple(f"v{number}" for number in range(self.subquery.parameters))
         self.q = self.q.at(parameters=self.values)
 
@@ -116,7 +116,7 @@ class _Writer(StatementCodegen):
         self.reevaluate()
         self._new_state()  # now all window parameters are known
         self.helpers()
-        self.looks.write_keys(
+        self.lookups.write_keys(
             lambda _, item: loops.write_item_unpacking(self.code.items, item, "q", self.source), self.code.retained()
         )
 
@@ -391,7 +391,7 @@ class _Writer(StatementCodegen):
     @property
     def _looked(self) -> str:
         assert self.path is not None
-        return f"{self.looks.look(self.path)}(S[0])" if self.shared else loops.lookup_target(self.path, "S[2]", 0)
+        return f"{self.lookups.look(self.path)}(S[0])" if self.shared else loops.lookup_target(self.path, "S[2]", 0)
 
     @contextmanager
     def _items(self) -> Iterator[None]:

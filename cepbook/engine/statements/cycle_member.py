@@ -57,7 +57,7 @@ class CycleMember(ActivationMember):
         self._plan = plan
         self._program = program
         self._stores: Mapping[str, Store] = {}
-        self._looks = NO_LOOKUPS
+        self._lookups = NO_LOOKUPS
         assert program.select is not None
         self._select = program.select
         functions = program.namespace["aggregating"]
@@ -96,7 +96,7 @@ class CycleMember(ActivationMember):
         self._stores = stores
         wants, sources = self._select.index_requests, enumerate(scan.source.store for scan in self._select.steps.scans)
         read = {number: stores[store.name] for number, store in sources if store is not None and store.name in stores}
-        self._looks = StoreLookups(self._select.namespace, wants, self._plan.name, read)
+        self._lookups = StoreLookups(self._select.namespace, wants, self._plan.name, read)
         return {**stores, **{store.store.name: EmptyStore(store.store) for store in self._plan.partitions}}
 
     def start(self) -> None:
@@ -105,11 +105,11 @@ class CycleMember(ActivationMember):
             replace_contents(
                 self._stores[name], [dict(zip(columns, row, strict=True)) for row in rows], self._owner.now
             )
-        self._looks.attach()
+        self._lookups.attach()
         self.rest(self._owner.now)
 
     def stop(self) -> None:
-        self._looks.release()
+        self._lookups.release()
 
     def taker(self, types: Sequence[str]) -> Callable[[Any, Any], object] | None:
         """Return a function that takes an event of `types`; None if no partition reads them."""

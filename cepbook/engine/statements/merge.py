@@ -29,7 +29,7 @@ def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementPr
     writer.write()
     program = trigger_program(plan, source, tuple(writer.read), scope_in)
     program.row_columns = None
-    program.index_requests = writer.looks.requests
+    program.index_requests = writer.lookups.requests
     return program
 
 
@@ -62,7 +62,7 @@ class MergeCodegen:
         access = lower_statement(plan).emit.target_path
         assert access is not None
         self.access = access
-        self.looks = LookupCodegen(self.source)
+        self.lookups = LookupCodegen(self.source)
         self._insert = 0
         changes = [change for action in actions for change in action.changes]
         self.resets = any(change.reset for change in changes)
@@ -78,7 +78,7 @@ class MergeCodegen:
         with source.block("def ask(S):"):
             source.line("e = {}")
             self._body()
-        self.looks.write_keys(lambda _, item: self._take_apart(item), self.scope)
+        self.lookups.write_keys(lambda _, item: self._take_apart(item), self.scope)
         write_state(source, "()", subqueries=self.scope.subqueries)
 
     def _body(self) -> None:
@@ -95,7 +95,7 @@ class MergeCodegen:
         if matched or unmatched:
             if unmatched:
                 source.line("matched = False")
-            source.line(f"x = {self.looks.look(self.access)}(T)")
+            source.line(f"x = {self.lookups.look(self.access)}(T)")
             with source.block(write_loop_head(self.access, "x", "i", self.scope, by_age=True)):
                 self._on_row(matched, bool(unmatched))
             if unmatched:
