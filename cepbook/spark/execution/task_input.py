@@ -70,18 +70,18 @@ def task_events(
         return SqlQuery(_events_for_one_task(events, program, placement, tasks, even))
     events = assign_tasks(events, program, placement, tasks, slices, even)
     if placement.path == "by key":
-        stops = [_tick_rows(tagged.stream), *end] if program.has_ticks else end
+        ticks = [_tick_rows(tagged.stream), *end] if program.has_ticks else end
         every = f"explode(sequence(0, {tasks - 1})) AS {TASK}"
-        parts = [events.frame, *(tick_frame.selectExpr("*", every) for tick_frame in stops)]
+        parts = [events.frame, *(tick_frame.selectExpr("*", every) for tick_frame in ticks)]
         return SqlQuery(_sort_within_tasks(union(parts).repartitionById(tasks, TASK), program, alone=len(parts) == 1))
     count = max(1, len(slices))
     parts = [events.frame]
-    for number, tick_frame in enumerate(slices or [TimeSlice(None, None, None)]) if program.has_ticks else ():
-        parts.append(_tick_rows(tagged.stream.where(is_in_slice(tick_frame))).withColumn(TASK, F.lit(number)))
+    for number, slice_ in enumerate(slices or [TimeSlice(None, None, None)]) if program.has_ticks else ():
+        parts.append(_tick_rows(tagged.stream.where(is_in_slice(slice_))).withColumn(TASK, F.lit(number)))
     parts += [tick_frame.withColumn(TASK, F.lit(count - 1)) for tick_frame in end]
-    divided_ = union(parts)
-    divided_ = divided_.repartitionById(count, TASK) if count > 1 else divided_.repartition(1)
-    return SqlQuery(_sort_within_tasks(divided_, program, alone=len(parts) == 1))
+    rows = union(parts)
+    rows = rows.repartitionById(count, TASK) if count > 1 else rows.repartition(1)
+    return SqlQuery(_sort_within_tasks(rows, program, alone=len(parts) == 1))
 
 
 def _events_for_one_task(

@@ -10,7 +10,7 @@ lookback if that state is bounded:
 The lookback is a sequence of steps. Each step starts at a time at which all state must be right. It goes to the last
 stop of the clock before that time and a period further back, or over a number of events::
 
-    slice begins          <- step 1: 10 min <-     <- step 2: 3 events <-     first event that the task reads
+    first event that the task reads  <-- step 2: 3 events --  <-- step 1: 10 min --  the slice begins
 
 Aggregates that count from the beginning have no lookback, nor do sums of floating-point numbers, whose last digits
 depend on every number that ever entered or left.
@@ -45,7 +45,7 @@ class LastEvents:
 
 
 LookbackBound = float | LastEvents  # a period in ms
-LookbackStep = tuple[LookbackBound, ...]  # as far as the move that goes furthest
+LookbackStep = tuple[LookbackBound, ...]  # as far as the furthest of its bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Lookback:
     @property
     def reason(self) -> str:
         """How far back the state reaches, for reports."""
-        moves = [move for step in self.steps for move in step]
+        bounds = [bound for step in self.steps for bound in step]
         time = sum(max((m for m in step if not isinstance(m, LastEvents)), default=0) for step in self.steps)
-        events = max((m.count for m in moves if isinstance(m, LastEvents)), default=0)
+        events = max((m.count for m in bounds if isinstance(m, LastEvents)), default=0)
         lengths = [f"{time / 1000:g} s"] if time else []
         lengths += [f"{events} event{'s' if events > 1 else ''}"] if events else []
         return f"its state reaches back {' and '.join(lengths)}: each slice of time begins that much earlier"

@@ -39,8 +39,6 @@ NESTED_CONTEXT_ADVICE = (
     "if each key may have partitions of its own, a nested context with `partition by` that key as its outermost level "
     "lets it run in parallel"
 )
-
-
 NO_INPUT = "no frame has events that it reads, so it delivers nothing"
 
 
@@ -126,20 +124,18 @@ def bypass_engine(
     """
     if placement.path not in ("by key", "by time slice", "ordered") or placement.shards is not None:
         return placement
-    form = vectorized_window_of(deps, catalog, config)
-    if form is None:
+    window = vectorized_window_of(deps, catalog, config)
+    if window is None:
         return placement
-    if isinstance(form, VectorizedWindow) and form.clock is None:
-        return (
-            placement
-            if placement.ticks
-            else replace(placement, reason=f"{placement.reason}; {form.reason}", window=form)
-        )
+    if isinstance(window, VectorizedWindow) and window.clock is None:
+        if placement.ticks:
+            return placement
+        return replace(placement, reason=f"{placement.reason}; {window.reason}", window=window)
     if placement.path != "by key":
         return placement
-    if isinstance(form, VectorizedWindow) and form.clock == clocks.get(form.event_type):
-        return Placement("native", placement.keys, False, form.reason, window=form)
-    why = form if isinstance(form, str) else f"Spark itself could group batches if {form.clock} were the time"
+    if isinstance(window, VectorizedWindow) and window.clock == clocks.get(window.event_type):
+        return Placement("native", placement.keys, False, window.reason, window=window)
+    why = window if isinstance(window, str) else f"Spark itself could group batches if {window.clock} were the time"
     return replace(placement, reason=f"{placement.reason}; {why}")
 
 

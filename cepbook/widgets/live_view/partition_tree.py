@@ -17,13 +17,11 @@ from cepbook.session.inspect.partition_table import TIMES
 from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS, PartitionFigures
 from cepbook.widgets.live_view.row_filter import RowFilter, first_places
 
-UNFOLDED_LIMIT = 200  # a tree of more partitions is folded at first
-SUM_LIMIT = (
-    500  # what the states of so many partitions hold is added up for the nodes around them, else only if asked for
-)
-MAX_LINES = 200_000  # a page has room for so many
-MAX_NODES = 20_000  # nodes that a page may have seen
-KEYED_LEVELS = ("keyed", "hash", "category")  # levels whose nodes have the same properties if they have the same key
+UNFOLDED_LIMIT = 200  # a tree of more partitions starts folded
+SUM_LIMIT = 500  # in a tree of at most so many partitions, nodes show the totals of the partitions below
+MAX_LINES = 200_000  # of one page
+MAX_NODES = 20_000  # nodes with numbers; beyond that, numbers are given up except of (un)folded ones
+KEYED_LEVELS = ("keyed", "hash", "category")  # of these levels, nodes with equal keys have equal properties
 
 
 class FoldState(NamedTuple):
