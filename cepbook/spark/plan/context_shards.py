@@ -1,7 +1,14 @@
 """Contexts whose partitions are known before any event: categories and hash buckets.
 
-Each task gets a share of the categories or buckets. An event goes to every task that has one of its partitions. Spark
-itself computes which these are: conditions of categories become SQL, hashes use the engine's function.
+Every task runs some of the partitions, and an event goes to every task that runs one of its partitions:
+
+* Categories are dealt to the tasks in turn. `shard_module` gives each task a module with its own categories only, and
+  Spark evaluates the conditions of the categories as SQL to find the tasks of an event.
+* Hash buckets are assigned by ``bucket % tasks``. All tasks run the same module; `hash_buckets`, called on batches of
+  events, returns the bucket that the engine would compute.
+
+`context_shards_of` checks that no state is shared between partitions of different tasks. The events are sent by
+`shard_tasks` in `spark/execution/key_assignment.py`.
 """
 
 from __future__ import annotations
@@ -21,19 +28,19 @@ from cepbook.spark.frames.sql_conditions import is_expressible
 from cepbook.spark.plan.key_propagation import key_copies, mutated_properties
 from cepbook.spark.plan.partitioning import context_windows_inserted_into, partition_local_stores, partition_obstacle
 
-_HASHED = frozenset({"consistent_hash_crc32", "hash_code"})
+_BUILT_IN_HASHES = frozenset({"consistent_hash_crc32", "hash_code"})
 
 
 @dataclass(frozen=True, slots=True)
 class ContextShards:
-    """The outermost level `spec` of the context `context`, whose partitions are shared among the tasks.
+    """The outermost level `spec` of the context `context`, whose partitions are distributed among the tasks.
 
-    Of a hash level `inputs` gives by input type the position of its stream.
+    `inputs` is empty for categories. For hashes it pairs every input type with the position of its stream in `spec`.
     """
 
     context: str
     spec: contexts.CategorySpec | contexts.HashSpec
-    inputs: tuple[tuple[str, int], ...] = ()  # of hashes: which of its streams an input type is of
+    inputs: tuple[tuple[str, int], ...] = ()
 
     @property
     def reason(self) -> str:
@@ -43,10 +50,10 @@ class ContextShards:
 
 
 def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool) -> ContextShards | str | None:
-    """Return how the partitions of a context divide the tasks; a text that says why they cannot; None without such a
-    context.
+    """Return the partitions by which the tasks can be divided.
 
-    `ticks` says that the clock makes one of the statements deliver rows.
+    Returns the reason as text if they cannot, and None if the statements do not run in exactly one context whose
+    outermost level has categories or hash buckets. `ticks`: the clock makes one of the statements deliver rows.
     """
     trees = [c for c in deps.contexts if isinstance(c, nodes.CreateContextTreeStatement)]
     level = _outer_level(trees[0]) if len(trees) == len(deps.contexts) == 1 else None
@@ -71,7 +78,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         for target in inserted
         for event_type in event_types_read((deps.readers, context))
     ):
-        return f"what it inserts is divided by the context {name} only as it comes"
+        return f"the context {name} assigns the events that it inserts only at run time"
     if isinstance(level, contexts.CategorySpec):
         if deps.stores:
             return f"rows that one category of the context {name} inserts go to all categories that they match"
@@ -81,7 +88,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         return ContextShards(name, level)
     for stream in level.streams:
         whole = all(isinstance(a, expressions.Prop) and a.type.name in EXACT_KEY_TYPES for a in stream.args)
-        if stream.function not in _HASHED or not whole:
+        if stream.function not in _BUILT_IN_HASHES or not whole:
             return f"the hashes of the context {name} are not of properties by a built-in function"
     for window in context_windows_inserted_into(deps, context):
         target, like = window.store.name, window.store.partitioned_as or ""
@@ -89,7 +96,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         if not args or not all(
             _copies_property(target, a.name, deps, catalog) for a in args if isinstance(a, expressions.Prop)
         ):
-            return f"what is inserted into {target} is divided by the context {name} only as it comes"
+            return f"the context {name} assigns the rows of {target} only at run time"
     if level.preallocate and ticks:
         return f"all partitions of the context {name} exist from the start (preallocate)"
     inputs = []
@@ -102,7 +109,10 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
 
 
 def _copies_property(window: str, name: str, deps: StatementDependencies, catalog: Catalog) -> bool:
-    """Return whether rows inserted into a named window have the property of the event that they were made of."""
+    """Return whether every row of a named window has the same value of the property as the event that it was made of.
+
+    True for a window without writers.
+    """
     carried = {event_type: frozenset({name}) for event_type in deps.inputs}
     written = [copy for reader in deps.readers for copy in key_copies(reader, carried, catalog)]
     copied = all(name in copies for target, copies in written if target == window)
@@ -115,9 +125,12 @@ def _outer_level(context: nodes.CreateContextTreeStatement) -> contexts.Category
     return first if isinstance(first, contexts.CategorySpec | contexts.HashSpec) else None
 
 
-def shard_module(module: nodes.ModulePlan, parts: ContextShards, task: int, tasks: int) -> nodes.ModulePlan:
-    """Return `module` as task number `task` of `tasks` runs it: its context keeps the categories of this task only."""
-    if not isinstance(parts.spec, contexts.CategorySpec):
+def shard_module(module: nodes.ModulePlan, shards: ContextShards, task: int, tasks: int) -> nodes.ModulePlan:
+    """Return `module` as task number `task` of `tasks` runs it: with the categories of this task only.
+
+    A task beyond the number of categories has none, and gets no events.
+    """
+    if not isinstance(shards.spec, contexts.CategorySpec):
         return module
 
     def own(spec: Any) -> Any:
@@ -128,23 +141,26 @@ def shard_module(module: nodes.ModulePlan, parts: ContextShards, task: int, task
 
     statements = tuple(
         replace(s, spec=own(s.spec))
-        if isinstance(s, nodes.CreateContextTreeStatement) and s.context.name == parts.context
+        if isinstance(s, nodes.CreateContextTreeStatement) and s.context.name == shards.context
         else s
         for s in module.statements
     )
     return replace(module, statements=statements)
 
 
-def hash_buckets(parts: ContextShards, name: str, columns: Sequence[Sequence[Any]]) -> list[int]:
-    """Return the hash buckets of events of the input type `name`, given the columns of the hashed properties."""
-    assert isinstance(parts.spec, contexts.HashSpec)
-    stream = parts.spec.streams[dict(parts.inputs)[name]]
+def hash_buckets(shards: ContextShards, name: str, columns: Sequence[Sequence[Any]]) -> list[int]:
+    """Return the hash buckets of events of the input type `name`.
+
+    `columns` has the values of `hashed_properties`, in that order and of equal length.
+    """
+    assert isinstance(shards.spec, contexts.HashSpec)
+    stream = shards.spec.streams[dict(shards.inputs)[name]]
     hash_function = hasher(stream.function, [a.type for a in stream.args])
-    return [bucket(hash_function(values), parts.spec.granularity) for values in zip(*columns, strict=True)]
+    return [bucket(hash_function(values), shards.spec.granularity) for values in zip(*columns, strict=True)]
 
 
-def hashed_properties(parts: ContextShards, name: str) -> tuple[str, ...]:
+def hashed_properties(shards: ContextShards, name: str) -> tuple[str, ...]:
     """Return the properties of an input type whose values are hashed."""
-    assert isinstance(parts.spec, contexts.HashSpec)
-    stream = parts.spec.streams[dict(parts.inputs)[name]]
+    assert isinstance(shards.spec, contexts.HashSpec)
+    stream = shards.spec.streams[dict(shards.inputs)[name]]
     return tuple(a.name for a in stream.args if isinstance(a, expressions.Prop))

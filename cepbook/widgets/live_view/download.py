@@ -1,4 +1,4 @@
-"""Download the rows of a view: the files behind the buttons CSV, Parquet and Copy."""
+"""Downloads from the live view of a statement: the content behind its buttons CSV, Parquet and Copy."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from cepbook.widgets.base.column_encoding import BinaryBuffers
 
 FileFormat = Literal["csv", "parquet", "text"]
 FILE_FORMATS: dict[object, FileFormat] = {form: form for form in get_args(FileFormat)}
-MAX_FILE_BYTES = 50_000_000  # bytes that go to a page
+MAX_FILE_BYTES = 50_000_000  # the largest download
 
 
-def file_of(rows: Sequence[Sequence[Any]], types: Mapping[str, Type], form: FileFormat, name: str) -> bytes:
-    """Return the rows of statement `name` as CSV, as Parquet, or as lines with tabs, as spreadsheets take them.
+def rows_file(rows: Sequence[Sequence[Any]], types: Mapping[str, Type], form: FileFormat, name: str) -> bytes:
+    """Return the rows of statement `name` as CSV, Parquet, or tab-separated text for pasting into a spreadsheet.
 
-    Raises UsageError for a file that is too large for a page, and as `export`.
+    Raises UsageError if the CSV or Parquet file is larger than `MAX_FILE_BYTES`, and as `export_rows`.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("rows.parquet" if form == "parquet" else "rows.csv")
         export_rows(rows, path, types, name)
         content = path.read_bytes()
     if len(content) > MAX_FILE_BYTES:
-        hint = f"`cep.export({name!r}, path)` writes a file"
-        raise UsageError(f"{len(content):,} bytes are too much for a page\n  hint: {hint}")
+        hint = f"write it to disk: cep.export({name!r}, path)"
+        raise UsageError(
+            f"the file has {len(content):,} bytes, and the limit of a download is {MAX_FILE_BYTES:,}\n  hint: {hint}"
+        )
     return _tab_separated(content.decode("utf-8")).encode("utf-8") if form == "text" else content
 
 
@@ -43,14 +45,17 @@ def _tab_separated(text: str) -> str:
 
 
 def file_name(name: str, form: FileFormat) -> str:
-    """Return a file name that identifies the rows, and is valid everywhere."""
+    """Return a file name made of a statement's name: letters, digits, dots and dashes, at most 60 characters."""
     plain = re.sub(r"[^\w.-]+", "_", name).strip("._")[:60] or "rows"
     return f"{plain}.{form}"
 
 
 @dataclass(slots=True)
 class DownloadRequest:
-    """Rows that a page requests as a file. `frame_number` is the frame with the answer; 0: none yet."""
+    """A request of the browser for rows as a file: those of the insert and remove `stream`, or those of the iterator.
+
+    `StatementView` sets `frame_number`, the number of the message with the answer; 0: not answered yet.
+    """
 
     id: str
     form: FileFormat
@@ -60,7 +65,7 @@ class DownloadRequest:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self | None:
-        """Return the request in a message; None if it is none."""
+        """Parse a message of the browser; None if it is not a valid request."""
         form, partition = FILE_FORMATS.get(content.get("form")), content.get("partition")
         if form is None:
             return None
@@ -72,7 +77,10 @@ class DownloadRequest:
         )
 
     def answer(self, name: str, read: Callable[..., tuple[int, bytes]], buffers: BinaryBuffers) -> dict[str, object]:
-        """Return the part of a frame with the file, which `read` makes, or with the reason why there is none."""
+        """Return the answer: name, number of rows and buffer of the file, or ``problem``.
+
+        `read(format, stream=…, partition=…)` returns the number of rows and the content of the file.
+        """
         answer: dict[str, object] = {"id": self.id, "form": self.form}
         try:
             rows, content = read(self.form, stream=self.stream, partition=self.partition)

@@ -27,7 +27,7 @@ from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.sinks import change_columns, feed_rows
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.static_picture import answer_picture as answer
-from cepbook.widgets.live_view.download import FileFormat, file_of
+from cepbook.widgets.live_view.download import FileFormat, rows_file
 from cepbook.widgets.live_view.partition_sheet import PartitionFigures, PartitionSheet
 from cepbook.widgets.live_view.partition_tree import FoldState, PartitionTree, TreeLines
 from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
@@ -307,10 +307,10 @@ class WorkbenchSource:
         types = dict(self._runtime.statement(self._statement).output_type.properties)
         if stream:
             changed = feed_rows(self.feed, types)
-            return len(changed), file_of(changed, change_columns(types), form, self._statement)
+            return len(changed), rows_file(changed, change_columns(types), form, self._statement)
         sheet = self.every(partition)
         rows = list(zip(*map(sheet.column, types), strict=True))
-        return len(rows), file_of(rows, types, form, self._statement)
+        return len(rows), rows_file(rows, types, form, self._statement)
 
     def replay(self) -> Replay[Any] | None:
         """Return the running replay, which the view then follows to its end."""
