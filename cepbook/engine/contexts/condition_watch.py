@@ -25,13 +25,13 @@ BEGINS, ENDS = 0, 1  # at one instant, nodes of a level begin before others end
 class ConditionWatch(State, ABC):
     """The owners that wait for one condition."""
 
-    __slots__ = ("branch", "form", "rank", "tree")
+    __slots__ = ("branch", "condition", "rank", "tree")
 
-    def __init__(self, branch: Branch, rank: int, form: Any) -> None:
+    def __init__(self, branch: Branch, rank: int, condition: Any) -> None:
         self.branch = branch
         self.tree: TreePartitions = branch.tree
         self.rank = rank
-        self.form = form
+        self.condition = condition
 
     @abstractmethod
     def add(self, owner: PartitionNode, now: int) -> None:
@@ -82,10 +82,10 @@ class TimeWatch(ConditionWatch):
 
     __slots__ = ()
 
-    form: conditions.TimeCondition
+    condition: conditions.TimeCondition
 
     def add(self, owner: PartitionNode, now: int) -> None:
-        due = self.form.due(owner, now)
+        due = self.condition.due(owner, now)
         if due <= now and self.rank == ENDS:  # no node ends at the instant at which it began
             due = now + 1
         if self.rank == ENDS and self.branch.level.timed:
@@ -104,18 +104,18 @@ class EventWatch(ConditionWatch):
 
     __slots__ = ("keyed", "owners")
 
-    form: conditions.EventCondition
+    condition: conditions.EventCondition
 
-    def __init__(self, branch: Branch, rank: int, form: conditions.EventCondition) -> None:
-        super().__init__(branch, rank, form)
+    def __init__(self, branch: Branch, rank: int, condition: conditions.EventCondition) -> None:
+        super().__init__(branch, rank, condition)
         self.owners: dict[PartitionNode, None] = {}  # without key
         self.keyed: dict[Any, dict[PartitionNode, None]] = {}
 
     def add(self, owner: PartitionNode, now: int) -> None:
-        if self.form.key is None:
+        if self.condition.key is None:
             self.owners[owner] = None
             return
-        key = self.form.key[1](None, owner)
+        key = self.condition.key[1](None, owner)
         if None not in key:  # null equals nothing
             owner.lookup = key
             self.keyed.setdefault(key, {})[owner] = None
@@ -132,7 +132,7 @@ class EventWatch(ConditionWatch):
         self.keyed = keyed
 
     def remove(self, owner: PartitionNode) -> None:
-        if self.form.key is None:
+        if self.condition.key is None:
             self.owners.pop(owner, None)
             return
         owners = self.keyed.get(owner.lookup)
@@ -142,23 +142,24 @@ class EventWatch(ConditionWatch):
                 del self.keyed[owner.lookup]
 
     def on_event(self, routing: EventRouting, among: PartitionNode | None = None) -> Satisfied:
-        form, event = self.form, routing.event
-        if routing.type_name != form.event_type and not self.branch.level.is_a(routing.type_name, form.event_type):
+        condition, event = self.condition, routing.event
+        listed, type_name = condition.event_type, routing.type_name
+        if type_name != listed and not self.branch.level.is_a(type_name, listed):
             return []
         owners: Iterable[PartitionNode] = self.owners
         if among is not None:
             owners = (among,)
-        elif form.key is not None:
-            owners = self._owners_by_key(form.key[0], event)
-        test, passes = form.test, self._passes
+        elif condition.key is not None:
+            owners = self._owners_by_key(condition.key[0], event)
+        test, passes = condition.test, self._passes
         satisfied = [owner for owner in owners if test is None or passes(test, event, owner)]
-        if form.unfold is not None:
+        if condition.unfold is not None:
             return [
-                (owner, ConditionMatch(dict.fromkeys(form.names, contained), True))
+                (owner, ConditionMatch(dict.fromkeys(condition.names, contained), True))
                 for owner in satisfied
-                for contained in self._contained(form.unfold, event, owner)
+                for contained in self._contained(condition.unfold, event, owner)
             ]
-        return [(owner, ConditionMatch(dict.fromkeys(form.names, event), True)) for owner in satisfied]
+        return [(owner, ConditionMatch(dict.fromkeys(condition.names, event), True)) for owner in satisfied]
 
     def _contained(self, unfold: conditions.ConditionValue, event: Any, owner: PartitionNode) -> list[Any]:
         """Return the contained events that make the condition true. The first one ends a node."""
@@ -194,16 +195,16 @@ class PatternWatch(ConditionWatch):
 
     __slots__ = ("keyed", "owners", "serial")
 
-    form: conditions.PatternCondition
+    condition: conditions.PatternCondition
 
-    def __init__(self, branch: Branch, rank: int, form: conditions.PatternCondition) -> None:
-        super().__init__(branch, rank, form)
+    def __init__(self, branch: Branch, rank: int, condition: conditions.PatternCondition) -> None:
+        super().__init__(branch, rank, condition)
         self.owners: dict[PartitionNode, int] = {}  # with a serial number, ascending by age
         self.keyed: dict[tuple[str, int], dict[Any, dict[PartitionNode, None]]] = {}  # by event type and key number
         self.serial = 0
 
     def add(self, owner: PartitionNode, now: int) -> None:
-        owner.matcher = Matcher(self.form.program, self.tree, partition=owner, limit=self.tree.pattern_limit)
+        owner.matcher = Matcher(self.condition.program, self.tree, partition=owner, limit=self.tree.pattern_limit)
         owner.matcher.completed = owner.matcher.start(now)  # an immediate match waits for the next instant
         self._index(owner)
         self._arm(owner)
@@ -221,7 +222,7 @@ class PatternWatch(ConditionWatch):
         self.serial += 1
         self.owners[owner] = self.serial
         owner.lookup = []
-        for event_type, keys in self.form.keys.items():
+        for event_type, keys in self.condition.keys.items():
             for number, (_, node_key) in enumerate(keys):
                 key = node_key(None, owner)
                 if None not in key:  # null equals nothing
@@ -243,7 +244,7 @@ class PatternWatch(ConditionWatch):
 
     def _candidates(self, route: Sequence[AtomGroup], event: Any) -> list[PartitionNode]:
         """Return the owners whose matcher may react to an event, oldest first."""
-        keys = self.form.keys
+        keys = self.condition.keys
         if any(group.event_type not in keys for group in route):
             return list(self.owners)
         owners: dict[PartitionNode, None] = {}
@@ -264,7 +265,7 @@ class PatternWatch(ConditionWatch):
             self.arm(owner, due)
 
     def on_event(self, routing: EventRouting, among: PartitionNode | None = None) -> Satisfied:
-        route = self.form.program.route(self.tree.types_of(routing.type_name))
+        route = self.condition.program.route(self.tree.types_of(routing.type_name))
         if not route:
             return []
         satisfied: Satisfied = []
@@ -283,16 +284,16 @@ class PatternWatch(ConditionWatch):
         return matches
 
     def _match(self, match: dict[str, Any]) -> ConditionMatch:
-        form = self.form
+        condition = self.condition
         replay: list[tuple[str, Any]] = []
-        for tag, event_type in form.replay:
+        for tag, event_type in condition.replay:
             value = match[tag]
             events = value if isinstance(value, list) else [value]
             replay += [(event_type, event) for event in events if event is not None]
-        if form.alias is None:
+        if condition.alias is None:
             return ConditionMatch(match, False, tuple(replay))
         matched = {tag: value for tag, value in match.items() if value is not None}
-        return ConditionMatch({form.alias: matched}, False, tuple(replay))
+        return ConditionMatch({condition.alias: matched}, False, tuple(replay))
 
 
 class NowWatch(ConditionWatch):
@@ -307,17 +308,17 @@ class NowWatch(ConditionWatch):
         return None
 
 
-def watch_condition(branch: Branch, form: conditions.CompiledCondition | None, rank: int) -> ConditionWatch | None:
+def watch_condition(branch: Branch, condition: conditions.CompiledCondition | None, rank: int) -> ConditionWatch | None:
     """Return the watch for a condition of `branch`; None if there is no condition."""
-    match form:
+    match condition:
         case conditions.EventCondition():
-            return EventWatch(branch, rank, form)
+            return EventWatch(branch, rank, condition)
         case conditions.TimeCondition():
-            return TimeWatch(branch, rank, form)
+            return TimeWatch(branch, rank, condition)
         case conditions.PatternCondition():
-            return PatternWatch(branch, rank, form)
+            return PatternWatch(branch, rank, condition)
         case conditions.NowCondition():
-            return NowWatch(branch, rank, form)
+            return NowWatch(branch, rank, condition)
     return None
 
 
@@ -328,7 +329,7 @@ class EndingBranch(Branch):
 
     def __init__(self, level: Level, parent: PartitionNode | None) -> None:
         super().__init__(level, parent)
-        self.ends = watch_condition(self, level.form.ends, ENDS)
+        self.ends = watch_condition(self, level.compiled.ends, ENDS)
 
     def watch_end(self, node: PartitionNode) -> None:
         if self.ends is not None:

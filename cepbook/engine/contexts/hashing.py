@@ -41,8 +41,8 @@ def crc32(types: Sequence[Type], values: Sequence[Any]) -> int:
     for type_, value in zip(types, values, strict=True):
         if value is None:
             continue
-        form = _BYTES.get(type_.name)
-        data = java_text(value).encode() if form is None else form(value)
+        encode = _BYTES.get(type_.name)
+        data = java_text(value).encode() if encode is None else encode(value)
         if several and type_.name == "string":
             data = struct.pack(">H", len(data) & 0xFFFF) + data
         encoded += data

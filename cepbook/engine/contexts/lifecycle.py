@@ -29,8 +29,8 @@ class LifecycleBranch(EndingBranch):
 
     def __init__(self, level: Level, parent: PartitionNode | None) -> None:
         super().__init__(level, parent)
-        (form,) = level.form.begins
-        begins = watch_condition(self, form, BEGINS)
+        (condition,) = level.compiled.begins
+        begins = watch_condition(self, condition, BEGINS)
         assert begins is not None
         self.begins: ConditionWatch = begins
         self.waiting: PartitionNode | None = None
@@ -89,20 +89,20 @@ class NonOverlappingBranch(LifecycleBranch):
     @property
     def at_once(self) -> bool:
         """True if a node starts when the former one has ended (``@now``)."""
-        return isinstance(self.level.form.begins[0], NowCondition)
+        return isinstance(self.level.compiled.begins[0], NowCondition)
 
     @property
     def awaited(self) -> ConditionWatch:
         return self.ends if self.at_once and self.ends is not None else self.begins
 
     def open(self) -> None:
-        begins, ends = self.level.form.begins[0], self.level.form.ends
+        begins, ends = self.level.compiled.begins[0], self.level.compiled.ends
         if self.at_once:
             self._start(_BY_TIME)
             return
         self.wait()
         assert self.waiting is not None
-        crontabs = [form for form in (begins, ends) if isinstance(form, TimeCondition) and form.crontab]
+        crontabs = [end for end in (begins, ends) if isinstance(end, TimeCondition) and end.crontab]
         if len(crontabs) == 2:  # between start and end: the end comes before the next start, or with it (recorded)
             ends_at = crontabs[1].due(self.waiting, self.tree.now)
             if ends_at <= self.waiting.due < NEVER:
@@ -159,7 +159,7 @@ class NonOverlappingBranch(LifecycleBranch):
                 self.deliver(started, routing)
             return
         self.wait()
-        if routing is not None and isinstance(self.level.form.begins[0], EventCondition):
+        if routing is not None and isinstance(self.level.compiled.begins[0], EventCondition):
             self.begin_nodes(routing)
 
     def on_condition(self, owner: PartitionNode, match: ConditionMatch, routing: EventRouting) -> None:
@@ -186,7 +186,7 @@ class OverlappingBranch(LifecycleBranch):
     def open(self) -> None:
         self.wait()
         assert self.waiting is not None
-        spec = self.level.form.spec
+        spec = self.level.compiled.spec
         assert isinstance(spec, c.OverlappingSpec)
         if spec.also_now:
             self._initiate(_BY_TIME)
@@ -196,14 +196,14 @@ class OverlappingBranch(LifecycleBranch):
 
     def counterpart(self, detached: DetachedNode) -> PartitionNode | None:
         node = super().counterpart(detached)
-        if node is None or self.level.form.distinct is not None:
+        if node is None or self.level.compiled.distinct is not None:
             return node
         # Serial numbers alone do not identify nodes of another tree.
-        names = ("startTime", *self.level.form.begins[0].names)
+        names = ("startTime", *self.level.compiled.begins[0].names)
         return node if all(node.properties.get(name) == detached.properties.get(name) for name in names) else None
 
     def adopt(self, node: PartitionNode, detached: DetachedNode) -> None:
-        if self.level.form.distinct is None:
+        if self.level.compiled.distinct is None:
             self._serial = max(self._serial, detached.key)
             if detached.key in self.children:
                 self._serial += 1
@@ -212,7 +212,7 @@ class OverlappingBranch(LifecycleBranch):
 
     def _initiate(self, match: ConditionMatch) -> PartitionNode | None:
         properties = self.properties(match)
-        distinct = self.level.form.distinct
+        distinct = self.level.compiled.distinct
         if distinct is not None:
             key = distinct(None, PartitionNode(self, None, properties))
             return None if key in self.children else self.allocate(key, properties)

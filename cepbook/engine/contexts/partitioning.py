@@ -92,22 +92,22 @@ class KeyedBranch(PartitioningBranch):
 
     def _event_properties(self, routing: EventRouting, match: LevelMatch, stream: LevelStream) -> dict[str, Any] | None:
         """Return the named events of a node that an event allocates; None if the event does not begin a node."""
-        form, event = self.level.form, routing.event
-        if not form.begins:
-            names = [listed.alias for listed in form.streams if listed.alias is not None]
+        compiled, event = self.level.compiled, routing.event
+        if not compiled.begins:
+            names = [listed.alias for listed in compiled.streams if listed.alias is not None]
             return {name: event if name == stream.alias else None for name in names} if match.passes else None
-        for begin in form.begins:
+        for begin in compiled.begins:
             assert isinstance(begin, EventCondition)
             is_a = self.tree.is_a(routing.type_name, begin.event_type)
             if is_a and (begin.test is None or begin.test(event, None)):
                 events = [event] if begin.unfold is None else begin.unfold(event, None)
                 if events:
-                    unset = {name: None for condition in form.begins for name in condition.names}
+                    unset = {name: None for condition in compiled.begins for name in condition.names}
                     return {**unset, **dict.fromkeys(begin.names, events[0])}
         return None
 
     def identity(self, node: PartitionNode) -> Any:
-        spec = self.level.form.spec
+        spec = self.level.compiled.spec
         assert isinstance(spec, c.KeyedSpec)
         return tuple(node.properties[f"key{i}"] for i in range(1, len(spec.streams.streams[0].keys) + 1))
 
@@ -123,7 +123,7 @@ class HashBranch(PartitioningBranch):
     __slots__ = ()
 
     def open(self) -> None:
-        spec = self.level.form.spec
+        spec = self.level.compiled.spec
         assert isinstance(spec, c.HashSpec)
         if spec.preallocate:
             for number in range(spec.granularity):
@@ -158,7 +158,7 @@ class CategoryBranch(Branch):
     __slots__ = ()
 
     def open(self) -> None:
-        for number in range(len(self.level.form.labels)):
+        for number in range(len(self.level.compiled.labels)):
             self._allocate(number)
 
     def identity(self, node: PartitionNode) -> Any:
@@ -175,7 +175,7 @@ class CategoryBranch(Branch):
         self.begin_nodes(routing)
 
     def begin_nodes(self, routing: EventRouting) -> None:
-        if len(self.children) == len(self.level.form.labels):
+        if len(self.children) == len(self.level.compiled.labels):
             return
         for number in self.level.match(routing).keys:
             if number not in self.children:
@@ -195,7 +195,7 @@ class CategoryBranch(Branch):
                 _allocate_below(node, key, keys, new, older)
 
     def _allocate(self, number: int) -> PartitionNode | None:
-        return self.allocate(number, {"label": self.level.form.labels[number]})
+        return self.allocate(number, {"label": self.level.compiled.labels[number]})
 
 
 def _gather(node: PartitionNode | None, key: Sequence[Any], partitions: list[ContextPartition]) -> bool:

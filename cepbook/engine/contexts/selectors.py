@@ -88,14 +88,14 @@ class _ByKey(Selector):
     kind: str
 
     @abstractmethod
-    def fits(self, level: Any) -> None:
+    def check_keys(self, level: Any) -> None:
         """Check the selector's keys against the level.
 
         Errors: UsageError if no partition of the level can have such a key.
         """
 
     @abstractmethod
-    def has(self, key: Any) -> bool:
+    def contains(self, key: Any) -> bool:
         """Return whether the selector contains this key."""
 
     def check(self, levels: NamedLevels) -> None:
@@ -104,10 +104,10 @@ class _ByKey(Selector):
             hint = "; name the level: Nested(level=…)" if len(kinds) > 1 else ""
             fact = f"{type(self).__name__} is for {self.kind} contexts, this one is {' over '.join(kinds)}"
             raise UsageError(f"{fact}{hint}")
-        self.fits(levels[0][1])
+        self.check_keys(levels[0][1])
 
     def chooses(self, partition: PartitionIdentity) -> bool:
-        return self.has(partition.steps[0].key)
+        return self.contains(partition.steps[0].key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class ByKey(_ByKey):
     def __init__(self, *keys: Any) -> None:
         object.__setattr__(self, "keys", tuple(key if isinstance(key, tuple) else (key,) for key in keys))
 
-    def fits(self, level: c.KeyedStreams | c.KeyedSpec) -> None:
+    def check_keys(self, level: c.KeyedStreams | c.KeyedSpec) -> None:
         streams = level.streams.streams if isinstance(level, c.KeyedSpec) else level.streams
         count = len(streams[0].keys)
         for key in self.keys:
@@ -131,7 +131,7 @@ class ByKey(_ByKey):
                     "  hint: a key of several values is a tuple: ByKey((a, b))"
                 )
 
-    def has(self, key: Any) -> bool:
+    def contains(self, key: Any) -> bool:
         return key in self.keys
 
 
@@ -145,12 +145,12 @@ class ByHash(_ByKey):
     def __init__(self, *hashes: int) -> None:
         object.__setattr__(self, "hashes", _set_of("ByHash", hashes))
 
-    def fits(self, level: c.HashSpec) -> None:
+    def check_keys(self, level: c.HashSpec) -> None:
         for number in self.hashes:
             if number not in range(level.granularity):
                 raise UsageError(f"hashes of this context are 0 to {level.granularity - 1}, found {number!r}")
 
-    def has(self, key: Any) -> bool:
+    def contains(self, key: Any) -> bool:
         return key in self.hashes
 
 
@@ -164,7 +164,7 @@ class ByCategory(_ByKey):
     def __init__(self, *labels: str) -> None:
         object.__setattr__(self, "labels", _set_of("ByCategory", labels))
 
-    def fits(self, level: c.CategorySpec) -> None:
+    def check_keys(self, level: c.CategorySpec) -> None:
         labels = [label for label, _ in level.categories]
         for label in self.labels:
             if label not in labels:
@@ -172,7 +172,7 @@ class ByCategory(_ByKey):
                 available = ", ".join(map(repr, labels))
                 raise UsageError(f"the context has no category {label!r}; there are {available}{hint}")
 
-    def has(self, key: Any) -> bool:
+    def contains(self, key: Any) -> bool:
         return key in self.labels
 
 

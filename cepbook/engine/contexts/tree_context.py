@@ -41,13 +41,13 @@ class TreeContext(TreePartitions):
     def __init__(
         self,
         plan: CreateContextTreeStatement,
-        form: CompiledLevels,
+        levels: CompiledLevels,
         order: StatementOrder,
         host: EngineServices,
         listeners: PartitionListeners,
     ) -> None:
         super().__init__(plan, order, host, listeners)
-        self._outermost = build_levels(form, self)
+        self._outermost = build_levels(levels, self)
         self.replay_obstacle = assignment_obstacle(self._outermost)
         self._locators: dict[str, PartitionLocator | None] = {}  # by event type
         self._root: Branch | None = None
@@ -105,8 +105,8 @@ class TreeContext(TreePartitions):
         """
         level = self._outermost
         alone = self.replay_obstacle is None or level.inner is None
-        divides = alone and all(isinstance(inner.form.spec, (KeyedSpec, HashSpec)) for inner in levels_from(level))
-        return not divides or (at_end and level.form.ends is not None) or not all(map(level.stream, type_names))
+        divides = alone and all(isinstance(inner.compiled.spec, (KeyedSpec, HashSpec)) for inner in levels_from(level))
+        return not divides or (at_end and level.compiled.ends is not None) or not all(map(level.stream, type_names))
 
     def subscribers(self, type_name: str, position: int) -> list[Subscription]:
         readers = self.readers_of(type_name)

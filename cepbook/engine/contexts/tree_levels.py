@@ -22,11 +22,11 @@ _BRANCH_TYPES: dict[type, type[Branch]] = {
 }
 
 
-def build_levels(forms: CompiledLevels, tree: TreePartitions) -> Level:
+def build_levels(levels: CompiledLevels, tree: TreePartitions) -> Level:
     """Return the outermost level of a tree, linked to the inner ones."""
     outermost: Level | None = None
-    for depth, form in reversed(list(enumerate(forms))):
-        outermost = Level(form, _BRANCH_TYPES[type(form.spec)], depth, tree, outermost, len(forms) > 1)
+    for depth, compiled in reversed(list(enumerate(levels))):
+        outermost = Level(compiled, _BRANCH_TYPES[type(compiled.spec)], depth, tree, outermost, len(levels) > 1)
     assert outermost is not None
     return outermost
 
@@ -43,16 +43,16 @@ def assignment_obstacle(outermost: Level) -> str | None:
 
     Keys, hashes and categories can be determined. The text completes "context `C` …".
     """
-    types = {stream.event_type for stream in outermost.form.streams}
+    types = {stream.event_type for stream in outermost.compiled.streams}
     for level in levels_from(outermost):
-        form = level.form
-        if not isinstance(form.spec, (c.KeyedSpec, c.HashSpec, c.CategorySpec)) or form.begins or form.ends is not None:
+        compiled, divides = level.compiled, isinstance(level.compiled.spec, (c.KeyedSpec, c.HashSpec, c.CategorySpec))
+        if not divides or compiled.begins or compiled.ends is not None:
             return "has conditions that begin and end partitions between the events"
-        if any(stream.alias is not None for stream in form.streams):
+        if any(stream.alias is not None for stream in compiled.streams):
             return "has partitions that keep their first event"
-        if types != {stream.event_type for stream in form.streams}:
+        if types != {stream.event_type for stream in compiled.streams}:
             return "has levels that list different streams"
-        total = all(stream.deterministic and stream.passes is None for stream in form.streams)
+        total = all(stream.deterministic and stream.passes is None for stream in compiled.streams)
         if level is not outermost and not total:  # the outer level allocates before the inner one rejects or fails
             return "has an inner level that may reject events or fail"
     return None

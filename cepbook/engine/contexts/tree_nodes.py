@@ -32,7 +32,7 @@ from cepbook.lang.plan import context as c
 
 
 class Level:
-    """One level of a context's tree: its compiled `form`, the level `inner` to it, and the events that concern it.
+    """One level of a context's tree: its `compiled` form, the level `inner` to it, and the events that concern it.
 
     `timed` levels have startTime and endTime. `hidden` are the properties that only the end of a node defines.
     `unknown` holds null for every property that conditions define.
@@ -40,24 +40,24 @@ class Level:
 
     def __init__(
         self,
-        form: CompiledLevel,
+        compiled: CompiledLevel,
         branch_type: type[Branch],
         depth: int,
         tree: TreePartitions,
         inner: Level | None,
         nested: bool,
     ) -> None:
-        self.form = form
-        self.name = form.name
+        self.compiled = compiled
+        self.name = compiled.name
         self.branch_type = branch_type
         self.depth = depth
         self.tree = tree
         self.inner = inner
         self.nested = nested
-        self.timed = isinstance(form.spec, (c.NonOverlappingSpec, c.OverlappingSpec))
-        self.kind = level_kind(form.spec)
-        self.hidden: tuple[str, ...] = () if form.ends is None else form.ends.names
-        self.unknown = dict.fromkeys([*(name for begins in form.begins for name in begins.names), *self.hidden])
+        self.timed = isinstance(compiled.spec, (c.NonOverlappingSpec, c.OverlappingSpec))
+        self.kind = level_kind(compiled.spec)
+        self.hidden: tuple[str, ...] = () if compiled.ends is None else compiled.ends.names
+        self.unknown = dict.fromkeys([*(name for begins in compiled.begins for name in begins.names), *self.hidden])
         self._concerns: dict[str, bool] = {}
         self._selects: dict[str, bool] = {}
         self._streams: dict[str, LevelStream | None] = {}
@@ -87,7 +87,7 @@ class Level:
             return self._streams[type_name]
         except KeyError:
             is_a = self.tree.is_a
-            streams = (stream for stream in self.form.streams if is_a(type_name, stream.event_type))
+            streams = (stream for stream in self.compiled.streams if is_a(type_name, stream.event_type))
             return self._streams.setdefault(type_name, next(streams, None))
 
     def match(self, routing: EventRouting) -> LevelMatch:
@@ -131,8 +131,8 @@ class Level:
     def _concerned(self, type_name: str) -> bool:
         if self.inner is not None and self.inner.concerns(type_name):
             return True
-        types = {stream.event_type for stream in self.form.streams}
-        for condition in (*self.form.begins, self.form.ends):
+        types = {stream.event_type for stream in self.compiled.streams}
+        for condition in (*self.compiled.begins, self.compiled.ends):
             if isinstance(condition, PatternCondition):
                 types.update(condition.types)
             elif isinstance(condition, EventCondition):

@@ -60,7 +60,7 @@ class GroupWindow(WindowView):
         self.by_key: dict[Any, WindowView] = {}
         self._opened = 0  # number of views created
         self.seen: dict[Any, int] = {}
-        self._timers: DueQueue[tuple[int, Any]] = DueQueue()  # by place and key
+        self._timers: DueQueue[tuple[int, Any]] = DueQueue()  # by number and key
         self._until = NEVER  # the next `advance` skips groups that are due later
         self._sweep = NEVER if reclaim is None else now + reclaim[1]
 
@@ -86,13 +86,13 @@ class GroupWindow(WindowView):
         """Create the view of a new key."""
         view = self.by_key[key] = self.make(self.state, now)
         self._opened += 1
-        view.place = self._opened
+        view.number = self._opened
         return view
 
     def arm(self, key: Any, view: WindowView) -> None:
         """Schedule an advance of `view`, the view of `key`, for its due time."""
         view.armed = view.due
-        self._timers.arm((view.place, key), view.due)
+        self._timers.arm((view.number, key), view.due)
         self.due = self._timers.due
 
     def sweep(self, now: int) -> ViewDelta | None:
@@ -129,7 +129,7 @@ class GroupWindow(WindowView):
         self._sweep = now + every
         for key in [key for key, last in self.seen.items() if now - last > age]:
             del self.seen[key]
-            self._timers.arm((self.by_key.pop(key).place, key), NEVER)
+            self._timers.arm((self.by_key.pop(key).number, key), NEVER)
         self.due = self._timers.due
 
     def reevaluate(self, now: int) -> None:

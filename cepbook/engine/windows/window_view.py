@@ -38,17 +38,17 @@ class WindowView(State):
     """One window, or several that act as one.
 
     `due` is the time at which the view must be advanced, `NEVER` if there is none; `armed` is the earliest time for
-    which a timer runs already. `place` numbers the views of a groupwin in order of creation.
+    which a timer runs already. `number` counts the views of a groupwin in order of creation.
     """
 
-    __slots__ = ("armed", "due", "place")
+    __slots__ = ("armed", "due", "number")
 
     refuses: ClassVar[bool] = False  # True if the view may refuse items; such a view evicts none on arrival
 
     def __init__(self) -> None:
         self.due = NEVER
         self.armed = NEVER
-        self.place = 0
+        self.number = 0
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         """Put an item in and return the delta.
