@@ -35,9 +35,9 @@ Record = tuple[Any, ...]
 Rows = list[Any] | None
 EmitRecord = Callable[[Record], object]
 EmitRows = Callable[[int, Rows, Rows], object]
-# What a delivery of a slice is due to: (place of the causing event, 1: itself / timers before it: 0 at its own time,
-# less by as much as the clock stops earlier, steps of insert into, the way: who made it, which row). In their order
-# deliveries are those of event-by-event sending.
+# The cause of a delivery within a batch: position of the causing event; 1 for the event itself, 0 for timers at its own
+# time, less for earlier stops of the clock; steps of insert into; the path (statements and row numbers). Sorted by this
+# key, deliveries are in the order of event-by-event sending.
 CauseKey = tuple[int, int, int, tuple[Any, ...]]
 
 

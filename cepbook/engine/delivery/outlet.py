@@ -179,7 +179,7 @@ class DeliveryOutlet(DeliveryHolder):
             if before is not None:
                 self._connect(before)
 
-    # -------------------------------------------------------------- rounds
+    # -------------------------------------------------------------- holding rows
     def hold(self, holds: bool) -> None:
         """Hold rows until all statements have seen the event, or deliver them as they come."""
         holding = holds and self._target is not None and not self._at_once

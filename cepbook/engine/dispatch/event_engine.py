@@ -116,7 +116,7 @@ class EventEngine:
             if self._queue:
                 self.turn.drain()
         except BaseException as failure:
-            self.turn.broke(failure)
+            self.turn.mark_broken(failure)
             raise
 
     def send_together(self, events: Iterable[tuple[str, dict[str, Any]]]) -> None:
@@ -186,7 +186,7 @@ class EventEngine:
             context.rewired()
         for name in self._routes:
             self._routes[name] = self._unbuilt_route(name)
-        self.turn.frozen()
+        self.turn.block_fast_paths()
 
     # -------------------------------------------------------------- time
     @property

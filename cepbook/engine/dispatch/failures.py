@@ -40,7 +40,7 @@ class FailureLog:
         for listener in list(self.listeners):
             try:
                 listener(error)
-            except Exception as failure:  # noqa: BLE001 - raised when the round is over
+            except Exception as failure:  # noqa: BLE001 - raised at the end of the turn
                 self._unraised.append(failure)
 
     def keep(self, failure: Exception) -> None:

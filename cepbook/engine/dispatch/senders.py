@@ -14,12 +14,12 @@ def build_sender(
     routes: Mapping[str, EventHandler],
     type_name: str,
     clock: Clock,
-    rounds: Turn,
+    turn: Turn,
     caught: Callable[[Exception], None],
     time: str | None,
 ) -> Callable[[dict[str, Any]], None]:
     """Return a sender by `routes`, which may change; `time` names the property with the event's time."""
-    queue = rounds.queue
+    queue = turn.queue
 
     def send(event: dict[str, Any]) -> None:
         try:
@@ -28,9 +28,9 @@ def build_sender(
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 caught(failure)
             if queue:
-                rounds.drain()
+                turn.drain()
         except BaseException as failure:
-            rounds.broke(failure)
+            turn.mark_broken(failure)
             raise
 
     def send_at(event: dict[str, Any]) -> None:
@@ -40,27 +40,27 @@ def build_sender(
                 if now < clock.due:
                     clock.now = now
                 else:
-                    rounds.fire(now)
+                    turn.fire(now)
                     if queue:
-                        rounds.drain(raising=False)
+                        turn.drain(raising=False)
             try:
                 routes[type_name](event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 caught(failure)
             if queue:
-                rounds.drain()
+                turn.drain()
         except BaseException as failure:
-            rounds.broke(failure)
+            turn.mark_broken(failure)
             raise
 
     return send if time is None else send_at
 
 
 def build_handler_sender(
-    handler: EventHandler, rounds: Turn, caught: Callable[[Exception], None]
+    handler: EventHandler, turn: Turn, caught: Callable[[Exception], None]
 ) -> Callable[[dict[str, Any]], None]:
     """Return a function that sends events to `handler`."""
-    queue = rounds.queue
+    queue = turn.queue
 
     def send(event: dict[str, Any]) -> None:
         try:
@@ -69,9 +69,9 @@ def build_handler_sender(
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 caught(failure)
             if queue:
-                rounds.drain()
+                turn.drain()
         except BaseException as failure:
-            rounds.broke(failure)
+            turn.mark_broken(failure)
             raise
 
     return send

@@ -63,7 +63,7 @@ class Turn:
         self._held: list[DeliveryHolder] = []
         self._broken: BaseException | None = None
 
-    # -------------------------------------------------------------- whole or broken
+    # -------------------------------------------------------------- broken turns
     def check(self) -> None:
         """Errors: UsageError if an earlier turn was broken off."""
         if self._broken is not None:
@@ -78,20 +78,20 @@ class Turn:
         """True if an earlier turn was broken off."""
         return self._broken is not None
 
-    def told(self, failure: BaseException) -> bool:
+    def raised_at_end(self, failure: BaseException) -> bool:
         """Return True if a turn raised `failure` at its end, as the error of a statement."""
         return failure is self._failures.raised
 
-    def broke(self, failure: BaseException) -> None:
+    def mark_broken(self, failure: BaseException) -> None:
         """Mark the runtime as broken, unless `failure` is an error of user code or an interruption."""
-        if isinstance(failure, Interrupted | CepbookError) or self.told(failure):
+        if isinstance(failure, Interrupted | CepbookError) or self.raised_at_end(failure):
             return
         if self._broken is None:
             self._broken = failure
-            self.frozen()
+            self.block_fast_paths()
             self._rewired()
 
-    def frozen(self) -> None:
+    def block_fast_paths(self) -> None:
         """Disable the fast paths of a broken runtime: its clock is always due, and `check` stands there."""
         if self._broken is not None:
             self._clock.due = -NEVER
@@ -101,14 +101,14 @@ class Turn:
 
     def __exit__(self, kind: object, failure: BaseException | None, at: TracebackType | None) -> None:
         if failure is not None:
-            self.broke(failure)
+            self.mark_broken(failure)
 
     @property
     def over(self) -> bool:
         """True if nothing waits: no held rows, no derived events, no failures."""
         return not (self.queue or self.changes or self._waiting or self._held or self._failures.waiting)
 
-    # -------------------------------------------------------------- what statements do in a round
+    # -------------------------------------------------------------- requests of statements
     def hold(self, holder: DeliveryHolder) -> None:
         """Note that `holder` holds rows until all statements have seen the present event or instant."""
         if not self._held:
@@ -127,7 +127,7 @@ class Turn:
             if self.queue:
                 self.drain(raising=raising)
         except BaseException as failure:
-            self.broke(failure)
+            self.mark_broken(failure)
             raise
 
     def fire(self, t: int) -> None:
@@ -154,21 +154,21 @@ class Turn:
         except BaseException as failure:
             for timers, entries in due:
                 _back(timers, entries)
-            self.broke(failure)
+            self.mark_broken(failure)
             raise
 
     def drain(self, *, raising: bool = True) -> None:
         """Process everything that waits: held rows, derived events, failures without a listener."""
         try:
             if self._held or self.changes.moved or self._waiting:
-                self._settle()
+                self._flush()
             self._derive()
             if raising:
                 self._failures.raise_pending()
             elif self._failures.waiting:
                 self.request_flush()
         except BaseException as failure:
-            self.broke(failure)
+            self.mark_broken(failure)
             raise
 
     def settled(self) -> None:
@@ -196,9 +196,9 @@ class Turn:
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
                 if self._held or moved or waiting:
-                    self._settle()
+                    self._flush()
             if self._held or moved or waiting:  # queued while rows were released
-                self._settle()
+                self._flush()
             derived += len(rows)
             if derived > _MOST_DERIVED:
                 queue.clear()
@@ -216,7 +216,7 @@ class Turn:
         self._failures.tell(StatementError(type_name, fact, None, interruption))
         raise interruption
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         self._release()
         steps = 0
         while self.changes or self._waiting:

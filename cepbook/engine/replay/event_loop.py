@@ -73,7 +73,7 @@ class EventLoop:
         places, heads = [], []
         for batch in batches:
             passed = self._prefilter(batch)
-            filtered = batch if passed is None else passed.slice
+            filtered = batch if passed is None else passed.batch
             places.append(filtered.places)
             heads.append(zip(filtered.times, iterate_events(filtered.columns, len(filtered.times)), strict=True))
         sends = [(batch.type, senders[batch.type]) for batch in batches]
@@ -128,7 +128,7 @@ class EventLoop:
             self._record_failure(failure)
 
     def _record_failure(self, failure: Exception) -> None:
-        if not self._runtime.turn.told(failure):
+        if not self._runtime.turn.raised_at_end(failure):
             raise failure
         self.failures.append(failure)
 
@@ -233,7 +233,7 @@ class HybridLoop:
             try:
                 runtime.sender_to(type_name, self._names(lambda order: order > self._shown))(event)
             except Exception as failure:
-                if not runtime.turn.told(failure):
+                if not runtime.turn.raised_at_end(failure):
                     raise
                 failures.append(failure)
         senders = {batch.type: runtime.sender(batch.type) for batch in batches}

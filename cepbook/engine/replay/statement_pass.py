@@ -210,7 +210,7 @@ class StatementPass:
         rest: Any = None if context is None else self._partitions[context.name, batch.type]
         passed = None if keys else batch.passing((statement.leading,))
         if passed is not None:
-            batch = passed.slice
+            batch = passed.batch
             rest = (
                 statement.leading_covers_filter and passed.exact
                 if context is None
@@ -267,7 +267,7 @@ class StatementPass:
             passed = filter_for_patterns([statement], batch) or batch.passing(statement.ways(batch.type))
             if passed is not None:
                 own, partitions = list(compress(own, passed.flags)), compress(partitions, passed.flags)
-                filtered = passed.slice
+                filtered = passed.batch
             rows = iterate_events(filtered.columns, len(filtered.times))
             add(batch.type, own, zip(filtered.times, rows, partitions))  # noqa: B905 - the times tell how many
         for derived in derived_inputs:
@@ -372,7 +372,7 @@ class StatementPass:
                 partitions = self._partitions_of(statement, batch)
                 passed = batch.passing(statement.ways(batch.type))
                 if passed is not None:
-                    batch, partitions = passed.slice, compress(partitions, passed.flags)
+                    batch, partitions = passed.batch, compress(partitions, passed.flags)
                 inputs[at] = batch, readers
                 columns.append(batch.times)
                 if statement.context is not None:

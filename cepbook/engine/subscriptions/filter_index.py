@@ -207,7 +207,7 @@ def build_dispatcher(
         return _dropping(ordered, failed, contexts)
     if len(ordered) <= MAX_UNINDEXED:
         handlers = [s.checked for s in ordered]
-        return _in_rounds(handlers, failed, contexts) if contexts else _linear(handlers, failed)
+        return _with_slots(handlers, failed, contexts) if contexts else _linear(handlers, failed)
     root = build_filter_index(ordered)
     single = None if contexts else _single_table(root)
     return _tree(root, failed, contexts) if single is None else _table(*single, failed)
@@ -227,32 +227,32 @@ def _linear(handlers: list[EventHandler], failed: Callable[[Exception], None]) -
     return dispatch
 
 
-def _in_rounds(handlers: list[EventHandler], failed: Callable[[Exception], None], contexts: int) -> EventHandler:
+def _with_slots(handlers: list[EventHandler], failed: Callable[[Exception], None], contexts: int) -> EventHandler:
     if len(handlers) == 2 and contexts == 1:
-        return _in_one_round(handlers[0], handlers[1], failed)
+        return _with_one_slot(handlers[0], handlers[1], failed)
     blank: ContextSlots = [None] * contexts
 
     def dispatch(event: Any) -> None:
-        rounds = blank.copy()
+        slots = blank.copy()
         for handler in handlers:
             try:
-                handler(event, rounds)
+                handler(event, slots)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 failed(failure)
 
     return dispatch
 
 
-def _in_one_round(first: EventHandler, second: EventHandler, failed: Callable[[Exception], None]) -> EventHandler:
+def _with_one_slot(first: EventHandler, second: EventHandler, failed: Callable[[Exception], None]) -> EventHandler:
     """Dispatch to a context and its one statement, the most common case. A loop and a list would cost a tenth more."""
 
     def dispatch(event: Any) -> None:
-        rounds: ContextSlots = [None]
+        slots: ContextSlots = [None]
         try:
-            first(event, rounds)
+            first(event, slots)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             failed(failure)
-        second(event, rounds)  # its exceptions are caught by the caller of dispatch
+        second(event, slots)  # its exceptions are caught by the caller of dispatch
 
     return dispatch
 

@@ -41,7 +41,7 @@ class FilteredBatch:
     Unless `exact`, some events may not meet the conditions.
     """
 
-    slice: ColumnBatch
+    batch: ColumnBatch
     flags: Sequence[Any]
     exact: bool = True
 

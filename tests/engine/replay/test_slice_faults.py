@@ -93,7 +93,7 @@ def verdict(
     what = f"{type(injector.failure).__name__} at {injector.where}"
     if runtime.turn.broken:
         return "broken"
-    told_of_nobody = raised is not None and runtime.turn.told(raised) and not runtime.errors
+    told_of_nobody = raised is not None and runtime.turn.raised_at_end(raised) and not runtime.errors
     if raised is not None and not (isinstance(raised, StatementError) or told_of_nobody):
         if not (runtime.errors or invariant_violations(runtime)) and seen(runtime, told) == whole:
             return "raised"  # behind all of it: the caller knows, and nothing is lost
