@@ -74,7 +74,7 @@ class ColumnEmitter(Emitter):
 
     Columns of the batch are passed on as they are; values of others are appended to lists, ``y0`` and so on. ``run``
     returns which events gave a row (None: all), and the columns; those of the batch contain all events. The filter,
-    which cannot fail, is evaluated for all events in advance, unless it was ``asked`` before.
+    which cannot fail, is evaluated for all events in advance, unless ``prefiltered`` is true.
     """
 
     def __init__(self, code: CodegenContext, scope: CodeScope, names: Sequence[str]) -> None:
@@ -113,7 +113,9 @@ class ColumnEmitter(Emitter):
         columns = [self._batch_columns[name] for name in names]
         of = columns[0] if len(columns) == 1 else f"zip({', '.join(columns)})"
         truth = lower.truth(self._scope, condition)
-        self._code.source.line(f"kept = None if asked else [{truth} for {', '.join(names)} in {of}]", condition.span)
+        self._code.source.line(
+            f"kept = None if prefiltered else [{truth} for {', '.join(names)} in {of}]", condition.span
+        )
 
     def kept(self, rows: str) -> str:
         """Return the code of those of `rows` that pass the filter."""

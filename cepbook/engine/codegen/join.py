@@ -272,7 +272,7 @@ class JoinCodegen(ViewCodegen):
                 self.write_found(number, "entered", partial(self._append, number))
             else:
                 source.line(f"found = find{number}(R, entered)")
-            source.line("if W.form.told: W.form.tell(found)")
+            source.line("if W.form.listeners: W.form.notify(found)")
             former = "former" if self._leaving else "()"
             source.line(f"return (found, {former}) if found{' or former' * self._leaving} else None")
 

@@ -65,13 +65,13 @@ class JoinSpec:
     passing: tuple[int, ...] = ()
     layout: tuple[JoinStream, ...] = ()
     out_of_order: bool = False
-    told: list[Callable[[Mapping[str, Any]], object]] = field(default_factory=list)
+    listeners: list[Callable[[Mapping[str, Any]], object]] = field(default_factory=list)
 
-    def tell(self, combinations: Iterable[Item]) -> None:
+    def notify(self, combinations: Iterable[Item]) -> None:
         """Pass the events of entered combinations to listeners, by stream; None for a missing event."""
         for item in combinations:
             events = {side.name: side.event(item) for side in self.layout}
-            for listener in self.told:
+            for listener in self.listeners:
                 listener(events)
 
 
@@ -179,8 +179,8 @@ class JoinView(WindowView):
         for number, (entered, _) in changes:
             if form.active[number]:
                 self._add(batch, form.find[number](relations, entered))
-        if form.told:
-            form.tell(batch.values())
+        if form.listeners:
+            form.notify(batch.values())
         return (list(batch.values()), list(former.values())) if batch or former else None
 
     def _add(self, combinations: dict[Any, Item], items: list[Item]) -> None:

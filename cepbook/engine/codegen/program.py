@@ -23,30 +23,38 @@ _CELL_NAMES = {"n": "count", "nulls": "count of nulls", "s": "sum"}
 
 @dataclass(slots=True)
 class StatementProgram:
-    """The program of one statement. `namespace` holds its functions, which `program["rows"]` and the like give:
+    """The generated module of one statement or subquery, with the facts that a running statement needs.
 
-    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event, ``on_match`` one
-    that already passed the filter. ``rows(S, now)`` returns the rows of the iterator. ``settle(S, now)`` evicts the
-    events of a lazily expired window.
+    `namespace` holds the functions; ``program["rows"]`` is one of them. ``S`` is the state of one context partition
+    ``P``, a list whose slots `CodegenContext` describes. ``e`` is an event, a dict; ``now`` is engine time.
 
-    ``run(times, marks, S, out, push, expired, told, catch_up, ticks, partitions, *columns)`` handles a batch, given as
-    `columns`. Without a context ``asked`` takes the place of ``partitions``: True if all events are known to pass the
-    filter. ``out`` (flat records) and ``push`` receive the deliveries of events with their marks, ``expired`` those of
-    timers without marks; ``out`` receives those, too, with the mark that ``told`` gives for a time. ``ticks`` are the
-    times at which the clock stops, None if these are all times of ``times``.
+    ==============================  ===================================================================================
+    ``new_state(P, now)``           create the state of a partition (every program)
+    ``on_event(e, S)``              handle one event; ``on_match``: one that already passed the filter
+    ``rows(S, now)``                return the present rows, as the statement's iterator does
+    ``settle(S, now)``              evict the expired events of a lazy window
+    ``dues(S)``, ``tick(S, …)``     return due times, and advance what is due (statements with timers)
+    ``run(…, *columns)``            handle a batch, one argument per column (statements that a replay can batch)
+    ==============================  ===================================================================================
 
-    `row_columns` are the names of the values of a row; None if rows are dicts. `bound` lists the parameters of
-    functions that a running statement gives default values. `spans` maps source lines to the EPL they come from.
+    Parameters of ``run``: ``times`` and ``marks`` have one value per event; a mark says which event a delivery is due
+    to. ``out`` receives insert rows as flat records, ``push`` other deliveries, each with the mark of its event.
+    ``push_expired`` receives deliveries of timers, without marks; those that go to ``out`` get the mark that
+    ``mark_of(time)`` returns. ``catch_up(time)`` fires the due timers of the statement. ``ticks`` are the times at
+    which the clock stops, None for every time in ``times``. ``partitions`` has the partition of each event; without a
+    context ``prefiltered`` takes its place: True if all events are known to pass the filter.
+
+    `bound` lists, for each function, the parameters that get values of the namespace as default values.
     """
 
     steps: PhysicalPlan
-    text: str
+    text: str  # source of the module
     namespace: dict[str, Any]
-    spans: dict[int, Span]
-    columns: tuple[str, ...]
+    spans: dict[int, Span]  # the EPL that a source line comes from, by line number
+    columns: tuple[str, ...]  # properties that `run` takes as columns
     constants: dict[str, Any]
     bound: dict[str, tuple[str, ...]]
-    row_columns: tuple[str, ...] | None
+    row_columns: tuple[str, ...] | None  # names of the values of a row; None if rows are dicts
     watched: tuple[ReadableVariable, ...] = ()  # variables read by the condition of a window
     output_watched: tuple[ReadableVariable, ...] = ()  # variables read by the condition of the output clause
     legend: dict[str, str] = field(default_factory=dict)  # meaning of each local of the generated text
@@ -57,10 +65,9 @@ class StatementProgram:
     select: StatementProgram | None = None  # of a query run in cycles: the select over its relations
     # of a join with `run_joined`: for each stream its columns, and whether whole events are needed
     loop: JoinColumns | None = None
-    index_requests: Mapping[str, tuple[int, IndexRequest]] = field(
-        default_factory=dict
-    )  # the indexes of stores that it reads
-    store_query: Callable[[], StoreQuery | None] = field(default=lambda: None)  # of a query: finds rows by an index
+    # indexes of stores, by the name of the generated function that looks them up: (number of the input, request)
+    index_requests: Mapping[str, tuple[int, IndexRequest]] = field(default_factory=dict)
+    store_query: Callable[[], StoreQuery | None] = field(default=lambda: None)  # compiles how a query finds rows
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
     delivery_key: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause

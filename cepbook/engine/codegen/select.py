@@ -225,8 +225,8 @@ class _Writer:
         heads, names = (["times", "marks"], ["now", "mark"]) if emit is None else (["times"], ["now"])
         if self.contextual:
             heads, names = [*heads, "partitions"], [*names, "P"]
-        ports = ["out", "push", "expired", "told", "catch_up"]
-        rest = "partitions" if self.contextual else "asked"
+        ports = ["out", "push", "push_expired", "mark_of", "catch_up"]
+        rest = "partitions" if self.contextual else "prefiltered"
         signature = ", ".join(["times", "marks", "S", *ports, "ticks", rest, *parameters])
         with source.block(f"def run({signature}):"):
             if not self.contextual and loop:
@@ -277,9 +277,9 @@ class _Writer:
                 if hoisted:
                     code.aggregates.store("A")
                 if self.expires_in_slices:
-                    source.line("due = expire(S, W, now, ticks, out, told)")
+                    source.line("due = expire(S, W, now, ticks, out, mark_of)")
                 else:
-                    source.line("due = run_expiry(S, W, now, ticks, expired)")
+                    source.line("due = run_expiry(S, W, now, ticks, push_expired)")
                 if hoisted:
                     code.aggregates.load("A")
                 self.body.ahead()

@@ -340,14 +340,14 @@ class StatementCodegen(DeltaCodegen):
             emit("ins", "rem")
 
     def expire(self, emit: RecordEmitter) -> None:
-        """Write ``expire(S, W, upto, ticks, out, told)``: `run_expiry` within `run`, with rows as records."""
+        """Write ``expire(S, W, upto, ticks, out, mark_of)``: `run_expiry` within `run`, with rows as records."""
         source = self.source
-        with source.block("def expire(S, W, upto, ticks, out, told):"):
+        with source.block("def expire(S, W, upto, ticks, out, mark_of):"):
             self.code.load_groups()
             source.line("mark = 0")
             with self._whenever_due(once=False):
-                with source.block("if told is not None:"):
-                    source.line("mark = told(now)")
+                with source.block("if mark_of is not None:"):
+                    source.line("mark = mark_of(now)")
                 source.line("batch, former = change")
                 self._no_rows()
                 self.timer_delta(emit)
@@ -360,13 +360,13 @@ class StatementCodegen(DeltaCodegen):
                 self.code.source.line(f"{side} = []")
 
     def expire_all(self, emit: RecordEmitter) -> None:
-        """Write ``expire_all(states, now, out, told)``: `expire` of several states at one time, for one delivery."""
+        """Write ``expire_all(states, now, out, mark_of)``: `expire` of several states at one time, for one delivery."""
         source, steps = self.source, self.steps
         sides = [
             side_ for side_, needed in (("ins", steps.makes_insert_rows), ("rem", steps.makes_remove_rows)) if needed
         ]
         source.bind("_NEVER", NEVER)
-        with source.block("def expire_all(states, now, out, told):"):
+        with source.block("def expire_all(states, now, out, mark_of):"):
             self._no_rows()
             with source.block("for S in states:"):
                 source.line("W = S[1]")
@@ -380,7 +380,7 @@ class StatementCodegen(DeltaCodegen):
                     with source.block("if change is not None:"):
                         source.line("batch, former = change")
                         self.timer_delta(emit)
-            source.line("mark = 0 if told is None else told(now)")
+            source.line("mark = 0 if mark_of is None else mark_of(now)")
             emit("ins", "rem")
 
     @contextmanager

@@ -1,14 +1,21 @@
 """A subquery as a generated module: the events or aggregates that it keeps, and the function that looks up its result.
 
-::
+============================================  ======================================================================
+``new_state(P, now)``                         create the state, a slot of its statement's state
+``on_event(e, S)``, ``on_match(e, S)``        add an event of its stream; `on_match` skips the filter
+``on_change(S, entered, left, base, now)``    apply a change of the named window that it reads
+``tick(S, now)``, ``dues(S)``                 advance its windows to `now`; return when that is next due
+``lookup(S, now, v0, …)``                     return the result for the values of the outer statement: a value, a row,
+                                              an event, or True, False, None
+============================================  ======================================================================
 
-    on_event(e, S)            an event of its stream
-    tick(S, now), dues(S)     its windows, by the clock
-    lookup(S, now, v0, …)     value, row, event, or truth, for the values of the outer statement
+The module calls ``process`` for each delta, and ``begin`` to bring ``S[2]`` up to date with a table before a lookup. A
+running statement binds ``held`` (the rows of a table) and, to follow a table, ``items`` (its rows by key), ``since``
+(keys changed since the last call; None if unknown) and ``follow`` (register as a follower).
 
-``S`` is the state of the subquery, a slot of its statement's state. The events of its windows are in a relation
-(``S[2]``) with the index that its conditions need. Of a named window or table it reads the relation of the store. A
-subquery without conditions that returns only aggregates keeps aggregates, which entering and leaving events update.
+The events of the subquery's windows are in a relation (``S[2]``) with the index that its conditions need. For a named
+window or table it reads the store's relation instead. A subquery without conditions that returns only aggregates keeps
+aggregates, which entering and leaving events update.
 """
 
 from __future__ import annotations
@@ -92,7 +99,7 @@ class _Writer(StatementCodegen):
         self.q = self.q.at(parameters=self.values)
 
     @property
-    def _folds(self) -> bool:
+    def _aggregates(self) -> bool:
         return self.steps.aggregate is not None
 
     @property
@@ -148,6 +155,7 @@ class _Writer(StatementCodegen):
             )
 
     def _begin(self) -> None:
+        """Write ``begin(S, now)``: bring ``S[2]`` up to date with a table. Rebuild it, or update its changed rows."""
         source, lookup = self.source, self.steps.lookup
         assert lookup is not None
         if lookup.follows:
@@ -159,7 +167,11 @@ class _Writer(StatementCodegen):
                 source.line("process(S, taken(S, rows, base, now), (), now)")
 
     def _follow(self) -> None:
-        """Keep in ``S[3]`` the items made of each row by key, and replace those of keys that were touched."""
+        """Write ``begin`` for a followed table: ``S[3]`` maps each table key to the items made from its row.
+
+        The items of changed keys are replaced. After a failure ``S[3]`` is 0, so that the next lookup rebuilds
+        everything.
+        """
         source = self.source
         for name in ("since", "follow", "items"):
             source.bind(name, _unknown)
@@ -267,7 +279,7 @@ class _Writer(StatementCodegen):
         assert self.path is not None
         (equal,) = self.path.keys
         source.line(f"wanted = {lower.value(self.q, equal.other)}", equal.other.span)
-        source.line(f"table = {self._looked}")
+        source.line(f"table = {self._lookup_code}")
         with source.block("if not table:"):
             source.line("return False")
         with source.block("if wanted is None:"):
@@ -304,7 +316,7 @@ class _Writer(StatementCodegen):
         if isinstance(result, x.StructOf) and self.subquery.form == "struct":
             nothing = x.StructOf(result.type, tuple((name, nothing) for name, _ in result.columns))
         none = lower.value(self.q, nothing)
-        if self._folds and not self.steps.grouped:
+        if self._aggregates and not self.steps.grouped:
             with self._rows():
                 source.line(f"return {lower.value(self.q, result)}", self.subquery.span)
             if self.steps.having is not None:
@@ -360,7 +372,7 @@ class _Writer(StatementCodegen):
     @contextmanager
     def _rows(self) -> Iterator[None]:
         code, source, cells = self.code, self.source, self.code.aggregates
-        if not self._folds:
+        if not self._aggregates:
             with self._items(), code.having(self.q):
                 yield
             return
@@ -389,7 +401,7 @@ class _Writer(StatementCodegen):
                 yield
 
     @property
-    def _looked(self) -> str:
+    def _lookup_code(self) -> str:
         assert self.path is not None
         return f"{self.lookups.look(self.path)}(S[0])" if self.shared else loops.lookup_target(self.path, "S[2]", 0)
 
@@ -398,8 +410,8 @@ class _Writer(StatementCodegen):
         source = self.source
         assert self.path is not None
         if self.shared:
-            source.line(f"x = {self._looked}")
-        with source.block(loops.write_loop_head(self.path, "x" if self.shared else self._looked, "item", self.q)):
+            source.line(f"x = {self._lookup_code}")
+        with source.block(loops.write_loop_head(self.path, "x" if self.shared else self._lookup_code, "item", self.q)):
             if self.shared:
                 loops.write_item_unpacking(self.code.items, "item", "q", source)
             else:

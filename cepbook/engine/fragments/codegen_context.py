@@ -25,11 +25,22 @@ from cepbook.lang.types import is_hashable
 
 
 class CodegenContext:
-    """Writes the common parts of one statement's functions. The state of the statement is a list ``S``:
+    """Writes the common parts of one statement's functions.
 
-    ``S[0]`` is the context partition, ``S[1]`` the view, ``S[2]`` the aggregate cells or groups, ``S[3]`` the number of
-    events so far (if ordinals are needed). ``S[4:]`` are the states of subqueries, window parameters that differ
-    between partitions, and further slots.
+    The state of a statement or subquery in one context partition is a list ``S``. Generated code uses fixed locals:
+
+    ==========  ==============  =======================================================================
+    ``S[0]``    ``P``           the context partition; None without a context
+    ``S[1]``    ``W``           the view: windows and what they hold
+    ``S[2]``    ``A``           the aggregate cells of a statement with one group
+    ..          ``groups``      or a dict from group key to cells; of a subquery maybe a relation
+    ``S[3]``                    the last ordinal, if events are told apart by ordinals
+    ``S[4:]``                   states of subqueries, window parameters, further slots
+    ..          ``k``, ``G``    a group key, and the cells of that group
+    ..          ``H``           the cells of the group that the arriving event enters
+    ..          ``p0``, ``q0``  property 0 of the arriving event, and of an unpacked item
+    ..          ``o``, ``qo``   the ordinal of the arriving event, and of an unpacked item
+    ==========  ==============  =======================================================================
     """
 
     def __init__(self, steps: PhysicalPlan, scope: CodeScope) -> None:

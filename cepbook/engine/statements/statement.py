@@ -300,7 +300,7 @@ class RunningStatement(StoreAccess, ContextMember):
             matching.watch(tuple(self._match_listeners))
         self.program.namespace["matched"] = tuple(self._match_listeners)
         if "join_form" in self.program.namespace:
-            self.program.namespace["join_form"].told[:] = self._match_listeners
+            self.program.namespace["join_form"].listeners[:] = self._match_listeners
         self._services.deliveries.rewired()
 
     @property
