@@ -16,13 +16,13 @@ from cepbook.dialects.apama.expressions import (
     VALUE_COLUMN,
     ApamaScope,
     InputItem,
+    apama_text,
     apama_type,
     bind_boolean,
     bind_comparison,
     bind_constant,
     bind_expression,
     bind_value,
-    type_text,
 )
 from cepbook.dialects.apama.query_checks import check_query
 from cepbook.dialects.apama.reader import ORIGIN, parse
@@ -36,6 +36,7 @@ from cepbook.lang.bind.scope import Scope as EplScope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog, EventType
+from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.registry.aggregates import aggregate_row
 from cepbook.lang.syntax.source_text import settings_of
 from cepbook.lang.types import Type
@@ -85,9 +86,7 @@ class _Binder:
     def bound(self) -> nodes.ModulePlan:
         program = parse(self.text)
         self.name = self._statement_name(program.span)
-        self.later = {
-            declaration_.name for declaration_ in program.declarations if isinstance(declaration_, a.StreamDeclaration)
-        }
+        self.later = {item.name for item in program.declarations if isinstance(item, a.StreamDeclaration)}
         for declaration in program.declarations:
             try:
                 self._declare(declaration)
@@ -172,7 +171,7 @@ class _Binder:
 
     def _types_like(self, name: str) -> str | None:
         return nearest_or_known_names(
-            name, (*SCALAR_TYPES, *(name_ for name_ in self.catalog.event_types if "." not in name_))
+            name, (*SCALAR_TYPES, *(known for known in self.catalog.event_types if "." not in known))
         )
 
     def _variable(self, node: a.StreamDeclaration) -> None:
@@ -197,15 +196,13 @@ class _Binder:
             hint = hint or f"write stream<{self._item_text(stream).removeprefix('of type ')}>"
             self.problems.fail("type-mismatch", fact, node.type.span, hint)
 
-    def _is_event(self, event_type: EventType, type_: Type) -> bool:
+    def _is_event(self, declared: EventType, type_: Type) -> bool:
         if type_.event is None:
             return False
-        return (
-            type_.event == event_type.name or self.catalog.event_types[type_.event].properties == event_type.properties
-        )
+        return type_.event == declared.name or self.catalog.event_types[type_.event].properties == declared.properties
 
     def _item_text(self, stream: _Stream) -> str:
-        return "events of another type" if stream.scalar is None else f"of type {type_text(stream.scalar)}"
+        return "events of another type" if stream.scalar is None else f"of type {apama_text(stream.scalar)}"
 
     def _stream(self, node: a.Stream, name: str) -> _Stream:
         match node:
@@ -290,7 +287,7 @@ class _Binder:
         having = None if node.having is None else bind_boolean(node.having, "the condition of having", scope)
         written = QueryShape("unaggregated", keys, columns, False, having, ())
         module = ModuleScope(self.catalog, self.text, self.options, self.problems)
-        query_shape = resolve_query_kind(written, EplScope(module, calls=scope.calls), node.span)
+        shape = resolve_query_kind(written, EplScope(module, calls=scope.calls), node.span)
         calls = tuple(scope.calls)
         if calls and all(call.index is None for call in calls) and _retains_all(node):  # no item need be kept
             bounds = [()]
@@ -299,20 +296,18 @@ class _Binder:
         below: nodes.SelectionNode = from_ if where is None else nodes.Selection(from_, where, span=where.span)
         rows: nodes.AggregationNode = below
         if scope.calls:
-            rows = nodes.Aggregation(below, query_shape.keys, calls, query_shape.kind, span=node.span)
-        top = (
-            rows if query_shape.having is None else nodes.Having(rows, query_shape.having, span=query_shape.having.span)
-        )
-        output = EventType(target or f"<{name}>", {column.name: column.value.type for column in query_shape.columns})
+            rows = nodes.Aggregation(below, shape.keys, calls, shape.kind, span=node.span)
+        top = rows if shape.having is None else nodes.Having(rows, shape.having, span=shape.having.span)
+        output = EventType(target or f"<{name}>", {column.name: column.value.type for column in shape.columns})
         insert = None if target is None else nodes.Insert(target, "istream", True, span=node.span)
         statement = nodes.SelectStatement(
             name=name,
             named=True,
             epl=self._text(node.span),
             annotations=(("iterableunbound", None),) if _retains_all(node) else (),
-            root=nodes.Projection(top, query_shape.columns, span=node.select.span),
+            root=nodes.Projection(top, shape.columns, span=node.select.span),
             selector="istream" if node.rstream is None else "rstream",
-            kind=query_shape.kind,
+            kind=shape.kind,
             context=None,
             insert=insert if node.rstream is None or insert is None else replace(insert, selector="rstream"),
             output_type=output,
@@ -421,7 +416,7 @@ class _Binder:
 
     def _selected(
         self, node: a.ApamaQuery, items: dict[str, InputItem], scope: ApamaScope
-    ) -> tuple[tuple[nodes.OutputColumn, ...], Type | None]:
+    ) -> tuple[tuple[OutputColumn, ...], Type | None]:
         """Return the columns of a row and the type of its only value; the type is None for an event."""
         select = node.select
         if isinstance(select, a.ApamaCall):
@@ -436,16 +431,16 @@ class _Binder:
         if isinstance(bound, x.EventOf):
             item = next(candidate for candidate in items.values() if candidate.number == bound.stream)
             columns = [
-                nodes.OutputColumn(name, x.Prop(of, item.number, name, span=select.span), span=select.span)
+                OutputColumn(name, x.Prop(of, item.number, name, span=select.span), span=select.span)
                 for name, of in item.event_type.properties.items()
             ]
             return tuple(columns), None
         if apama_type(bound.type) is None:
             hint = "select values, items or a new event"
-            self.problems.fail("type-mismatch", f"a query cannot select {type_text(bound.type)}", select.span, hint)
-        return (nodes.OutputColumn(node.alias or VALUE_COLUMN, bound, span=select.span),), apama_type(bound.type)
+            self.problems.fail("type-mismatch", f"a query cannot select {apama_text(bound.type)}", select.span, hint)
+        return (OutputColumn(node.alias or VALUE_COLUMN, bound, span=select.span),), apama_type(bound.type)
 
-    def _constructed(self, node: a.ApamaCall, scope: ApamaScope) -> tuple[nodes.OutputColumn, ...]:
+    def _constructed(self, node: a.ApamaCall, scope: ApamaScope) -> tuple[OutputColumn, ...]:
         event_type = self._event_type(node.name, node.span)
         fields = event_type.properties
         if len(fields) != len(node.args):
@@ -457,14 +452,14 @@ class _Binder:
             kinds = apama_type(bound.type), apama_type(of)
             of_event = self.catalog.event_types.get(bound.type.event or "")
             if of_event is not None and self._is_event(of_event, of):
-                columns.append(nodes.OutputColumn(name, bound, span=arg.span))
+                columns.append(OutputColumn(name, bound, span=arg.span))
                 continue
             if None in kinds or (kinds[0] != kinds[1] and kinds != (t.LONG, t.DOUBLE)):
-                fact = f"the field `{name}` is of type {type_text(of)}, found {type_text(bound.type)}"
+                fact = f"the field `{name}` is of type {apama_text(of)}, found {apama_text(bound.type)}"
                 hint = f"give it an event of type {of.event}" if of.event else _conversion_hint(kinds[1], kinds[0])
                 self.problems.fail("type-mismatch", fact, arg.span, hint)
             value = coerce(bound, t.DOUBLE) if kinds[1] == t.DOUBLE else bound
-            columns.append(nodes.OutputColumn(name, value, span=arg.span))
+            columns.append(OutputColumn(name, value, span=arg.span))
         return tuple(columns)
 
     def _text(self, span: Span) -> str:
@@ -484,7 +479,7 @@ def _conversion_hint(field_type: Type | None, value_type: Type | None) -> str | 
 
 
 def _fields(event_type: EventType) -> str:
-    known = ", ".join(f"{type_text(of)} {name}" for name, of in event_type.properties.items())
+    known = ", ".join(f"{apama_text(of)} {name}" for name, of in event_type.properties.items())
     return f"its fields are {known}" if known else "it has no fields"
 
 

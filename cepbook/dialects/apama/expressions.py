@@ -51,6 +51,9 @@ class ApamaScope:
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
         self.problems.fail(code, message, span, hint)
 
+    def mismatch(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        self.problems.fail("type-mismatch", message, span, hint)
+
     def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
         self.problems.fail("wrong-parameter", message, span, hint)
 
@@ -67,7 +70,7 @@ def apama_type(type_: Type) -> Type | None:
     return t.STRING if type_ in (t.STRING, t.CHAR) else t.BOOLEAN if type_ == t.BOOLEAN else None
 
 
-def type_text(type_: Type) -> str:
+def apama_text(type_: Type) -> str:
     """Return a type as Apama names it."""
     names = {of: name for name, of in SCALAR_TYPES.items()}
     apama = apama_type(type_)
@@ -97,7 +100,7 @@ def bind_value(node: a.Expr, scope: ApamaScope) -> x.BoundExpr:
     """Return a value that is no event. Raises AlreadyReported."""
     value = bind_expression(node, scope)
     if apama_type(value.type) is None:
-        scope.fail("type-mismatch", f"expected a value, found {type_text(value.type)}", node.span, "name a field")
+        scope.mismatch(f"expected a value, found {apama_text(value.type)}", node.span, "name a field")
     return value
 
 
@@ -105,8 +108,8 @@ def bind_boolean(node: a.Expr, what: str, scope: ApamaScope) -> x.BoundExpr:
     """Return a boolean value. Raises AlreadyReported."""
     value = bind_expression(node, scope)
     if value.type != t.BOOLEAN:
-        fact = f"{what} must be a boolean, found {type_text(value.type)}"
-        scope.fail("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
+        fact = f"{what} must be a boolean, found {apama_text(value.type)}"
+        scope.mismatch(fact, node.span, "write a comparison, such as x > 0")
     return value
 
 
@@ -114,7 +117,7 @@ def bind_constant(node: a.Expr, what: str, scope: ApamaScope) -> x.Const:
     """Return a number that is known when the query is created. Raises AlreadyReported."""
     value = fold_expr(bind_expression(node, replace(scope, items={}, place=what)))
     if not isinstance(value, x.Const) or apama_type(value.type) not in (t.LONG, t.DOUBLE):
-        shown_ = type_text(value.type) if isinstance(value, x.Const) else "an expression"
+        shown_ = apama_text(value.type) if isinstance(value, x.Const) else "an expression"
         fact = f"{what} must be a number, found {shown_}"
         scope.reject(fact, node.span, "it is known when the query is created, such as 10")
     return value
@@ -157,7 +160,7 @@ def _member(node: a.ApamaMember, scope: ApamaScope) -> x.BoundExpr:
     name_at = Span(node.span.end - len(node.name), node.span.end)
     if event_type is None:
         how = f"write .{node.name}()" if node.name in VALUE_METHODS else "only events have fields"
-        scope.fail("unknown-field", f"{type_text(target.type)} has no field `{node.name}`", name_at, how)
+        scope.fail("unknown-field", f"{apama_text(target.type)} has no field `{node.name}`", name_at, how)
     type_ = event_type.properties.get(node.name)
     if type_ is None:
         hint = nearest_or_known_names(node.name, event_type.properties)
@@ -199,7 +202,7 @@ def _method(node: a.ApamaMember, scope: ApamaScope) -> x.BoundExpr:
         near = did_you_mean(node.name, VALUE_METHODS) if rule is None else None
         own = [name for name, (types, _) in VALUE_METHODS.items() if apama_type(target.type) in types]
         hint = near or (f"it has {', '.join(own)}" if own else None)
-        scope.fail("unknown-method", f"{type_text(target.type)} has no method `{node.name}`", node.span, hint)
+        scope.fail("unknown-method", f"{apama_text(target.type)} has no method `{node.name}`", node.span, hint)
     if node.args:
         scope.reject(f"`{node.name}` takes no parameters", node.span, f"write .{node.name}()")
     return replace(rule[1](scope, target, node.name), span=node.span)
@@ -219,7 +222,7 @@ def _unary(node: a.ApamaUnary, scope: ApamaScope) -> x.BoundExpr:
 
 
 def _mismatch(node: a.ApamaUnary | a.ApamaBinary, operand: x.BoundExpr, expected: str, scope: ApamaScope) -> None:
-    fact = f"`{node.op}` takes {expected}, found {type_text(operand.type)}"
+    fact = f"`{node.op}` takes {expected}, found {apama_text(operand.type)}"
     hint = (
         "booleans go with and, or, xor and not"
         if operand.type == t.BOOLEAN
@@ -231,7 +234,7 @@ def _mismatch(node: a.ApamaUnary | a.ApamaBinary, operand: x.BoundExpr, expected
         hint = "write a comparison, such as x > 0"
     elif node.op == "+" and apama_type(operand.type) == t.STRING:
         hint = "text is added to text: write .toString() after the other"
-    scope.fail("type-mismatch", fact, operand.span if operand.span.end else node.span, hint)
+    scope.mismatch(fact, operand.span if operand.span.end else node.span, hint)
 
 
 def _binary(node: a.ApamaBinary, scope: ApamaScope) -> x.BoundExpr:
@@ -265,13 +268,13 @@ def bind_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, 
     kinds = apama_type(left.type), apama_type(right.type)
     numbers = set(kinds) <= {t.LONG, t.DOUBLE}
     if None in kinds or (kinds[0] != kinds[1] and not numbers):
-        fact = f"{type_text(left.type)} and {type_text(right.type)} cannot be compared"
+        fact = f"{apama_text(left.type)} and {apama_text(right.type)} cannot be compared"
         more = "; .toString() makes text of others" if t.STRING in kinds else ""
         hint = f"values of one type are compared{more}"
         hint = "name fields of events" if None in kinds else hint
-        scope.fail("type-mismatch", fact, span, hint)
+        scope.mismatch(fact, span, hint)
     if op not in ("=", "!=") and kinds[0] == t.BOOLEAN:
-        scope.fail("type-mismatch", "booleans have no order", span, "compare them with = or !=")
+        scope.mismatch("booleans have no order", span, "compare them with = or !=")
     known = isinstance(left, x.Const) or isinstance(right, x.Const)
     if t.DOUBLE not in kinds or op not in ("=", "!=") or (op == "=" and known):
         return x.ComparisonExpr(t.BOOLEAN, op, left, right, span=span)
@@ -303,9 +306,9 @@ def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
     if rule.numbers:
         for arg in args:
             if apama_type(arg.type) not in (t.LONG, t.DOUBLE):
-                fact = f"`{node.name}` takes numbers, found {type_text(arg.type)}"
+                fact = f"`{node.name}` takes numbers, found {apama_text(arg.type)}"
                 hint = f"other values are taken by {', '.join(n for n, r in APAMA_AGGREGATES.items() if not r.numbers)}"
-                scope.fail("type-mismatch", fact, arg.span, hint)
+                scope.mismatch(fact, arg.span, hint)
     index = None
     if len(node.args) > rule.values:
         at = bind_constant(node.args[rule.values], f"the index of `{node.name}`", scope)

@@ -68,9 +68,7 @@ _WORD = re.compile(r"\w+|\S")
 
 def diagnose(text: str, span: Span, current: str, expected: set[str]) -> Diagnostic:
     """Return the diagnostic for the word `current` at `span`, where the grammar accepts one of `expected`."""
-    blank = _COMMENT.sub(
-        lambda current: current.group() if current.group()[0] == '"' else " " * len(current.group()), text
-    )
+    blank = _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else " " * len(m[0]), text)
     words = list(_WORD.finditer(blank, 0, span.start))
     before = [word.group() for word in words]
     earlier = _previous_word_error(current, before)

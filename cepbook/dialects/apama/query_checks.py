@@ -88,8 +88,7 @@ def _check_rstream(node: a.ApamaQuery, aggregated: bool, problems: DiagnosticCol
         hint = "write retain n or within seconds"
         problems.fail("wrong-rstream", "`rstream` with `retain all`: nothing ever leaves", at, hint)
     if all(query_input is None for query_input in windows):
-        fact = "`rstream` without a window: no item can leave"
-        problems.fail("wrong-rstream", fact, at, "add within or retain")
+        problems.fail("wrong-rstream", "`rstream` without a window: no item can leave", at, "add within or retain")
 
 
 def _check_outside(expr: a.Expr | None, node: a.ApamaQuery, problems: DiagnosticCollector) -> None:

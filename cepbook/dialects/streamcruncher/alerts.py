@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ModuleScope, describe_type
+from cepbook.lang.bind.scope import ModuleScope, type_text
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.cycles import Correlation, PresencePattern
 from cepbook.lang.syntax import ast
@@ -42,7 +42,7 @@ def bind_alert(
     if len(node.sources) < 2:
         fact = "an alert correlates at least two sources"
         hint = "with one stream a select over its partition is enough"
-        module.report("wrong-parameter", fact, node.sources[0].span, hint)
+        module.wrong(fact, node.sources[0].span, hint)
     ids = _ids(node.sources, relations, module)
     columns = tuple(_projected(item, aliases, relations, module) for item in node.columns)
     names = [item.alias.text for item in node.columns]
@@ -69,9 +69,9 @@ def _ids(
         if type_.name in _UNKEYED:
             columns = {} if relation is None else relation.columns or {}
             hint = nearest_or_known_names(None, [name for name, of in columns.items() if of.name not in _UNKEYED])
-            module.report("type-mismatch", f"{describe_type(type_)} cannot identify events", source.column.span, hint)
+            module.report("type-mismatch", f"{type_text(type_)} cannot identify events", source.column.span, hint)
         elif first is not None and type_ not in (first, t.NULL) and first != t.NULL:
-            fact = f"ids of type {describe_type(type_)} are correlated with ids of type {describe_type(first)}"
+            fact = f"ids of type {type_text(type_)} are correlated with ids of type {type_text(first)}"
             hint = "ids are of the same type in all sources"
             module.report("type-mismatch", fact, source.column.span, hint)
         first = type_ if first is None else first
@@ -114,7 +114,6 @@ def _pattern(node: ast.Present, aliases: Sequence[str], module: ModuleScope) -> 
             module.report("duplicate-name", fact, name.span, "leave one of them out")
         seen.add(name.text)
     if not node.wanted:
-        fact = "a pattern wants at least one source to be present"
-        module.report("wrong-parameter", fact, node.span, "take not away from one of them")
+        module.wrong("a pattern wants at least one source to be present", node.span, "take not away from one of them")
     numbers = [tuple(_number(name, aliases, module) or 0 for name in side) for side in (node.wanted, node.unwanted)]
     return PresencePattern(*numbers, span=node.span)

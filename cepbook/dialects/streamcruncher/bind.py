@@ -17,7 +17,7 @@ from cepbook.dialects.streamcruncher.reader import DIALECT_NAME, parse
 from cepbook.dialects.streamcruncher.reference_tables import TableRows, create_window_for, read_tables, widen_rows
 from cepbook.errors import BindError, Diagnostic, Span, UsageError, known_names_line, nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.module_binder import StatementRule, bind
 from cepbook.lang.bind.scope import ModuleScope, Options
 from cepbook.lang.bind.statements.create_window import bind_create_window
@@ -61,7 +61,7 @@ class _Query:
 
 
 def bind_running_query(
-    node: ast.RunningQuery, heading: StatementHeading, module: ModuleScope, settings: Mapping[str, Any]
+    node: ast.RunningQuery, heading: Heading, module: ModuleScope, settings: Mapping[str, Any]
 ) -> CycleStatement | None:
     """Return the statement, or None if it was reported. Raises UsageError for an invalid setting."""
     query = _Query(module, settings)
@@ -160,7 +160,7 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     if event_type is not None and stream.type_name in module.catalog.stores:
         kind = module.catalog.stores[stream.type_name].kind
         fact = f"`{stream.type_name}` is a {'named window' if kind == 'window' else kind}, whose rows are kept already"
-        module.report("wrong-parameter", fact, stream.span, "read it without a partition")
+        module.wrong(fact, stream.span, "read it without a partition")
     if event_type is None:
         streams = [name for name in module.catalog.event_types if name not in module.catalog.stores]
         hint = nearest_or_known_names(stream.type_name, streams)
@@ -221,11 +221,7 @@ class _SelectRewriter:
         if isinstance(stream, (ast.PartitionStream, ast.AlertStream)):
             return self.query.relations[stream.span.start]
         if isinstance(stream, ast.SameStream):
-            named = {
-                candidate.alias: candidate
-                for candidate in self.query.relations.values()
-                if candidate.partition is not None
-            }
+            named = {item.alias: item for item in self.query.relations.values() if item.partition is not None}
             relation = named.get(stream.alias)
             if relation is None:
                 hint = nearest_or_known_names(stream.alias, named)
@@ -239,9 +235,9 @@ class _SelectRewriter:
             return BoundRelation(alias, name, known.properties)
         if known is not None:
             hint = f"say which rows to retain: {name} (partition store last 10) as {alias}"
-            module.report("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
+            module.wrong(f"`{name}` is a stream, not a table", stream.span, hint)
         elif name not in module.rejected_names:
-            tables = [candidate for candidate in module.catalog.stores if candidate not in self.query.internal]
+            tables = [item for item in module.catalog.stores if item not in self.query.internal]
             hint = nearest_or_known_names(name, tables) or "reference tables are given with the query, as its `tables`"
             module.report("unknown-type", f"no table `{name}`", stream.span, hint)
         return BoundRelation(alias, self.query.declare(name, None).name, None)

@@ -10,7 +10,7 @@ from typing import Literal
 from cepbook.errors import did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, describe_type
+from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.cycles import STATUS, CycleAggregate, CycleStage, CycleWindow
@@ -76,7 +76,7 @@ class _Stage:
                 fact = f"partition column `{key.text}` is named twice"
                 problems.add("duplicate-name", fact, key.span, "leave one of them out")
             if not _is_key(type_):
-                fact = f"rows cannot be partitioned by a column of type {describe_type(type_)}"
+                fact = f"rows cannot be partitioned by a column of type {type_text(type_)}"
                 problems.add("type-mismatch", fact, key.span, self._columns_hint(_is_key))
             keys[key.text] = type_
         aggregates = self._aggregates(keys)
@@ -103,43 +103,32 @@ class _Stage:
         problems, node = self.module.problems, self.node
         aggregates: list[CycleAggregate] = []
         output: dict[str, Type] = dict(keys)
-        for aggregate in node.aggregates:
-            row = CYCLE_AGGREGATES.get(aggregate.function.text.lower())
-            type_ = self._column(aggregate.column)
-            registered = self.module.catalog.functions.get(aggregate.function.text)
+        for call in node.aggregates:
+            row = CYCLE_AGGREGATES.get(call.function.text.lower())
+            type_ = self._column(call.column)
+            registered = self.module.catalog.functions.get(call.function.text)
             if row is None and registered is not None:
                 row = CycleAggregateRow(
-                    aggregate.function.text, partial(_constant_type, registered.returns), "a registered function", "any"
+                    call.function.text, partial(_constant_type, registered.returns), "a registered function", "any"
                 )
             if row is None:
-                hint = (
-                    did_you_mean(aggregate.function.text, CYCLE_AGGREGATES)
-                    or f"there are {', '.join(CYCLE_AGGREGATES)}"
-                )
-                problems.add(
-                    "unknown-function", f"no aggregate `{aggregate.function.text}`", aggregate.function.span, hint
-                )
-                output[aggregate.alias.text] = t.NULL
+                hint = did_you_mean(call.function.text, CYCLE_AGGREGATES) or f"there are {', '.join(CYCLE_AGGREGATES)}"
+                problems.add("unknown-function", f"no aggregate `{call.function.text}`", call.function.span, hint)
+                output[call.alias.text] = t.NULL
                 continue
             if row.values == "numbers" and not t.is_numeric(type_) and type_ != t.NULL:
-                fact = f"`{row.name}` needs numbers, found {describe_type(type_)}"
-                problems.add("type-mismatch", fact, aggregate.column.span, _aggregates_hint(type_))
+                fact = f"`{row.name}` needs numbers, found {type_text(type_)}"
+                problems.add("type-mismatch", fact, call.column.span, _aggregates_hint(type_))
             if row.values == "ordered" and not _is_key(type_):
-                fact = f"`{row.name}` cannot order {describe_type(type_)}"
-                problems.add("type-mismatch", fact, aggregate.column.span, _aggregates_hint(type_))
-            if aggregate.alias.text in output:
-                what = "a partition column" if aggregate.alias.text in keys else "another aggregate"
-                fact = f"`{aggregate.alias.text}` is the name of {what} already"
-                problems.add("duplicate-name", fact, aggregate.alias.span, "give it another name with as")
-            output[aggregate.alias.text] = row.result(type_)
+                fact = f"`{row.name}` cannot order {type_text(type_)}"
+                problems.add("type-mismatch", fact, call.column.span, _aggregates_hint(type_))
+            if call.alias.text in output:
+                what = "a partition column" if call.alias.text in keys else "another aggregate"
+                fact = f"`{call.alias.text}` is the name of {what} already"
+                problems.add("duplicate-name", fact, call.alias.span, "give it another name with as")
+            output[call.alias.text] = row.result(type_)
             aggregates.append(
-                CycleAggregate(
-                    row.name,
-                    aggregate.column.text,
-                    aggregate.alias.text,
-                    not aggregate.entrance_only,
-                    span=aggregate.span,
-                )
+                CycleAggregate(row.name, call.column.text, call.alias.text, not call.entrance_only, span=call.span)
             )
         if node.aggregates:
             self.output = output
@@ -151,11 +140,11 @@ class _Stage:
             type_ = self._column(node.column)
             if not _is_ranked(type_):
                 hint = self._columns_hint(_is_ranked)
-                problems.add("no-order", f"rows cannot be ranked by {describe_type(type_)}", node.column.span, hint)
+                problems.add("no-order", f"rows cannot be ranked by {type_text(type_)}", node.column.span, hint)
         for column in node.update_group:
             type_ = self._column(column)
             if not _is_key(type_):
-                fact = f"{describe_type(type_)} cannot be a key of an update group"
+                fact = f"{type_text(type_)} cannot be a key of an update group"
                 problems.add("type-mismatch", fact, column.span, self._columns_hint(_is_key))
         size = node.size
         if node.kind == "recent" and self.module.options.microseconds:
@@ -172,7 +161,7 @@ class _Stage:
             if isinstance(subexpr, ast.RowStatus):
                 fact = f"events have no `{STATUS}` before the first partition"
                 hint = "write the condition after the partitions, in where"
-                self.module.report("wrong-parameter", fact, subexpr.span, hint)
+                self.module.wrong(fact, subexpr.span, hint)
         return None, self._condition(node, alias)
 
     def chained(self, alias: str) -> tuple[Literal["new", "dead"] | None, x.BoundExpr | None]:
@@ -210,7 +199,7 @@ class _Stage:
             what = _unsupported_part(subexpr)
             if what is not None:
                 wrong = True
-                self.module.report("wrong-parameter", f"{what} in {_FILTER}", subexpr.span, _ALLOWED)
+                self.module.wrong(f"{what} in {_FILTER}", subexpr.span, _ALLOWED)
         if wrong or self.columns is None or any(isinstance(subexpr, ast.RowStatus) for subexpr in walk(node)):
             return None
         stream = ScopeStream(None, EventType(self.of, self.columns), self.of, alias)

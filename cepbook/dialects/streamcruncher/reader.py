@@ -13,13 +13,7 @@ from cepbook.dialects.streamcruncher.hints import diagnose
 from cepbook.dialects.streamcruncher.lexer import DURATION_UNITS, RunningQueryLexer, tokenize
 from cepbook.errors import ParseError, Span
 from cepbook.lang.syntax import ast
-from cepbook.lang.syntax.reader.expression_reader import (
-    ExpressionReader,
-    MisplacedSyntax,
-    ParseNode,
-    parse_number,
-    span_of,
-)
+from cepbook.lang.syntax.reader.expression_reader import ExpressionReader, Misplaced, ParseNode, parse_number, span_of
 from cepbook.lang.syntax.reader.parser_tables import load_parser
 
 DIALECT_NAME = "streamcruncher"
@@ -41,7 +35,7 @@ def parse(text: str) -> ast.Module:
         query: ast.RunningQuery = _Reader().read(tree)
     except UnexpectedToken as error:
         raise ParseError((diagnose(error, piece, _parser()),), text, DIALECT_NAME) from None
-    except MisplacedSyntax as error:
+    except Misplaced as error:
         raise ParseError((error.diagnostic,), text, DIALECT_NAME) from None
     return ast.Module((query,), span=Span(0, len(text)))
 
@@ -73,7 +67,7 @@ class _Reader(ExpressionReader):
         if "limit" in clauses:
             if first is not None:
                 fact = "`first` and `limit` mean the same"
-                raise MisplacedSyntax(fact, span_of(clauses["limit"]), "keep one of them")
+                raise Misplaced(fact, span_of(clauses["limit"]), "keep one of them")
             limit, offset = clauses["limit"].children
             counts = self._rows(limit), None if offset is None else self._rows(offset)
             select = replace(select, limit=ast.RowLimit(*counts, span=span_of(clauses["limit"])))
@@ -84,7 +78,7 @@ class _Reader(ExpressionReader):
     def _rows(self, token: Token) -> ast.Expr:
         value, kind = parse_number(str(token))
         if not isinstance(value, int):
-            raise MisplacedSyntax(f"a number of rows is a whole number, found {token}", span_of(token), "such as 10")
+            raise Misplaced(f"a number of rows is a whole number, found {token}", span_of(token), "such as 10")
         return ast.Literal(value, kind, span=span_of(token))
 
     def select_list(self, node: ParseNode) -> tuple[ast.SelectItem, ...]:
@@ -146,11 +140,11 @@ class _Reader(ExpressionReader):
     def _size(self, token: Token, what: str) -> int:
         value, _ = parse_number(str(token))
         if not isinstance(value, int):
-            raise MisplacedSyntax(f"{what} is a whole number, found {token}", span_of(token), "such as last 5")
+            raise Misplaced(f"{what} is a whole number, found {token}", span_of(token), "such as last 5")
         if value < 1:
-            raise MisplacedSyntax(f"{what} must be at least 1", span_of(token), "without a window no row is retained")
+            raise Misplaced(f"{what} must be at least 1", span_of(token), "without a window no row is retained")
         if value > _MOST:
-            raise MisplacedSyntax(f"{what} is too large", span_of(token), f"at most {_MOST:,}")
+            raise Misplaced(f"{what} is too large", span_of(token), f"at most {_MOST:,}")
         return value
 
     def sliding(self, node: ParseNode) -> ast.StageWindow:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cepbook.errors import BindError, Diagnostic, Span
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.insert_into import bind_insert, check_distinct_columns
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.target_store import ABSENT_ROW, TargetStore, bind_changes, bind_target
@@ -65,7 +65,7 @@ def _source_problems(source: ast.StreamSource, catalog: Catalog) -> list[Diagnos
     return []
 
 
-def _select(node: ast.Select, heading: StatementHeading, module: ModuleScope) -> nodes.StatementPlan | None:
+def _select(node: ast.Select, heading: Heading, module: ModuleScope) -> nodes.StatementPlan | None:
     if node.sources or node.insert_into is None:
         if node.insert_into is not None:
             _target(node.insert_into.target, None, node, module)
@@ -88,7 +88,7 @@ def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
     return True
 
 
-def _values(node: ast.FafInsert, heading: StatementHeading, module: ModuleScope) -> nodes.StatementPlan | None:
+def _values(node: ast.FafInsert, heading: Heading, module: ModuleScope) -> nodes.StatementPlan | None:
     """Bind ``values``: of the listed columns, or of the first columns without a list."""
     if _target(node.target, None, node, module) is None:
         return None
@@ -101,7 +101,7 @@ def _values(node: ast.FafInsert, heading: StatementHeading, module: ModuleScope)
     for values in node.rows:
         if len(values) > len(names) or (node.columns and len(values) < len(names)):
             fact = f"number of columns: {len(names)} to be set, {len(values)} values"
-            module.report("wrong-parameter", fact, values[0].span.to(values[-1].span))
+            module.wrong(fact, values[0].span.to(values[-1].span))
             return None
         row_values = [bind_expr(value, scope) for value in values]
         rows.append(tuple(nodes.OutputColumn(n, e, span=e.span) for n, e in zip(names, row_values, strict=False)))
@@ -112,7 +112,7 @@ def _insert_rows(
     into: ast.InsertInto,
     rows: Sequence[tuple[nodes.OutputColumn, ...]],
     node: ast.Statement,
-    heading: StatementHeading,
+    heading: Heading,
     module: ModuleScope,
 ) -> nodes.StatementPlan | None:
     target = _target(into.target, None, node, module)
@@ -123,9 +123,7 @@ def _insert_rows(
     return nodes.InsertRows(target=target.store, rows=fitted, output_type=target.event_type, **common)
 
 
-def _change(
-    node: ast.FafUpdate | ast.FafDelete, heading: StatementHeading, module: ModuleScope
-) -> nodes.StatementPlan | None:
+def _change(node: ast.FafUpdate | ast.FafDelete, heading: Heading, module: ModuleScope) -> nodes.StatementPlan | None:
     """Bind ``update`` and ``delete`` as an on-trigger that no event triggers."""
     target = _target(node.target, node.alias, node, module)
     if target is None:

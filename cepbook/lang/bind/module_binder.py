@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from cepbook.errors import BindError, Span
-from cepbook.lang.bind.clauses.annotations import StatementHeading, bind_annotations
+from cepbook.lang.bind.clauses.annotations import Heading, bind_annotations
 from cepbook.lang.bind.clauses.from_clause import check_table_contexts
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.subquery import bind_subquery
@@ -38,7 +38,7 @@ from cepbook.lang.syntax import ast
 
 __all__ = ["Options", "bind"]
 
-StatementRule = Callable[[Any, StatementHeading, ModuleScope], nodes.StatementPlan | None]
+StatementRule = Callable[[Any, Heading, ModuleScope], nodes.StatementPlan | None]
 
 
 def bind(
@@ -73,7 +73,7 @@ def bind(
     return nodes.ModulePlan(tuple(statements), source, tuple(state.requires), tuple(state.provides), span=module.span)
 
 
-def _reserve(module: ast.Module, headings: dict[int, StatementHeading], state: ModuleScope) -> None:
+def _reserve(module: ast.Module, headings: dict[int, Heading], state: ModuleScope) -> None:
     for node in module.statements:
         name = headings[id(node)].name
         if not name:
@@ -95,10 +95,7 @@ def _fresh_name(state: ModuleScope, node: ast.Statement) -> str:
 
 
 def _bind_statement(
-    node: ast.Statement,
-    heading: StatementHeading,
-    state: ModuleScope,
-    rules: Mapping[type[ast.Statement], StatementRule],
+    node: ast.Statement, heading: Heading, state: ModuleScope, rules: Mapping[type[ast.Statement], StatementRule]
 ) -> nodes.StatementPlan | None:
     declare_expressions(node.expressions, state)
     rule = rules.get(type(node))
@@ -141,7 +138,7 @@ def _inserted(action: ast.OnAction) -> list[str]:
     return []
 
 
-def _select(node: ast.Select, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
+def _select(node: ast.Select, heading: Heading, state: ModuleScope) -> nodes.StatementPlan | None:
     check_table_contexts(node, state)
     if node.into_table is not None:
         return bind_into_table(node, heading, state)
@@ -150,13 +147,13 @@ def _select(node: ast.Select, heading: StatementHeading, state: ModuleScope) -> 
     return bind_select(node, heading, state)
 
 
-def _schema(node: ast.CreateSchema, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
+def _schema(node: ast.CreateSchema, heading: Heading, state: ModuleScope) -> nodes.StatementPlan | None:
     _refuse_prefix(node, "create schema", state)
     event_type = bind_schema(node, state)
     return nodes.CreateSchemaStatement(event_type=event_type, **heading.fields(node.span, state))
 
 
-def _context(node: ast.CreateContext, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
+def _context(node: ast.CreateContext, heading: Heading, state: ModuleScope) -> nodes.StatementPlan | None:
     _refuse_prefix(node, "create context", state)
     bound = bind_context(node, state)
     if bound is None:
@@ -168,7 +165,7 @@ def _context(node: ast.CreateContext, heading: StatementHeading, state: ModuleSc
     return nodes.CreateContextTreeStatement(spec=spec, **common)
 
 
-def _on_trigger(node: ast.OnTrigger, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
+def _on_trigger(node: ast.OnTrigger, heading: Heading, state: ModuleScope) -> nodes.StatementPlan | None:
     rule = _TRIGGERED.get(type(node.action))
     if rule is not None:
         return rule(node, heading, state)

@@ -26,7 +26,7 @@ from cepbook.lang.types import Type
 
 NO_FROM_CLAUSE = "a statement without a from-clause"  # for messages
 CONTEXT_DECLARATION = "a context"  # where the expressions of ``create context`` stand
-PATTERN_MATCH_TYPE = "<pattern>"  # the name of the type of matches
+MATCH_TYPE = "<pattern>"  # the name of the type of matches
 ERROR = Type("error")  # the type of reported expressions, which every rule accepts
 
 
@@ -107,6 +107,14 @@ class ModuleScope:
 
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
         self.problems.fail(code, message, span, hint)
+
+    def wrong(self, message: str, span: Span, hint: str | None = None) -> None:
+        """Report ``wrong-parameter``."""
+        self.problems.add("wrong-parameter", message, span, hint)
+
+    def mismatch(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        """Report ``type-mismatch`` and leave the current expression."""
+        self.problems.fail("type-mismatch", message, span, hint)
 
     def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
         """Report ``wrong-parameter`` and leave the current expression."""
@@ -190,13 +198,11 @@ class RowPatternCalls(ABC):
     """The meaning of calls in match_recognize, where they refer to rows of the match."""
 
     @abstractmethod
-    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Callable[..., x.BoundExpr]) -> x.BoundExpr:
+    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         """Bind a function of a row's position, such as ``prev``."""
 
     @abstractmethod
-    def folded(
-        self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Callable[..., x.BoundExpr]
-    ) -> x.BoundExpr:
+    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         """Bind an aggregate."""
 
 
@@ -246,6 +252,12 @@ class Scope:
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
         self.module.fail(code, message, span, hint)
 
+    def wrong(self, message: str, span: Span, hint: str | None = None) -> None:
+        self.module.wrong(message, span, hint)
+
+    def mismatch(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        self.module.mismatch(message, span, hint)
+
     def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
         self.module.reject(message, span, hint)
 
@@ -273,7 +285,7 @@ def error_expression(span: Span = NO_SPAN) -> x.BoundExpr:
     return x.Const(ERROR, None, span=span)
 
 
-ExpressionBinder = Callable[[ast.Expr, Scope], x.BoundExpr]
+Binder = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 
 def bind_whole_event(scope: Scope, name: str | None, span: Span) -> x.BoundExpr:
@@ -286,7 +298,7 @@ def bind_whole_event(scope: Scope, name: str | None, span: Span) -> x.BoundExpr:
     scope.fail("unknown-property", f"no stream `{name}`", span)
 
 
-def parameter_count_text(least: int, most: int | None) -> str:
+def count_text(least: int, most: int | None) -> str:
     """Return ``2 parameters``, ``1 to 2 parameters`` or ``at least 1 parameter``."""
     if most is None:
         return f"at least {least} parameter{'' if least == 1 else 's'}"
@@ -336,7 +348,7 @@ def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = T
     return ERROR
 
 
-def describe_type(type_: Type) -> str:
+def type_text(type_: Type) -> str:
     """Return a type as diagnostics name it."""
     if type_ == t.NULL:
         return "null"
@@ -361,9 +373,7 @@ def resolve_context(name: str | None, span: Span, module: ModuleScope) -> tuple[
     return context, context is None
 
 
-def check_context_lists_stream(
-    context: ContextType | None, node: ast.SyntaxNode, span: Span, module: ModuleScope
-) -> None:
+def check_lists_stream(context: ContextType | None, node: ast.SyntaxNode, span: Span, module: ModuleScope) -> None:
     """Report a keyed, hash or category context that lists no event type that the statement reads."""
     if context is not None:
         names = [stream.type_name for stream in walk(node) if isinstance(stream, ast.FilterStream)]
@@ -371,10 +381,10 @@ def check_context_lists_stream(
         if any(name in stores and stores[name].context == context.name for name in names):
             return
         if names and all(name in module.catalog.event_types for name in names):
-            check_context_lists_types(context, names, span, module)
+            check_lists_types(context, names, span, module)
 
 
-def check_context_lists_types(context: ContextType, names: Sequence[str], span: Span, module: ModuleScope) -> None:
+def check_lists_types(context: ContextType, names: Sequence[str], span: Span, module: ModuleScope) -> None:
     """Report a keyed, hash or category context, or such a level of a context, that lists none of `names`."""
     listed = context.event_types
     known = any(module.catalog.is_a(name, of) for name in names for of in listed)
@@ -384,4 +394,4 @@ def check_context_lists_types(context: ContextType, names: Sequence[str], span: 
         hint = f"list {'it' if len(set(names)) == 1 else 'one of them'} in `create context`, or leave the context out"
         module.report("wrong-context", fact, span, hint)
     for level in context.levels:
-        check_context_lists_types(level, names, span, module)
+        check_lists_types(level, names, span, module)

@@ -17,6 +17,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import VariableType
 from cepbook.lang.syntax import ast
 
+Reclaim = tuple[int, int] | None
 KNOWN_ANNOTATIONS = {
     name.lower(): name
     for name in (
@@ -27,7 +28,7 @@ KNOWN_ANNOTATIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class StatementHeading:
+class Heading:
     """The name and the annotations of a statement. A name is `named` if it is written, else the binder chooses it."""
 
     name: str
@@ -42,7 +43,7 @@ class StatementHeading:
         return {**common, "epl": module.text(span), "span": span}
 
 
-def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> StatementHeading:
+def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> Heading:
     """Return the heading of a statement. Unknown annotations have no effect, but one that resembles a known name is
     reported.
     """
@@ -65,13 +66,13 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> St
         elif word == "drop":
             drop = True
         annotations.append((word, value))
-    return StatementHeading(name or "", name is not None, priority, drop, tuple(annotations))
+    return Heading(name or "", name is not None, priority, drop, tuple(annotations))
 
 
 def _name(node: ast.Annotation, module: ModuleScope) -> str | None:
     value = node.value if node.value is not None else dict(node.values).get("value")
     if not isinstance(value, str) or not value:
-        module.report("wrong-parameter", "`@Name` takes a string", node.span, "such as @Name('out')")
+        module.wrong("`@Name` takes a string", node.span, "such as @Name('out')")
         return None
     return value
 
@@ -79,7 +80,7 @@ def _name(node: ast.Annotation, module: ModuleScope) -> str | None:
 def _priority(node: ast.Annotation, module: ModuleScope) -> int:
     value = node.value if node.value is not None else dict(node.values).get("value")
     if isinstance(value, bool) or not isinstance(value, int):
-        module.report("wrong-parameter", "`@Priority` takes an int", node.span, "such as @Priority(10)")
+        module.wrong("`@Priority` takes an int", node.span, "such as @Priority(10)")
         return 0
     return value
 
@@ -112,13 +113,12 @@ def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:
     """Report hints that do not go with the clauses of the statement; `levels` is true for several grouping sets."""
     for name, _, annotation in statement_hints(node.annotations):
         if name == _KEPT and levels:
-            fact = f"`{name}` does not go with rollup, cube and grouping sets"
-            module.report("wrong-parameter", fact, annotation.span)
+            module.wrong(f"`{name}` does not go with rollup, cube and grouping sets", annotation.span)
         elif name == _OPTIMIZED and node.output is not None and node.order_by:
-            module.report("wrong-parameter", f"`{name}` does not go with order by", annotation.span)
+            module.wrong(f"`{name}` does not go with order by", annotation.span)
 
 
-def window_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) -> tuple[int, int] | None:
+def window_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) -> Reclaim:
     """Return (age, frequency) of reclaiming groups of ``groupwin``, in clock units, or None.
 
     The frequency defaults to the age.
@@ -150,8 +150,7 @@ def group_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) ->
 def _reclaim_variable(name: str, variable: VariableType, node: ast.Annotation, module: ModuleScope) -> x.BoundExpr:
     module.require("variable", variable.name)
     if not t.is_numeric(variable.type):
-        fact = f"`{name}` must be a number of seconds, `{variable.name}` is of type {variable.type}"
-        module.report("wrong-parameter", fact, node.span)
+        module.wrong(f"`{name}` must be a number of seconds, `{variable.name}` is of type {variable.type}", node.span)
     if variable.known:
         return x.Const(t.LONG, _clock_units(name, str(variable.value), node, module), span=node.span)
     value = x.VariableRead(variable.type, variable.name, span=node.span)
@@ -165,7 +164,7 @@ def _clock_units(name: str, value: str, node: ast.Annotation, module: ModuleScop
     except ValueError:
         amount = 0.0
     if not (math.isfinite(amount) and amount > 0):
-        module.report("wrong-parameter", f"`{name}` must be a number of seconds above 0", node.span)
+        module.wrong(f"`{name}` must be a number of seconds above 0", node.span)
         return 0
     return round(amount * _clock_units_per_second(module))
 

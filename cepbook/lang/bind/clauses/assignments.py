@@ -15,7 +15,7 @@ from cepbook.lang.bind.clauses.insert_into import is_event_assignable
 from cepbook.lang.bind.coercion import assignable, cast_hint, coerce
 from cepbook.lang.bind.expressions.chain import check_variable_context
 from cepbook.lang.bind.expressions.expression import bind_expr
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, type_text
 from cepbook.lang.java.numbers import to_float32
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
@@ -54,8 +54,8 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
         scope.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
     check_variable_context(variable, step, scope)
     scope.module.require("variable", step.name)
-    path, type_, path_text = bind_assignment_path(step, rest, variable.type, scope)
-    return plan.VariableAssignment(step.name, fit_value(value, path_text, type_, scope), path, span=node.span)
+    path, type_, label = bind_assignment_path(step, rest, variable.type, scope)
+    return plan.VariableAssignment(step.name, fit_value(value, label, type_, scope), path, span=node.span)
 
 
 def _assigned_variable(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
@@ -114,8 +114,7 @@ def _refuse(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str)
     hint = cast_hint(value.type, type_)
     if type_ == t.FLOAT and isinstance(value, x.Const) and value.type == t.DOUBLE:
         hint = f"append an f: {value.value}f"
-    message = f"{what} `{name}` is {describe_type(type_)}, the value is {describe_type(value.type)}"
-    scope.fail("type-mismatch", message, value.span, hint)
+    scope.mismatch(f"{what} `{name}` is {type_text(type_)}, the value is {type_text(value.type)}", value.span, hint)
 
 
 def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> nodes.PropertyAssignment:
@@ -129,10 +128,8 @@ def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> node
         hint = nearest_or_known_names(step.name, stream.event_type.properties)
         fact = f"no property `{step.name}` in `{stream.event_type.name}`"
         scope.fail("unknown-property", fact, step.span, hint)
-    path, type_, path_text = bind_assignment_path(step, rest, type_, scope)
-    return nodes.PropertyAssignment(
-        step.name, fit_value(value, path_text, type_, scope, "property"), path, span=node.span
-    )
+    path, type_, label = bind_assignment_path(step, rest, type_, scope)
+    return nodes.PropertyAssignment(step.name, fit_value(value, label, type_, scope, "property"), path, span=node.span)
 
 
 def _assigned_property(
@@ -156,52 +153,51 @@ def bind_assignment_path(
     `step` names the value. A key is an int for an element of an array, else a string. Raises AlreadyReported.
     """
     path: list[x.BoundExpr] = []
-    path_text, before = step.name, step
+    label, before = step.name, step
     for number, current in enumerate((step, *rest)):
         if type_ == ERROR:
-            raise AlreadyReported(path_text)
+            raise AlreadyReported(label)
         if number and current.name:
-            type_ = _property(current, type_, path_text, before, scope)
+            type_ = _property(current, type_, label, before, scope)
             path.append(x.Const(t.STRING, current.name, span=current.span))
-            path_text = f"{path_text}.{current.name}"
+            label = f"{label}.{current.name}"
         if current.args is not None:
-            path.append(_map_key(current, type_, path_text, scope))
-            type_, path_text = t.OBJECT, f"{path_text}(…)"
+            path.append(_map_key(current, type_, label, scope))
+            type_, label = t.OBJECT, f"{label}(…)"
         if current.index is not None:
-            path.append(_index(current.index, type_, path_text, current, scope))
+            path.append(_index(current.index, type_, label, current, scope))
             assert type_.of is not None
-            type_, path_text = type_.of, f"{path_text}[…]"
+            type_, label = type_.of, f"{label}[…]"
         before = current
-    return tuple(path), type_, path_text
+    return tuple(path), type_, label
 
 
 def _property(step: ast.NameStep, type_: Type, path_text: str, before: ast.NameStep, scope: Scope) -> Type:
     event = scope.module.catalog.event_types.get(type_.event or "")
     if event is None and type_.fields is None:
-        fact = f"`{path_text}` is {describe_type(type_)}: it has no properties to be assigned"
+        fact = f"`{path_text}` is {type_text(type_)}: it has no properties to be assigned"
         hint = "assign all of it" if type_ != t.MAP else f"write {path_text}('{step.name}')"
-        scope.fail("type-mismatch", fact, before.span, hint)
+        scope.mismatch(fact, before.span, hint)
     known: Mapping[str, Type] = event.properties if event is not None else dict(type_.fields or ())
     if step.name not in known:
-        fact = f"no property `{step.name}` in {f'`{event.name}`' if event is not None else describe_type(type_)}"
+        fact = f"no property `{step.name}` in {f'`{event.name}`' if event is not None else type_text(type_)}"
         scope.fail("unknown-property", fact, step.span, nearest_or_known_names(step.name, known))
     return known[step.name]
 
 
 def _map_key(step: ast.NameStep, type_: Type, path_text: str, scope: Scope) -> x.BoundExpr:
     if type_ != t.MAP or step.args is None or len(step.args) != 1:
-        scope.fail("type-mismatch", f"`{path_text}` is {describe_type(type_)}, not a map", step.span)
+        scope.mismatch(f"`{path_text}` is {type_text(type_)}, not a map", step.span)
     key = bind_expr(step.args[0], scope)
     if key.type not in (t.STRING, ERROR):
-        fact = f"the key of a map must be a string, found {describe_type(key.type)}"
-        scope.fail("type-mismatch", fact, step.args[0].span)
+        scope.mismatch(f"the key of a map must be a string, found {type_text(key.type)}", step.args[0].span)
     return key
 
 
 def _index(node: ast.Expr, type_: Type, path_text: str, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
     if type_.of is None:
-        scope.fail("type-mismatch", f"`{path_text}` is {describe_type(type_)}, not an array", step.span)
+        scope.mismatch(f"`{path_text}` is {type_text(type_)}, not an array", step.span)
     index = bind_expr(node, scope)
     if index.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
-        scope.fail("type-mismatch", f"an array index must be an int, found {describe_type(index.type)}", node.span)
+        scope.mismatch(f"an array index must be an int, found {type_text(index.type)}", node.span)
     return index

@@ -15,10 +15,11 @@ from cepbook.lang.bind.clauses.insert_into import row_type
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.coercion import assignable
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.unparser import unparse
 
@@ -70,18 +71,15 @@ def _step(
     inner = replace(scope, streams=streams)
     condition = f"the condition of {_HERE}"
     where = None if node.where is None else bind_condition(node.where, inner, condition)
-    columns: tuple[plan.OutputColumn, ...] = ()
+    columns: tuple[OutputColumn, ...] = ()
     wildcard = True
     if node.select is not None:
         items = [entry for entry in node.select if entry.expr is not None or entry.stream is not None]
         wildcard = len(items) < len(node.select)
         columns = bind_select_list(items, inner)[0] if items else ()
     before = around[0].event_type
-    carried_columns = [(name, before.properties[name]) for name in carried] if before is not None else []
-    columns = (
-        *(plan.OutputColumn(n, x.Prop(of, 1, n, span=node.span), span=node.span) for n, of in carried_columns),
-        *columns,
-    )
+    prior = [(name, before.properties[name]) for name in carried] if before is not None else []
+    columns = (*(OutputColumn(n, x.Prop(of, 1, n, span=node.span), span=node.span) for n, of in prior), *columns)
     _check_names(columns, item if wildcard else None, scope)
     step = plan.ContainedSelection(path, columns, wildcard, where, scalar, span=node.span)
     if wildcard and not columns:
@@ -90,7 +88,7 @@ def _step(
     return step, EventType(f"<{path_text}>", row_type(columns, item if wildcard else None))
 
 
-def _check_names(columns: Sequence[plan.OutputColumn], item: EventType | None, scope: Scope) -> None:
+def _check_names(columns: Sequence[OutputColumn], item: EventType | None, scope: Scope) -> None:
     seen = set[str]() if item is None else set(item.properties)
     for column in columns:
         if column.name in seen:
@@ -116,8 +114,8 @@ def _item(node: ast.ContainedStep, path: x.BoundExpr, scope: Scope) -> tuple[Eve
         return event_type, None
     if element.event is None:
         hint = "name the type of the events: [tags@type(Tag)]" if path.type.of is not None else None
-        fact = f"{_HERE} takes events, `{unparse(node.path)}` is {describe_type(path.type)}"
-        scope.fail("type-mismatch", fact, at, hint)
+        fact = f"{_HERE} takes events, `{unparse(node.path)}` is {type_text(path.type)}"
+        scope.mismatch(fact, at, hint)
     known = [s.event_type for s in scope.streams if s.event_type is not None and s.event_type.name == element.event]
     event_type = scope.module.catalog.event_types.get(element.event) or (known[0] if known else None)
     if event_type is None:
@@ -132,6 +130,6 @@ def _holder(event_type: EventType, element: t.Type, node: ast.ContainedStep, sco
         scope.reject(fact, node.span)
     ((name, type_),) = event_type.properties.items()
     if not assignable(element, type_):
-        kinds = f"is {describe_type(type_)}, the values are {describe_type(element)}"
-        scope.fail("type-mismatch", f"property `{name}` of `{event_type.name}` {kinds}", node.span)
+        kinds = f"is {type_text(type_)}, the values are {type_text(element)}"
+        scope.mismatch(f"property `{name}` of `{event_type.name}` {kinds}", node.span)
     return name

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.expression import bind_expr
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, type_text
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import CRON_FIELDS, CronField, CronKind, CrontabSpec
@@ -44,15 +44,14 @@ def bind_crontab(
     """
     bind_operand = value if value is not None else partial(_without_events, scope=scope)
     if not 5 <= len(fields) <= 9:
-        scope.report(
-            "wrong-parameter",
+        scope.wrong(
             f"a crontab has 5 to 9 fields, found {len(fields)}",
             span,
             "minutes, hours, days of the month, months, days of the week, maybe seconds: (0, 9, *, *, 1:5)",
         )
         return None
     if len(fields) == 9 and not scope.module.options.microseconds:
-        scope.report("wrong-parameter", "microseconds in a crontab need a clock that counts them", fields[8].span)
+        scope.wrong("microseconds in a crontab need a clock that counts them", fields[8].span)
     try:
         numbers = [*fields[:ZONE], *fields[ZONE + 1 :]]
         bound_fields = [_field(node, position, bind_operand, scope) for position, node in enumerate(numbers)]
@@ -62,8 +61,7 @@ def bind_crontab(
     if len(bound_fields) == SECONDS:
         bound_fields.append(CronField("value", (x.Const(t.INT, 0),)))
     if bound_fields[DAYS].kind != "star" and bound_fields[WEEKDAYS].kind != "star":
-        scope.report(
-            "wrong-parameter",
+        scope.wrong(
             "a crontab cannot restrict both the days of the month and the days of the week",
             bound_fields[DAYS].span.to(bound_fields[WEEKDAYS].span),
             "write * for one of them",
@@ -113,7 +111,7 @@ def _number(node: ast.Expr, position: int, value: _Value, scope: Scope, *, step:
     if bound.type == ERROR:
         raise AlreadyReported(name)
     if bound.type not in (t.INT, t.SHORT, t.BYTE):
-        scope.reject(f"the {name} of a crontab must be ints, found {describe_type(bound.type)}", node.span)
+        scope.reject(f"the {name} of a crontab must be ints, found {type_text(bound.type)}", node.span)
     if isinstance(bound, x.Const) and isinstance(bound.value, int):
         if step and bound.value <= 0:
             scope.reject(f"a frequency must be above 0, found {bound.value}", node.span)
@@ -131,7 +129,7 @@ def _zone(node: ast.Expr, scope: Scope) -> str | None:
     if bound.type == t.NULL:
         return None
     if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
-        zone_text = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
+        zone_text = type_text(bound.type) if isinstance(bound, x.Const) else "an expression"
         scope.reject(f"the time zone of a crontab must be a constant string, found {zone_text}", node.span)
     if not _is_zone(bound.value):
         scope.reject(f"no time zone `{bound.value}`", node.span, "such as 'Europe/Berlin' or 'GMT+5'")

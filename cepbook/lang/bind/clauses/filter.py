@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import Scope, describe_type
+from cepbook.lang.bind.scope import Scope, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
@@ -47,7 +47,7 @@ def _check(looked_up: x.BoundExpr, values: tuple[x.BoundExpr, ...], scope: Scope
         other = tags and bool(read) and all(e.stream != looked_up.stream for e in read)
         type_ = value.type.of or value.type
         if (known or other) and _wider(type_, looked_up.type):
-            fact = f"{describe_type(type_)} is wider than `{looked_up.name}`, which is {describe_type(looked_up.type)}"
+            fact = f"{type_text(type_)} is wider than `{looked_up.name}`, which is {type_text(looked_up.type)}"
             hint = f"cast(…, {looked_up.type}), or a column of the wider type"
             scope.report("type-mismatch", fact, value.span, hint)
 

@@ -12,14 +12,7 @@ from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.join import bind_join
 from cepbook.lang.bind.clauses.pattern import bind_pattern
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
-from cepbook.lang.bind.scope import (
-    NO_FROM_CLAUSE,
-    ModuleScope,
-    Scope,
-    ScopeStream,
-    check_context_lists_stream,
-    resolve_context,
-)
+from cepbook.lang.bind.scope import NO_FROM_CLAUSE, ModuleScope, Scope, ScopeStream, check_lists_stream, resolve_context
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType, StoreType
@@ -27,7 +20,7 @@ from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.syntax import ast
 
 # Hints for streams that EPL reads from other systems
-_EXTERNAL_STREAM_HINTS = {
+_STREAM_HINTS = {
     "method": "register a Python function that returns a list of rows: from E[select … from f(x)@type(Row)]",
     "sql": "read the rows into a named window or a table, or register a Python function that reads them",
 }
@@ -40,9 +33,7 @@ def check_from_clause(node: ast.Select, module: ModuleScope) -> None:
         _check_sourceless(node, module)
     for source in node.sources:
         if isinstance(source.stream, ast.ExternalStream):
-            problems.unsupported(
-                f"{source.stream.kind} streams", source.stream.span, _EXTERNAL_STREAM_HINTS[source.stream.kind]
-            )
+            problems.unsupported(f"{source.stream.kind} streams", source.stream.span, _STREAM_HINTS[source.stream.kind])
         elif (
             isinstance(source.stream, ast.FilterStream)
             and source.stream.contained
@@ -59,7 +50,7 @@ def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:
     for item in node.items:
         if item.expr is None:
             hint = "write from and an event type after the select list"
-            module.report("wrong-parameter", "`*` without a from-clause selects nothing", item.span, hint)
+            module.wrong("`*` without a from-clause selects nothing", item.span, hint)
     last = node.items[-1]
     if last.alias in module.catalog.event_types and isinstance(last.expr, ast.Chain):
         hint = f"write from before the event type: from {last.alias}"
@@ -94,7 +85,7 @@ def from_scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Patt
     unwindowed = len(node.sources) == 1 and not node.sources[0].windows and streams[0].name not in module.catalog.stores
     scope = Scope(module, tuple(streams), context, unwindowed, unchecked=unchecked, unknown_context=unknown_context)
     if node.sources:
-        check_context_lists_stream(context, node, node.sources[0].stream.span, module)
+        check_lists_stream(context, node, node.sources[0].stream.span, module)
     else:
         scope.no_aggregates = NO_FROM_CLAUSE
     return scope, tuple(patterns)
@@ -169,8 +160,8 @@ def resolve_store(source: ast.StreamSource, module: ModuleScope) -> StoreType | 
         fact = f"{kind} `{store.name}` stores its own rows and takes no data window"
         hint = "insert its events into a separate stream and add the data window there"
         at = source.windows[0].span.to(source.windows[-1].span)
-        module.report("wrong-parameter", fact, at, hint if store.kind == "window" else None)
+        module.wrong(fact, at, hint if store.kind == "window" else None)
     if store is not None and store.kind == "table" and source.stream.contained:
         hint = "select them from the stream that fills it, or keep them in a named window"
-        module.report("wrong-parameter", "contained events of a table", source.stream.span, hint)
+        module.wrong("contained events of a table", source.stream.span, hint)
     return store

@@ -12,7 +12,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import assignable, cast_hint, coerce
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.variant import insert_variant
-from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, describe_type
+from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.nodes import Insert, OutputColumn, Selector
@@ -60,7 +60,7 @@ def _check_precedence(node: ast.Expr, target: EventType, module: ModuleScope) ->
     scope = Scope(module, (ScopeStream(None, target, target.name),), no_aggregates="event-precedence")
     bound = bind_expr(node, scope)
     if bound.type not in (t.INT, t.SHORT, t.BYTE, t.NULL, ERROR):
-        module.report("type-mismatch", f"event-precedence must be an int, found {describe_type(bound.type)}", node.span)
+        module.report("type-mismatch", f"event-precedence must be an int, found {type_text(bound.type)}", node.span)
 
 
 def _bind_target(
@@ -118,12 +118,10 @@ def _rename_columns(
     node: ast.InsertInto, columns: Sequence[OutputColumn], wildcard: bool, module: ModuleScope
 ) -> tuple[OutputColumn, ...] | None:
     if wildcard:
-        module.report("wrong-parameter", "a column list does not go with a wildcard", node.span)
+        module.wrong("a column list does not go with a wildcard", node.span)
         return None
     if len(node.columns) != len(columns):
-        module.report(
-            "wrong-parameter", f"number of columns: {len(node.columns)} listed, {len(columns)} selected", node.span
-        )
+        module.wrong(f"number of columns: {len(node.columns)} listed, {len(columns)} selected", node.span)
         return None
     for name in dict.fromkeys(node.columns):
         if node.columns.count(name) > 1:
@@ -140,7 +138,7 @@ def _fit_columns(
         name: OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in _properties(source)
     }
     candidates.update({column.name: column for column in columns})
-    fitted_columns: dict[str, OutputColumn] = {}
+    fitted: dict[str, OutputColumn] = {}
     store = module.catalog.stores.get(target.name)
     selected = {column.name for column in columns}
     extra = [f"`{name}`" for name in candidates if name not in target.properties and name not in selected]
@@ -152,7 +150,7 @@ def _fit_columns(
             continue
         if store is not None and name in store.calls and name in selected:
             fact = f"column `{name}` of `{target.name}` is an aggregate, nothing can be inserted into it"
-            module.report("wrong-parameter", fact, column.span, "into table fills it")
+            module.wrong(fact, column.span, "into table fills it")
             continue
         if type_ is None:
             hint = nearest_or_known_names(name, target.properties)
@@ -160,20 +158,18 @@ def _fit_columns(
         elif column.value.type.fields is not None and _struct_problem(column, type_, module):
             continue
         elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
-            fitted_columns[name] = OutputColumn(
-                name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span
-            )
+            fitted[name] = OutputColumn(name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span)
         elif not _fits(column.value.type, type_, target, module):
             has = column.value.type
-            fact = f"property `{name}` of `{target.name}` is {describe_type(type_)}, selected is {describe_type(has)}"
+            fact = f"property `{name}` of `{target.name}` is {type_text(type_)}, selected is {type_text(has)}"
             module.report("type-mismatch", fact, column.span, cast_hint(has, type_))
         else:
-            fitted_columns[name] = OutputColumn(name, coerce(column.value, type_), span=column.span)
+            fitted[name] = OutputColumn(name, coerce(column.value, type_), span=column.span)
     if source is not None and not columns and dict(source.properties) == dict(target.properties):
         return (), True
     rows = tuple(
-        fitted_columns[name]
-        if name in fitted_columns
+        fitted[name]
+        if name in fitted
         else OutputColumn(name, x.Const(type_ if type_ != ERROR else t.NULL, None, span=span), span=span)
         for name, type_ in target.properties.items()
     )
@@ -203,16 +199,14 @@ def _struct_problem(column: OutputColumn, type_: Type, module: ModuleScope) -> b
     event = (type_.of or type_).event
     event_type = module.catalog.event_types.get(event or "")
     properties = {} if event_type is None else event_type.properties
-    for name, column_type in (column.value.type.fields or ()) if event_type is not None else ():
+    for name, actual in (column.value.type.fields or ()) if event_type is not None else ():
         if name not in properties:
             module.report("unknown-property", f"no property `{name}` in `{event}`", column.span)
             return True
-        if not assignable(column_type, properties[name]) and not is_event_assignable(
-            column_type, properties[name], module
-        ):
-            kinds = f"is {describe_type(properties[name])}, selected is {describe_type(column_type)}"
+        if not assignable(actual, properties[name]) and not is_event_assignable(actual, properties[name], module):
+            kinds = f"is {type_text(properties[name])}, selected is {type_text(actual)}"
             fact = f"property `{name}` of `{event}` {kinds}"
-            module.report("type-mismatch", fact, column.span, cast_hint(column_type, properties[name]))
+            module.report("type-mismatch", fact, column.span, cast_hint(actual, properties[name]))
             return True
     return False
 

@@ -12,6 +12,7 @@ from cepbook.lang.bind.expressions.expression import bind_condition
 from cepbook.lang.bind.scope import ERROR, Scope, ScopeStream
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
+from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.syntax import ast
 
 
@@ -22,7 +23,7 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
     if marked.count(True) > 1 and not (all(marked) and set(kinds) == {"full"}):
         fact = "several unidirectional streams"
         hint = "mark one stream, or all streams of full outer joins"
-        scope.report("wrong-parameter", fact, node.sources[0].span.to(node.sources[-1].span), hint)
+        scope.wrong(fact, node.sources[0].span.to(node.sources[-1].span), hint)
     tables = [_is_table(stream) for stream in streams]
     inputs: list[nodes.JoinInput] = []
     for position, (source, stream) in enumerate(zip(node.sources, streams, strict=True)):
@@ -49,13 +50,13 @@ def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: 
     windowed = not isinstance(stream, nodes.SourceNode) or stream.store is not None
     if source.unidirectional and not isinstance(stream, nodes.SourceNode):
         fact = "a unidirectional stream stores no events, so it takes no data window"
-        scope.report("wrong-parameter", fact, source.span, "leave out the data window, or `unidirectional`")
+        scope.wrong(fact, source.span, "leave out the data window, or `unidirectional`")
     if not source.unidirectional and not windowed:
         fact = "a stream of a join needs a data window: without one there are no rows to join"
         hint = "add one, such as #lastevent, #keepall or #time(1 min)"
         if not directed:
             hint += ", or mark it unidirectional"
-        scope.report("wrong-parameter", fact, source.span, hint)
+        scope.wrong(fact, source.span, hint)
 
 
 def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
@@ -68,19 +69,17 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
         between = _joined_streams(conjunct)
         if between is None:
             fact = "the on-clause takes equalities of properties of two streams, joined by `and`"
-            scope.report("wrong-parameter", fact, conjunct.span, "other conditions belong in the where-clause")
+            scope.wrong(fact, conjunct.span, "other conditions belong in the where-clause")
             return None
         late = max(between)
         if late > position:
             stream_text = _name(scope.streams[late])
-            scope.report(
-                "wrong-parameter", f"the stream {stream_text} is joined later than this on-clause", conjunct.span
-            )
+            scope.wrong(f"the stream {stream_text} is joined later than this on-clause", conjunct.span)
             return None
         pairs.add(between)
     if len(pairs) > 1:
         fact = "an on-clause joins one pair of streams, found several"
-        scope.report("wrong-parameter", fact, node.span, "write further equalities in the where-clause")
+        scope.wrong(fact, node.span, "write further equalities in the where-clause")
     return on
 
 
@@ -109,13 +108,13 @@ def _property_stream(e: x.BoundExpr) -> int | None:
     return None
 
 
-def whole_event_columns(span: Span, scope: Scope) -> list[nodes.OutputColumn]:
+def whole_event_columns(span: Span, scope: Scope) -> list[OutputColumn]:
     """Return the columns of ``select *``: an event of each stream, named by alias or ``stream_0``, ``stream_1`` …"""
-    columns: list[nodes.OutputColumn] = []
+    columns: list[OutputColumn] = []
     for position, stream in enumerate(scope.streams):
         name = stream.alias if stream.alias is not None else f"stream_{position}"
         type_ = t.event_of(stream.event_type.name) if stream.event_type is not None else ERROR
-        columns.append(nodes.OutputColumn(name, x.EventOf(type_, position, span=span), span=span))
+        columns.append(OutputColumn(name, x.EventOf(type_, position, span=span), span=span))
     return columns
 
 

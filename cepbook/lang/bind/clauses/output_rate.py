@@ -9,7 +9,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.assignments import bind_assignments
 from cepbook.lang.bind.clauses.crontab import bind_crontab
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.rewrite.fold_constants import fold_expr
@@ -30,9 +30,7 @@ _KINDS: dict[str | None, Any] = {"every-events": "events", "every-time": "time"}
 def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None:
     """Return the output clause, or None if it was reported. `scope` is that of the select-clause."""
     own = scope.without_aggregates("the output clause")
-    with_counters = replace(
-        own, aliases={name: x.OutputCounter(type_, name) for name, type_ in OUTPUT_COUNTERS.items()}
-    )
+    counting = replace(own, aliases={name: x.OutputCounter(type_, name) for name, type_ in OUTPUT_COUNTERS.items()})
     _check_form(node, scope)
     kind = _KINDS.get(node.kind, node.kind)
     terminated = kind == "terminated"
@@ -46,11 +44,11 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
             crontab=None
             if node.crontab is None
             else _require_crontab(bind_crontab(node.crontab.fields, node.crontab.span, own)),
-            when=None if node.when is None or terminated else _condition(node.when, with_counters),
-            then_set=() if terminated else _assignments(node.then_set, with_counters),
+            when=None if node.when is None or terminated else _condition(node.when, counting),
+            then_set=() if terminated else _assignments(node.then_set, counting),
             and_terminated=node.and_terminated or terminated,
-            terminated_when=None if ending is None else _condition(ending, with_counters),
-            terminated_then=_assignments(node.then_set if terminated else node.terminated_then, with_counters),
+            terminated_when=None if ending is None else _condition(ending, counting),
+            terminated_then=_assignments(node.then_set if terminated else node.terminated_then, counting),
             span=node.span,
         )
     except AlreadyReported:
@@ -60,15 +58,13 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
 
 def _check_form(node: ast.Output, scope: Scope) -> None:
     if node.kind is None and node.which is not None:
-        scope.report(
-            "wrong-parameter",
+        scope.wrong(
             f"`output {node.which}` without a rate",
             node.span,
             f"say when: output {node.which} every 10 events, every 5 sec, at (…), when …",
         )
     elif node.kind is None and node.and_terminated:
-        scope.report(
-            "wrong-parameter",
+        scope.wrong(
             "`and when terminated` without an output rate before it",
             node.span,
             "output when terminated, or output every 2 events and when terminated",
@@ -100,7 +96,7 @@ def _amount(node: ast.Expr, what: str, least: int, scope: Scope) -> x.BoundExpr:
             scope.reject(f"{what} {fact}", node.span)
         return bound
     if not t.is_integral(bound.type) or bound.type == t.BIGINTEGER:
-        scope.reject(f"{what} must be a whole number of events, found {describe_type(bound.type)}", node.span)
+        scope.reject(f"{what} must be a whole number of events, found {type_text(bound.type)}", node.span)
     if isinstance(bound, x.Const) and isinstance(bound.value, int) and bound.value < least:
         fact = "must be above 0" if least else "must not be negative"
         scope.reject(f"{what} {fact}, found {bound.value}", node.span)

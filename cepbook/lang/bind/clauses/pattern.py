@@ -18,15 +18,7 @@ from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.timer_schedule import bind_schedule
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.expressions.time_period import bind_duration
-from cepbook.lang.bind.scope import (
-    ERROR,
-    PATTERN_MATCH_TYPE,
-    Scope,
-    ScopeStream,
-    describe_type,
-    error_expression,
-    parameter_count_text,
-)
+from cepbook.lang.bind.scope import ERROR, MATCH_TYPE, Scope, ScopeStream, count_text, error_expression, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as p
@@ -56,7 +48,7 @@ def bind_pattern(node: ast.PatternNode, annotations: Sequence[ast.Annotation], s
     single = {name: type_ for name, type_ in tags.items() if type_.of is None}
     return p.Pattern(
         root,
-        EventType(PATTERN_MATCH_TYPE, {**single, **tags}),
+        EventType(MATCH_TYPE, {**single, **tags}),
         SUPPRESS.lower() in names,
         DISCARD.lower() in names,
         span=node.span,
@@ -120,7 +112,7 @@ class _Binder:
                 first = chain.steps[0]
                 self.scope.report("unknown-property", f"the tag `{first.name}` is not known here", first.span, hint)
         correlated = {**self.unqualified(tags), **self.scope.correlated, **dict.fromkeys(hidden, error_expression())}
-        streams = (arriving, ScopeStream(None, EventType(PATTERN_MATCH_TYPE, tags), fallback=True))
+        streams = (arriving, ScopeStream(None, EventType(MATCH_TYPE, tags), fallback=True))
         own = replace(self.scope.without_aggregates("a pattern"), streams=streams, unwindowed=False)
         return replace(own, data_windows=(), no_row_functions="a pattern", unchecked=False, correlated=correlated)
 
@@ -142,7 +134,7 @@ class _Binder:
         bound = fold_expr(bind_expr(node, self.seeing(node, tags, hint=hint)))
         for subexpr in x.walk(bound):
             if isinstance(subexpr, (x.Prop, x.EventOf)) and subexpr.stream == p.EVENT_STREAM:
-                self.scope.report("wrong-parameter", "only filters of a pattern read events", subexpr.span)
+                self.scope.wrong("only filters of a pattern read events", subexpr.span)
         return bound
 
     def duration(self, node: ast.Expr, what: str, tags: Tags) -> x.BoundExpr:
@@ -154,14 +146,14 @@ class _Binder:
         """
         bound = self.value(node, tags, EARLIER_TAGS_HINT if tags else "it is read once, from constants and variables")
         if bound.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
-            self.wrong(f"{what} must be an int, found {describe_type(bound.type)}", node.span)
+            self.wrong(f"{what} must be an int, found {type_text(bound.type)}", node.span)
         elif (number := _number(bound)) is not None and number < least:
             fact = "must be above 0" if least else "must not be negative"
             self.wrong(f"{what} {fact}, found {number}", node.span)
         return bound
 
     def wrong(self, fact: str, span: Span, hint: str | None = None) -> None:
-        self.scope.report("wrong-parameter", fact, span, hint)
+        self.scope.wrong(fact, span, hint)
 
     def atom(self, node: ast.PatternFilter, prior: Tags) -> tuple[p.PatternExpr, Tags]:
         stream, problems = node.stream, self.scope.problems
@@ -198,7 +190,7 @@ class _Binder:
         used = self.tags.setdefault(tag, type_)
         again = used is not type_
         if again and (used != type_ or type_.of is not None) and ERROR not in (used, type_):
-            fact = f"the tag `{tag}` is {describe_type(used)} already"
+            fact = f"the tag `{tag}` is {type_text(used)} already"
             self.scope.report("duplicate-name", fact, span, "use another tag")
 
     def consumption(self, node: ast.PatternFilter) -> int:
@@ -328,7 +320,7 @@ class _Binder:
             return operand, tags
         parameter_count = 1 if name == "within" else 2
         if len(node.args) != parameter_count:
-            takes = parameter_count_text(parameter_count, parameter_count)
+            takes = count_text(parameter_count, parameter_count)
             fact = f"`timer:{name}` takes {takes}, found {len(node.args)}"
             self.wrong(fact, node.span, "such as timer:within(10 sec), timer:withinmax(10 sec, 3)")
             return operand, tags

@@ -7,7 +7,7 @@ array of them. Source: Esper reference, chapter "EPL Reference: Match Recognize"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from cepbook.errors import Span, nearest_or_known_names
@@ -18,16 +18,18 @@ from cepbook.lang.bind.expressions.time_period import bind_duration
 from cepbook.lang.bind.scope import (
     ERROR,
     AlreadyReported,
+    Binder,
     RowPatternCalls,
     Scope,
     ScopeStream,
-    describe_type,
     error_expression,
+    type_text,
 )
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import row_pattern as r
 from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS, RowSkip
 from cepbook.lang.registry.aggregates import AggregateRow
 from cepbook.lang.rewrite.fold_constants import fold_expr
@@ -35,7 +37,7 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.types import Type
 
-RECOGNIZE_MATCH_TYPE = "<match_recognize>"  # the type of the events that matches make
+ROW_MATCH_TYPE = "<match_recognize>"  # the type of the events that matches make
 _NO_ROW = ScopeStream(None, EventType("", {}))
 _EMPTY = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _SKIPS: dict[str | None, RowSkip] = {
@@ -44,8 +46,6 @@ _SKIPS: dict[str | None, RowSkip] = {
     "to next row": "to next row",
     "to current row": "to current row",
 }
-
-Bind = Callable[..., x.BoundExpr]
 
 
 def bind_match_recognize(
@@ -130,12 +130,12 @@ class _Binder:
             all_matches=node.all_matches,
             interval=interval,
             or_terminated=node.or_terminated,
-            event_type=EventType(RECOGNIZE_MATCH_TYPE, {name: column.value.type for name, column in measures.items()}),
+            event_type=EventType(ROW_MATCH_TYPE, {name: column.value.type for name, column in measures.items()}),
             span=node.span,
         )
 
     def wrong(self, fact: str, span: Span, hint: str | None = None) -> None:
-        self.scope.report("wrong-parameter", fact, span, hint)
+        self.scope.wrong(fact, span, hint)
 
     def outside(self, what: str) -> Scope:
         return replace(self.scope.without_aggregates(what), streams=(), no_row_functions=what)
@@ -210,7 +210,7 @@ class _Binder:
         if bound.type == ERROR:
             return None
         if not isinstance(bound, x.Const) or not isinstance(bound.value, int) or isinstance(bound.value, bool):
-            text = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
+            text = type_text(bound.type) if isinstance(bound, x.Const) else "an expression"
             self.wrong(f"the bounds of a quantifier are whole numbers, found {text}", node.span)
             return None
         if bound.value < 1:
@@ -274,20 +274,20 @@ class _Binder:
                 fact = f"variable `{first.name}` is not known here"
                 self.scope.report("unknown-property", fact, first.span, hint)
         what = f"the condition of `{name}`"
-        streams = (ScopeStream(name, self.row), ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, tags), fallback=True))
+        streams = (ScopeStream(name, self.row), ScopeStream(None, EventType(ROW_MATCH_TYPE, tags), fallback=True))
         correlated = {**self.scope.correlated, **dict.fromkeys(later, error_expression())}
         inside = replace(self.scope.without_aggregates("define"), streams=streams, correlated=correlated)
         return bind_condition(node, replace(inside, rows=_Defining(name)), what)
 
-    def measures(self, node: Sequence[ast.SelectItem]) -> dict[str, nodes.OutputColumn]:
+    def measures(self, node: Sequence[ast.SelectItem]) -> dict[str, OutputColumn]:
         """Return the measures by name; the last one of a name counts (recorded: mrm_duplicate_measure_name)."""
-        streams = (_NO_ROW, ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, self.matched(self.names)), fallback=True))
+        streams = (_NO_ROW, ScopeStream(None, EventType(ROW_MATCH_TYPE, self.matched(self.names)), fallback=True))
         inside = replace(self.scope.without_aggregates("measures"), streams=streams)
         inside.rows = _Measuring(self.row, frozenset(self.names), frozenset(self.many))
-        columns: dict[str, nodes.OutputColumn] = {}
+        columns: dict[str, OutputColumn] = {}
         for item in node:
             assert item.expr is not None and item.alias is not None
-            columns[item.alias] = nodes.OutputColumn(item.alias, bind_expr(item.expr, inside), span=item.span)
+            columns[item.alias] = OutputColumn(item.alias, bind_expr(item.expr, inside), span=item.span)
         return columns
 
 
@@ -313,16 +313,9 @@ def _read_all_rows(node: ast.Expr, name: str) -> ast.Expr:
             if first.name == name and first.args is None and of_rows:
                 value = replace(value, steps=(replace(first, name=_all_rows_name(name)), *rest))
         if isinstance(value, ast.SyntaxNode):
-            fields = {
-                field_name: getattr(value, field_name)
-                for field_name in value.__dataclass_fields__
-                if field_name != "span"
-            }
-            after = {field_name: changed(inner) for field_name, inner in fields.items()}
-            if any(
-                after[field_name] is not fields[field_name] and after[field_name] != fields[field_name]
-                for field_name in fields
-            ):
+            fields = {key: getattr(value, key) for key in value.__dataclass_fields__ if key != "span"}
+            after = {key: changed(inner) for key, inner in fields.items()}
+            if any(after[key] is not fields[key] and after[key] != fields[key] for key in fields):
                 return type(value)(**after, span=value.span)
         return value
 
@@ -337,7 +330,7 @@ class _Defining(RowPatternCalls):
 
     name: str
 
-    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         """Bind ``prev(A.price)`` or ``prev(A.price, 2)``: a row of the partition before the tested row."""
         if name != "prev":
             scope.reject(f"`{name}` is not allowed in define", step.span, "use prev")
@@ -360,7 +353,7 @@ class _Defining(RowPatternCalls):
             scope.reject("`prev` looks back from the row that is tested", step.span, hint)
         return x.Prior(value.type, back, value, span=step.span)
 
-    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         hint = "use methods of the rows so far, such as A.sumOf(r => r.price)"
         scope.fail("aggregate-not-allowed", f"aggregate `{row.name}` in define", step.span, hint)
 
@@ -371,10 +364,10 @@ class _Within(RowPatternCalls):
 
     what: str
 
-    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         scope.reject(f"`{name}` inside of `{self.what}`", step.span)
 
-    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         scope.fail("aggregate-not-allowed", f"aggregate `{row.name}` inside of `{self.what}`", step.span)
 
 
@@ -386,11 +379,11 @@ class _Measuring(RowPatternCalls):
     names: frozenset[str]
     many: frozenset[str]
 
-    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         hint = "prev is for the conditions of define" if name == "prev" else None
         scope.reject(f"`{name}` is not allowed in measures", step.span, hint)
 
-    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         problems, name = scope.problems, row.name
         beyond = row.ever or row.remembers or row.second == "index"  # it is not of the rows alone
         if row.sorts or beyond or not row.supported:
@@ -405,10 +398,7 @@ class _Measuring(RowPatternCalls):
         tags = scope.streams[MATCHED_ROWS].event_type
         assert tags is not None
         others = {tag: type_ for tag, type_ in tags.properties.items() if tag != variable}
-        streams = (
-            ScopeStream(variable, self.row),
-            ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, others), fallback=True),
-        )
+        streams = (ScopeStream(variable, self.row), ScopeStream(None, EventType(ROW_MATCH_TYPE, others), fallback=True))
         inside = replace(scope, streams=streams, rows=_Within(name))
         value, *rest = (bind(arg, inside) for arg in args)
         filters = [e for e in rest if e.type == t.BOOLEAN]
@@ -424,9 +414,9 @@ class _Measuring(RowPatternCalls):
         if len(filters) + len(index) < len(rest) or len(filters) > 1:
             problems.fail("wrong-parameter", f"too many parameters for `{name}`", step.span)
         if row.values == "numbers" and not t.is_numeric(value.type):
-            problems.fail("type-mismatch", f"`{name}` needs numbers, found {describe_type(value.type)}", value.span)
+            problems.fail("type-mismatch", f"`{name}` needs numbers, found {type_text(value.type)}", value.span)
         if row.values == "ordered" and not t.is_ordered(value.type):
-            problems.fail("type-mismatch", f"`{name}` cannot order values of {describe_type(value.type)}", value.span)
+            problems.fail("type-mismatch", f"`{name}` cannot order values of {type_text(value.type)}", value.span)
         rows = x.Prop(tags.properties[variable], MATCHED_ROWS, variable, span=step.span)
         type_ = row.result(value.type)
         value = coerce(value, t.DOUBLE) if row.computes else value
@@ -434,18 +424,14 @@ class _Measuring(RowPatternCalls):
         return x.MeasureAggregate(type_, row.plain or name, rows, value, chosen, step.distinct, span=step.span)
 
     def _variable(self, name: str, args: Sequence[ast.Expr], step: ast.NameStep, scope: Scope) -> str:
-        read = [
-            name_read.steps[0].name
-            for name_read in walk(tuple(args))
-            if isinstance(name_read, ast.Chain) and name_read.steps
-        ]
-        variables = dict.fromkeys(name_read for name_read in read if name_read in self.many)
+        read = [chain.steps[0].name for chain in walk(tuple(args)) if isinstance(chain, ast.Chain) and chain.steps]
+        variables = dict.fromkeys(chain for chain in read if chain in self.many)
         if len(variables) == 1:
             return next(iter(variables))
         if variables:
-            names = " and ".join(f"`{name_read}`" for name_read in variables)
+            names = " and ".join(f"`{chain}`" for chain in variables)
             scope.reject(f"`{name}` aggregates rows of several variables: {names}", step.span)
-        single = next((name_read for name_read in read if name_read in self.names), None)
+        single = next((chain for chain in read if chain in self.names), None)
         if single is not None:
             fact = f"`{single}` matches one row, so `{name}` has nothing to aggregate"
             scope.reject(fact, step.span, "write its property alone")
@@ -453,5 +439,5 @@ class _Measuring(RowPatternCalls):
         for arg in args:
             bind_expr(arg, replace(scope, rows=_Within(name)))  # reports unknown names
         if len(scope.problems.reported) == known:
-            scope.report("wrong-parameter", f"`{name}` names no variable whose rows it could aggregate", step.span)
+            scope.wrong(f"`{name}` names no variable whose rows it could aggregate", step.span)
         raise AlreadyReported(name)

@@ -11,25 +11,25 @@ from cepbook.lang.bind.clauses.join import whole_event_columns
 from cepbook.lang.bind.clauses.transpose import bind_transpose, is_transpose_call
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.variant import visible_columns
-from cepbook.lang.bind.scope import ERROR, PATTERN_MATCH_TYPE, AlreadyReported, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, MATCH_TYPE, AlreadyReported, Scope, type_text
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan import nodes
+from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.unparser import unparse
 
 
 def bind_select_list(
     items: Sequence[ast.SelectItem], scope: Scope, target: str | None = None
-) -> tuple[tuple[nodes.OutputColumn, ...], bool]:
+) -> tuple[tuple[OutputColumn, ...], bool]:
     """Return the columns and whether the wildcard is selected.
 
     The wildcard's columns come first, ``alias.* as name`` last (recorded: select_stream_wildcard). `target` is the type
     that the rows are inserted into.
     """
-    plain: list[nodes.OutputColumn] = []
-    whole: list[nodes.OutputColumn] = []
-    flat: list[nodes.OutputColumn] = []
-    spread: list[nodes.OutputColumn] = []  # the properties of a transposed value
+    plain: list[OutputColumn] = []
+    whole: list[OutputColumn] = []
+    flat: list[OutputColumn] = []
+    spread: list[OutputColumn] = []  # the properties of a transposed value
     wildcard = wins = False  # columns win over those of ``e.*``
     functions = frozenset(name.lower() for name in scope.module.catalog.functions)
     for item in items:
@@ -41,16 +41,14 @@ def bind_select_list(
         elif item.expr is not None:
             value = bind_expr(item.expr, scope)
             if item.eventbean and not _holds_events(value.type):
-                fact = f"@eventbean is for events, `{unparse(item.expr)}` is {describe_type(value.type)}"
+                fact = f"@eventbean is for events, `{unparse(item.expr)}` is {type_text(value.type)}"
                 scope.report("type-mismatch", fact, item.span, "leave it out")
-            plain.append(
-                nodes.OutputColumn(item.alias or _default_name(item.expr, value, functions), value, span=item.span)
-            )
+            plain.append(OutputColumn(item.alias or _default_name(item.expr, value, functions), value, span=item.span))
         elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
             if item.alias is None:
                 flat += _tag_columns(tag, item.span, scope)
             else:
-                whole.append(nodes.OutputColumn(item.alias, replace(tag, span=item.span), span=item.span))
+                whole.append(OutputColumn(item.alias, replace(tag, span=item.span), span=item.span))
         elif item.stream is None and len(scope.streams) > 1:
             whole += whole_event_columns(item.span, scope)
         elif len(scope.streams) > 1 and item.stream is not None and item.alias is None:
@@ -64,9 +62,7 @@ def bind_select_list(
             position = _stream_position(item.stream, item.span, scope)
             event_type = scope.streams[position].event_type if position is not None else None
             type_ = t.event_of(event_type.name) if event_type is not None else ERROR
-            whole.append(
-                nodes.OutputColumn(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span)
-            )
+            whole.append(OutputColumn(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span))
     own = {column.name for column in (*flat, *plain, *whole)}
     plain += [column for column in spread if column.name not in own]
     columns, wildcard = visible_columns((*flat, *plain, *whole), wildcard, wins, items[0].span, scope)
@@ -98,40 +94,36 @@ def _tag(name: str, scope: Scope) -> x.Prop | None:
         nested = stream.event_type.properties.get(name) if stream.event_type is not None else None
         if nested is not None and nested.event is not None and not any(s.is_called(name) for s in scope.streams):
             return x.Prop(nested, position, name)
-        if (
-            stream.event_type is not None
-            and stream.event_type.name == PATTERN_MATCH_TYPE
-            and not stream.is_called(name)
-        ):
+        if stream.event_type is not None and stream.event_type.name == MATCH_TYPE and not stream.is_called(name):
             type_ = stream.event_type.properties.get(name)
             if type_ is not None:
                 return x.Prop(type_, position, name)
     return None
 
 
-def _tag_columns(tag: x.Prop, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
+def _tag_columns(tag: x.Prop, span: Span, scope: Scope) -> list[OutputColumn]:
     """Return the columns of ``tag.*``, which are null if the tag is (recorded: pattern_select_star_or_null)."""
     event_type = scope.module.catalog.event_types.get(tag.type.event or "")
     if event_type is None:
         if tag.type != ERROR:
-            fact = f"`{tag.name}.*` has no columns: it is {describe_type(tag.type)}, not an event"
-            scope.report("wrong-parameter", fact, span, f"select {tag.name} itself, or parts of it")
+            fact = f"`{tag.name}.*` has no columns: it is {type_text(tag.type)}, not an event"
+            scope.wrong(fact, span, f"select {tag.name} itself, or parts of it")
         return []
     target = replace(tag, span=span)
     return [
-        nodes.OutputColumn(name, x.MemberAccess(type_, target, name, span=span), span=span)
+        OutputColumn(name, x.MemberAccess(type_, target, name, span=span), span=span)
         for name, type_ in event_type.properties.items()
     ]
 
 
-def _stream_columns(name: str, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
+def _stream_columns(name: str, span: Span, scope: Scope) -> list[OutputColumn]:
     """Return the columns of ``alias.*`` in a join."""
     position = _stream_position(name, span, scope)
     event_type = scope.streams[position].event_type if position is not None else None
     if event_type is None or position is None:
         return []
     return [
-        nodes.OutputColumn(name, x.Prop(type_, position, name, span=span), span=span)
+        OutputColumn(name, x.Prop(type_, position, name, span=span), span=span)
         for name, type_ in event_type.properties.items()
     ]
 
@@ -145,7 +137,7 @@ def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
     return None
 
 
-def _check_names(columns: Sequence[nodes.OutputColumn], wildcard: bool, scope: Scope) -> None:
+def _check_names(columns: Sequence[OutputColumn], wildcard: bool, scope: Scope) -> None:
     seen: set[str] = set()
     event_type = scope.streams[0].event_type if scope.streams else None
     if wildcard and event_type is not None:

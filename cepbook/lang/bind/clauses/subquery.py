@@ -18,7 +18,7 @@ from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window
 from cepbook.lang.bind.coercion import comparable, comparable_operands, orderable
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, AlreadyReported, OuterScope, Scope, ScopeStream, describe_type
+from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, AlreadyReported, OuterScope, Scope, ScopeStream, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.syntax import ast
@@ -50,25 +50,25 @@ def bind_subquery(
     columns, wildcard = bind_select_list(node.items, own)
     having = bind_condition(node.having, own, "the having-clause") if node.having is not None else None
     written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, (), group_by.levels)
-    query_shape = resolve_query_kind(written, own, span)
-    _check_shape(query_shape, own, form, span)
-    if stream is None or any(column.value.type == ERROR for column in query_shape.columns):
+    shape = resolve_query_kind(written, own, span)
+    _check_shape(shape, own, form, span)
+    if stream is None or any(column.value.type == ERROR for column in shape.columns):
         raise AlreadyReported("subquery")
-    _check_window(node, query_shape, where, own)
-    value, form = _result(query_shape, stream, form, left, op, scope, span)
+    _check_window(node, shape, where, own)
+    value, form = _result(shape, stream, form, left, op, scope, span)
     rows: nodes.SelectionNode = stream if where is None else nodes.Selection(stream, where, span=where.span)
     counted: nodes.AggregationNode = rows
-    if query_shape.kind != "unaggregated":
-        counted = nodes.Aggregation(rows, query_shape.keys, tuple(own.calls), query_shape.kind, span=node.span)
+    if shape.kind != "unaggregated":
+        counted = nodes.Aggregation(rows, shape.keys, tuple(own.calls), shape.kind, span=node.span)
     with_having: nodes.HavingNode = counted
-    if query_shape.having is not None:
-        with_having = nodes.Having(counted, query_shape.having, span=query_shape.having.span)
-    columns = query_shape.columns
+    if shape.having is not None:
+        with_having = nodes.Having(counted, shape.having, span=shape.having.span)
+    columns = shape.columns
     if left is not None:
         sides = comparable_operands(outside.parameter(left), columns[0].value)
         columns = (replace(columns[0], value=x.ComparisonExpr(t.BOOLEAN, op, *sides, span=span)),)
-    root = nodes.Projection(with_having, columns, query_shape.wildcard, node.distinct, span=node.span)
-    module.subqueries.append(nodes.SubqueryPlan(root, query_shape.kind, form, len(outside.values), op, span=span))
+    root = nodes.Projection(with_having, columns, shape.wildcard, node.distinct, span=node.span)
+    module.subqueries.append(nodes.SubqueryPlan(root, shape.kind, form, len(outside.values), op, span=span))
     return x.SubqueryRef(value, len(module.subqueries) - 1, tuple(outside.values), span=span)
 
 
@@ -116,11 +116,11 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
     return windows.over(origin), scope
 
 
-def _check_shape(query_shape: QueryShape, scope: Scope, form: nodes.SubqueryForm, span: Span) -> None:
+def _check_shape(shape: QueryShape, scope: Scope, form: nodes.SubqueryForm, span: Span) -> None:
     problems = scope.problems
-    if query_shape.levels:
+    if shape.levels:
         problems.fail("invalid-group-by", "rollup, cube and grouping sets do not go with a subquery", span)
-    for key in query_shape.keys:
+    for key in shape.keys:
         _refuse_parameters(key, "a group by key of a subquery", scope)
     for call in scope.calls:
         values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
@@ -128,18 +128,18 @@ def _check_shape(query_shape: QueryShape, scope: Scope, form: nodes.SubqueryForm
             _refuse_parameters(e, "an aggregate of a subquery", scope)
         if call.group_by is not None:
             problems.unsupported("group_by in an aggregate of a subquery", call.span)
-    if query_shape.kind == "aggregated":
+    if shape.kind == "aggregated":
         problems.fail(
             "invalid-group-by",
             "a subquery that aggregates cannot select columns of events, too",
             span,
             "add group by, or take an aggregate of the column, such as last(…)",
         )
-    if query_shape.kind == "aggregated_grouped":
+    if shape.kind == "aggregated_grouped":
         problems.fail(
             "invalid-group-by", "a grouped subquery selects its group by keys and aggregates, nothing else", span
         )
-    if form == "exists" and query_shape.keys and len(query_shape.columns) > 1:
+    if form == "exists" and shape.keys and len(shape.columns) > 1:
         problems.fail("wrong-parameter", "a grouped subquery within `exists` selects one column", span)
 
 
@@ -151,15 +151,15 @@ def _refuse_parameters(e: x.BoundExpr, where: str, scope: Scope) -> None:
             scope.reject(fact, subexpr.span, hint)
 
 
-def _check_window(node: ast.Select, query_shape: QueryShape, where: x.BoundExpr | None, scope: Scope) -> None:
+def _check_window(node: ast.Select, shape: QueryShape, where: x.BoundExpr | None, scope: Scope) -> None:
     """Report a missing data window. A subquery without one must filter by correlation or select columns without
     aggregates (recorded: window_required).
     """
     if not scope.unwindowed:
         return
-    whole = query_shape.wildcard and not query_shape.columns
+    whole = shape.wildcard and not shape.columns
     correlated = where is not None and any(isinstance(subexpr, x.SubqueryParameter) for subexpr in x.walk(where))
-    if (whole or query_shape.kind != "unaggregated") and not correlated:
+    if (whole or shape.kind != "unaggregated") and not correlated:
         return
     name = scope.streams[0].name
     scope.reject(
@@ -170,7 +170,7 @@ def _check_window(node: ast.Select, query_shape: QueryShape, where: x.BoundExpr 
 
 
 def _result(
-    query_shape: QueryShape,
+    shape: QueryShape,
     stream: nodes.StreamNode,
     form: nodes.SubqueryForm,
     left: x.BoundExpr | None,
@@ -178,21 +178,21 @@ def _result(
     scope: Scope,
     span: Span,
 ) -> tuple[Type, nodes.SubqueryForm]:
-    problems, columns = scope.problems, query_shape.columns
+    problems, columns = scope.problems, shape.columns
     one: nodes.SubqueryForm
     if form == "exists":
         return t.BOOLEAN, form
     if form not in ("value", "list"):
-        if query_shape.wildcard or len(columns) != 1:
+        if shape.wildcard or len(columns) != 1:
             problems.fail("wrong-parameter", "a comparison with a subquery takes one column", span)
         assert left is not None
         of = columns[0].value.type
         orders = op not in ("=", "!=")
         if not comparable(left.type, of) or (orders and not orderable(left.type, of)):
-            fact = f"{describe_type(left.type)} cannot be compared with {describe_type(of)}, which the subquery gives"
+            fact = f"{type_text(left.type)} cannot be compared with {type_text(of)}, which the subquery gives"
             problems.fail("type-mismatch", fact, span)
         return t.BOOLEAN, form
-    if query_shape.wildcard:
+    if shape.wildcard:
         if columns:
             problems.fail("wrong-parameter", "a subquery selects `*` or columns, not both", span)
         of, one = _event_type(stream), "event"

@@ -105,10 +105,8 @@ def _reset(node: ast.Assignment, target: TargetStore, scope: Scope) -> tuple[pla
         fact = f"no aggregation column `{names[0]}` in `{target.store.name}`"
         scope.fail("unknown-property", fact, at, nearest_or_known_names(names[0], calls))
     types = target.event_type.properties
-    column_names = names or calls
-    return tuple(
-        plan.PropertyAssignment(n, x.Const(types[n], None, span=at), reset=True, span=at) for n in column_names
-    )
+    columns = names or calls
+    return tuple(plan.PropertyAssignment(n, x.Const(types[n], None, span=at), reset=True, span=at) for n in columns)
 
 
 def _check_plain(change: plan.PropertyAssignment, target: TargetStore, scope: Scope) -> None:

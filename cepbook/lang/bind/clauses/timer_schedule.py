@@ -10,7 +10,7 @@ from typing import NoReturn
 from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.time_period import bind_duration
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, type_text
 from cepbook.lang.java.dates.fields import MICROSECONDS
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan import expressions as x
@@ -83,7 +83,7 @@ def _date(node: ast.Expr, value: _Value, scope: Scope) -> x.BoundExpr:
     if bound.type == ERROR:
         raise AlreadyReported("date")
     if bound.type not in (t.LONG, t.INT) or isinstance(bound, x.Period):
-        fact = f"the date of `timer:schedule` must be a text or long, found {describe_type(bound.type)}"
+        fact = f"the date of `timer:schedule` must be a text or long, found {type_text(bound.type)}"
         scope.reject(fact, node.span, "a constant such as '2024-03-04T09:00:00Z'")
     return bound
 
@@ -93,7 +93,7 @@ def _repetitions(node: ast.Expr, value: _Value, scope: Scope) -> x.BoundExpr | N
     if bound.type == ERROR:
         raise AlreadyReported("repetitions")
     if bound.type not in (t.LONG, t.INT, t.SHORT, t.BYTE):
-        fact = f"the repetitions of `timer:schedule` must be a whole number, found {describe_type(bound.type)}"
+        fact = f"the repetitions of `timer:schedule` must be a whole number, found {type_text(bound.type)}"
         scope.reject(fact, node.span)
     forever = isinstance(bound, x.Const) and isinstance(bound.value, int) and bound.value < 0
     return None if forever else bound

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, Binder, Scope, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.syntax import ast
@@ -25,9 +25,7 @@ def is_transpose_call(node: ast.Expr) -> bool:
     return step.name.lower() == "transpose" and step.args is not None
 
 
-def bind_transpose(
-    item: ast.SelectItem, target: str | None, scope: Scope, bind: ExpressionBinder
-) -> list[nodes.OutputColumn]:
+def bind_transpose(item: ast.SelectItem, target: str | None, scope: Scope, bind: Binder) -> list[nodes.OutputColumn]:
     """Return the columns of a transposed value; `target` is the type that is inserted into. Raises AlreadyReported."""
     node = item.expr
     assert isinstance(node, ast.Chain)
@@ -65,6 +63,5 @@ def _properties(value: x.BoundExpr, target: str, scope: Scope) -> Mapping[str, T
             hint = f"declare its properties: create schema {target}(…)"
             scope.reject(f"the properties of `{target}` are unknown", value.span, hint)
     if event_type is None:
-        fact = f"`transpose` takes an event, a row or a map, found {describe_type(type_)}"
-        scope.fail("type-mismatch", fact, value.span)
+        scope.mismatch(f"`transpose` takes an event, a row or a map, found {type_text(type_)}", value.span)
     return event_type.properties

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
 from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.pattern import bind_pattern
-from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, check_context_lists_stream, resolve_context
+from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, check_lists_stream, resolve_context
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
@@ -37,7 +37,7 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
     event_type = _event_type(node.trigger, pattern, what, module)
     stream = ScopeStream(node.trigger.alias, event_type, event_type.name if event_type is not None else "")
     scope = Scope(module, (stream,), context, True, unchecked=event_type is None, unknown_context=unknown_context)
-    check_context_lists_stream(context, node, node.trigger.stream.span, module)
+    check_lists_stream(context, node, node.trigger.stream.span, module)
     filters: list[x.BoundExpr] = []
     if isinstance(node.trigger.stream, ast.FilterStream):
         own = scope.without_aggregates("a filter")
@@ -55,7 +55,7 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
     store = module.catalog.stores.get(name) if pattern is None else None
     if store is not None and store.kind == "table":
         hint = "name an event type or a named window"
-        module.report("wrong-parameter", f"`{store.name}` is a table and cannot trigger a statement", at, hint)
+        module.wrong(f"`{store.name}` is a table and cannot trigger a statement", at, hint)
         return scope
     alias = node.trigger.alias
     source = nodes.SourceNode(name, conjunction(filters), alias, pattern, store, contained, span=at)
@@ -64,7 +64,7 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
 
 def _event_type(trigger: ast.StreamSource, pattern: Pattern | None, what: str, module: ModuleScope) -> EventType | None:
     for window in trigger.windows:
-        module.report("wrong-parameter", f"the stream of `{what}` takes no data window", window.span)
+        module.wrong(f"the stream of `{what}` takes no data window", window.span)
     if pattern is not None:
         return pattern.match_type
     if not isinstance(trigger.stream, ast.FilterStream):

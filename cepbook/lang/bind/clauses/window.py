@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cepbook.errors import Span, nearest_or_known_names
+from cepbook.lang.bind.clauses.annotations import Reclaim
 from cepbook.lang.bind.clauses.derived_window import BoundDerivedWindow, bind_derived, group_key_columns
 from cepbook.lang.bind.clauses.window_parameters import bind_window_parameters
 from cepbook.lang.bind.expressions.user_functions import bind_user_window
@@ -64,7 +65,7 @@ def _span(stage: Sequence[WindowSpec]) -> Span:
     return stage[0].span.to(stage[-1].span)
 
 
-def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scope: Scope) -> BoundWindows:
+def bind_windows(source: ast.StreamSource, reclaim: Reclaim, scope: Scope) -> BoundWindows:
     """Bind the windows of `source` in text order.
 
     `scope` sees the arriving events. `reclaim` applies to ``groupwin``.
@@ -108,7 +109,7 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
     names = [node.name for node in source.windows]
     if source.retain is not None and not names:
         hint = f"such as #length(5)#time(10 sec) retain-{source.retain}"
-        scope.report("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span, hint)
+        scope.wrong(f"`retain-{source.retain}` without a data window", source.span, hint)
     for position, node in enumerate(source.windows):
         before, behind = names[:position], names[position + 1 :]
         has = partial(_row_has, node.name)
@@ -116,44 +117,36 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         if has("grouping") and position > 0:
             fact = f"a stream has one `{node.name}`" if grouped else f"`{node.name}` must be the first window"
             hint = f"it takes several keys: #{node.name}(a, b)" if grouped else f"such as #{node.name}(key)#length(5)"
-            scope.report("wrong-parameter", fact, node.span, hint)
+            scope.wrong(fact, node.span, hint)
         elif has("grouping") and (not behind or _row_has(behind[0], "merging")):
-            scope.report(
-                "wrong-parameter",
-                f"`{node.name}` needs a data window after it",
-                node.span,
-                f"such as #{node.name}(key)#length(5)",
+            scope.wrong(
+                f"`{node.name}` needs a data window after it", node.span, f"such as #{node.name}(key)#length(5)"
             )
         elif has("batch") and source.retain != "union" and _any_has(_sharing_windows(before), "batch"):
             fact = f"`{node.name}` after another batch window: only one can say when events are released"
             hint = "insert the events of one into a stream for the other"
-            scope.report("wrong-parameter", fact, node.span, hint)
+            scope.wrong(fact, node.span, hint)
         elif has("hides") and not _evicts_in_order(before, behind, source.retain):
-            scope.report(
-                "wrong-parameter",
+            scope.wrong(
                 f"`{node.name}` must come last, after windows that evict the oldest event first",
                 node.span,
                 f"such as #length(5)#{node.name}(key)",
             )
         elif has("gates") and _shares_events(before, behind):
-            fact = f"`{node.name}` does not go with other windows, which do not wait for its gates"
-            scope.report("wrong-parameter", fact, node.span)
+            scope.wrong(f"`{node.name}` does not go with other windows, which do not wait for its gates", node.span)
         elif has("chooses") and _shares_events(before, behind):
             fact = f"`{node.name}` does not go with other windows, which take all events"
             hint = "derive a stream from it: insert into Chosen select * from …"
-            scope.report("wrong-parameter", fact, node.span, hint)
+            scope.wrong(fact, node.span, hint)
         elif has("passing") and (before or behind):
-            scope.report("wrong-parameter", f"`{node.name}` does not go with other windows", node.span)
+            scope.wrong(f"`{node.name}` does not go with other windows", node.span)
         elif has("merging") and (not grouped or merged):
-            scope.report(
-                "wrong-parameter",
-                "`merge` needs a `groupwin` before it",
-                node.span,
-                "such as #groupwin(key)#length(5)#merge(key)",
+            scope.wrong(
+                "`merge` needs a `groupwin` before it", node.span, "such as #groupwin(key)#length(5)#merge(key)"
             )
         elif merged and node.name in WINDOWS and not has("derived") and not _any_has(before, "derived"):
             hint = "derived values may follow merge; leave it out, or insert the events into a stream of their own"
-            scope.report("wrong-parameter", f"`{node.name}` after `merge`", node.span, hint)
+            scope.wrong(f"`{node.name}` after `merge`", node.span, hint)
 
 
 def _row_has(name: str, fact: str) -> bool:
@@ -204,9 +197,7 @@ def _user_window(name: str, scope: Scope) -> FunctionType | None:
     return function if function is not None and function.kind == "window" else None
 
 
-def _bind_window(
-    row: WindowRow, node: ast.Window, windows: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
-) -> None:
+def _bind_window(row: WindowRow, node: ast.Window, windows: BoundWindows, reclaim: Reclaim, scope: Scope) -> None:
     arguments = bind_window_parameters(row, node, scope)
     supplied = _user_window(row.name, scope) if row.name not in WINDOWS else None
     if supplied is not None:
@@ -244,9 +235,7 @@ def _bind_window(
         windows.add(spec)
 
 
-def _add_derived(
-    derived: BoundDerivedWindow, windows: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
-) -> None:
+def _add_derived(derived: BoundDerivedWindow, windows: BoundWindows, reclaim: Reclaim, scope: Scope) -> None:
     if windows.derived is not None:
         scope.unsupported("a derived-value window after another one", derived.span)
         return

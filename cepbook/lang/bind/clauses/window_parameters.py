@@ -16,7 +16,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import coerce, sortable
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.time_period import seconds_period
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.windows import FLOW_CONTROL, ParameterKind, WindowParameter, WindowRow
@@ -51,28 +51,26 @@ def _bind_arguments(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArg
     if any(parameter.repeated for parameter in row.parameters[:-1]):
         return _ranked(row, node, scope)
     arguments = WindowArguments()
-    remaining = list(node.args)
+    rest = list(node.args)
     for parameter in row.parameters:
         if row.derived and parameter.optional:
-            arguments.rest, remaining = tuple(remaining), []
-        elif not remaining:
+            arguments.rest, rest = tuple(rest), []
+        elif not rest:
             if not parameter.optional:
                 _wrong_count(row, node, scope)
-        elif parameter.kind == "reference" and (_is_text(remaining[0]) or _bare_keyword(remaining[0]) is not None):
+        elif parameter.kind == "reference" and (_is_text(rest[0]) or _bare_keyword(rest[0]) is not None):
             continue
         elif parameter.repeated:
-            for arg in remaining:
+            for arg in rest:
                 _bind_parameter(row, parameter, arg, arguments, scope)
-            remaining = []
+            rest = []
         else:
-            _bind_parameter(row, parameter, remaining.pop(0), arguments, scope)
-    if remaining:
-        if arguments.options and all(map(_is_text, remaining)):
-            fact = f"the flow control of `{row.name}` is one string, found {len(remaining) + 1}"
-            both = ", ".join(
-                [*arguments.options, *(str(text.value) for text in remaining if isinstance(text, ast.Literal))]
-            )
-            scope.reject(fact, remaining[0].span, f"write '{both}'")
+            _bind_parameter(row, parameter, rest.pop(0), arguments, scope)
+    if rest:
+        if arguments.options and all(map(_is_text, rest)):
+            fact = f"the flow control of `{row.name}` is one string, found {len(rest) + 1}"
+            both = ", ".join([*arguments.options, *(str(text.value) for text in rest if isinstance(text, ast.Literal))])
+            scope.reject(fact, rest[0].span, f"write '{both}'")
         _wrong_count(row, node, scope)
     return arguments
 
@@ -178,7 +176,7 @@ def _checked(kind: ParameterKind, bound: x.BoundExpr, what: str, scope: Scope) -
 
 def _check(met: bool, expected: str, bound: x.BoundExpr, what: str, scope: Scope, hint: str | None = None) -> None:
     if not met:
-        scope.reject(f"{what} must be {expected}, found {describe_type(bound.type)}", bound.span, hint)
+        scope.reject(f"{what} must be {expected}, found {type_text(bound.type)}", bound.span, hint)
 
 
 def _constant(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:

@@ -17,12 +17,12 @@ from cepbook.lang.bind.scope import (
     DATA_WINDOW,
     ERROR,
     AlreadyReported,
-    ExpressionBinder,
+    Binder,
     Scope,
     bind_whole_event,
-    describe_type,
+    count_text,
     error_expression,
-    parameter_count_text,
+    type_text,
 )
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
@@ -50,7 +50,7 @@ class _Parts:
         return [*self.args, *optional, *(e for e, _ in self.criteria), *(self.group_by or ())]
 
 
-def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Register the call with the scope and return a reference to it; equal calls share one accumulator."""
     if scope.rows is not None:
         return scope.rows.folded(row, step, scope, bind)
@@ -61,7 +61,7 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Ex
     return x.AggregateRef(call.type, index, span=step.span)
 
 
-def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> AggregateCall | None:
+def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> AggregateCall | None:
     """Return the call of an aggregate, or None if an argument was reported. Raises AlreadyReported."""
     if scope.no_aggregates is not None:
         hint = None
@@ -104,7 +104,7 @@ def _not_too_small(value: x.BoundExpr, row: AggregateRow) -> x.BoundExpr:
     return value if value.type == wide or not is_integral(value.type) else x.Convert(wide, value, span=value.span)
 
 
-def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> _Parts:
+def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> _Parts:
     parts = _Parts([])
     nodes = _without_star(row, step, parts, scope)
     if step.distinct and not (row.distinct or parts.star):
@@ -122,7 +122,7 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Expres
     required = value_count + (row.second == "index" or (row.second == "filter" and not named))
     if len(values) < required:
         scope.reject(
-            f"`{row.name}` takes {parameter_count_text(required, required)}, found {len(values)}",
+            f"`{row.name}` takes {count_text(required, required)}, found {len(values)}",
             step.span,
             f"write {row.name}(*) for whole events" if row.wildcard else None,
         )
@@ -151,7 +151,7 @@ def _without_star(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: S
     return nodes
 
 
-def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, bind: ExpressionBinder) -> None:
+def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, bind: Binder) -> None:
     for name, values in step.named:
         if name == "filter" and len(values) == 1:
             parts.filter = _filter(bind(values[0], scope), scope)
@@ -166,24 +166,15 @@ def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, b
 
 def _filter(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     if bound.type not in (t.BOOLEAN, ERROR):
-        scope.fail(
-            "type-mismatch",
-            f"the filter of an aggregate must be boolean, found {describe_type(bound.type)}",
-            bound.span,
-        )
+        scope.mismatch(f"the filter of an aggregate must be boolean, found {type_text(bound.type)}", bound.span)
     return bound
 
 
 def _criteria(
-    row: AggregateRow,
-    sort_nodes: Sequence[ast.Expr],
-    step: ast.NameStep,
-    parts: _Parts,
-    scope: Scope,
-    bind: ExpressionBinder,
+    row: AggregateRow, sort_nodes: Sequence[ast.Expr], step: ast.NameStep, parts: _Parts, scope: Scope, bind: Binder
 ) -> None:
     if not sort_nodes:
-        scope.reject(f"`{row.name}` takes {parameter_count_text(1, None)}, found 0", step.span)
+        scope.reject(f"`{row.name}` takes {count_text(1, None)}, found 0", step.span)
     criteria: list[tuple[x.BoundExpr, bool]] = []
     for node in sort_nodes:
         operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
@@ -205,11 +196,7 @@ def _extras(row: AggregateRow, values: list[x.BoundExpr], parts: _Parts, step: a
         if position == 0 and row.second in ("index", "index?") and value.type in (*_INDEXES, ERROR):
             parts.index = _index(row, value, scope)
         elif position == 0 and row.second == "index":
-            scope.fail(
-                "type-mismatch",
-                f"the index of `{row.name}` must be an int, found {describe_type(value.type)}",
-                value.span,
-            )
+            scope.mismatch(f"the index of `{row.name}` must be an int, found {type_text(value.type)}", value.span)
         elif position == 0 and row.second == "amount?" and value.type != t.BOOLEAN:
             parts.args.append(value)
         elif parts.filter is None and row.arity and len(values) <= 1 + (row.second in ("index", "index?", "amount?")):
@@ -245,8 +232,7 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
     period = first if isinstance(first, x.Period) else None
     if period is None and isinstance(fold_expr(first), x.Const):
         if not t.is_numeric(first.type):
-            type_text = describe_type(first.type)
-            scope.fail("type-mismatch", f"`rate` needs a number of seconds, found {type_text}", first.span)
+            scope.mismatch(f"`rate` needs a number of seconds, found {type_text(first.type)}", first.span)
         period = seconds_period(fold_expr(first), scope)
     if period is not None:
         _check_interval(period, rest, scope)
@@ -256,15 +242,10 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
     if not any(isinstance(subexpr, (x.Prop, x.EventOf)) for subexpr in x.walk(first)):
         scope.reject("the interval of `rate` must be a constant", first.span)
     if not t.is_integral(first.type):
-        type_text = describe_type(first.type)
-        scope.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {type_text}", first.span)
+        scope.mismatch(f"`rate` needs a timestamp in milliseconds, found {type_text(first.type)}", first.span)
     for amount in rest:
         if not t.is_numeric(amount.type):
-            scope.fail(
-                "type-mismatch",
-                f"the amount of `rate` must be a number, found {describe_type(amount.type)}",
-                amount.span,
-            )
+            scope.mismatch(f"the amount of `rate` must be a number, found {type_text(amount.type)}", amount.span)
     if scope.unwindowed:
         scope.reject(
             "`rate` by timestamps needs a data window",
@@ -286,12 +267,12 @@ def _check_interval(period: x.Period, rest: Sequence[x.BoundExpr], scope: Scope)
 def _check_value(row: AggregateRow, values: Sequence[x.BoundExpr], scope: Scope) -> None:
     for value in values:
         if row.values == "numbers" and value.type != ERROR and not t.is_numeric(value.type):
-            fact = f"`{row.name}` needs numbers, found {describe_type(value.type)}"
+            fact = f"`{row.name}` needs numbers, found {type_text(value.type)}"
             hint = None if scope.module.only_functions else cast_hint(value.type, t.DOUBLE)
-            scope.fail("type-mismatch", fact, value.span, hint)
+            scope.mismatch(fact, value.span, hint)
         if row.values in ("ordered", "plain") and not sortable(value.type):
             fact = "cannot order values of" if row.values == "ordered" else "takes plain values, found"
-            scope.fail("type-mismatch", f"`{row.name}` {fact} {describe_type(value.type)}", value.span)
+            scope.mismatch(f"`{row.name}` {fact} {type_text(value.type)}", value.span)
 
 
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:

@@ -10,14 +10,7 @@ from dataclasses import replace
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import comparable
-from cepbook.lang.bind.scope import (
-    ERROR,
-    ExpressionBinder,
-    Scope,
-    describe_type,
-    error_expression,
-    parameter_count_text,
-)
+from cepbook.lang.bind.scope import ERROR, Binder, Scope, count_text, error_expression, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.aggregates import AGGREGATES, AggregateRow, aggregate_row
@@ -34,7 +27,7 @@ EQUIVALENT_AGGREGATES = {
 
 
 def bind_aggregate_method(
-    aggregate: x.AggregateRef, steps: Sequence[ast.NameStep], scope: Scope, bind: ExpressionBinder, known: int
+    aggregate: x.AggregateRef, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder, known: int
 ) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
     """Apply the first of `steps` to the aggregate `reference`; return the value and the steps that are left.
 
@@ -64,7 +57,7 @@ def bind_aggregate_method(
 
 
 def bind_column_method(
-    read: x.TableRead, call: AggregateCall, step: ast.NameStep, scope: Scope, bind: ExpressionBinder
+    read: x.TableRead, call: AggregateCall, step: ast.NameStep, scope: Scope, bind: Binder
 ) -> x.BoundExpr | None:
     """Bind a method of a table's column that holds events, such as ``T.s.firstEvent()``, or return None for other
     steps.
@@ -109,7 +102,7 @@ def _key_type(call: AggregateCall) -> t.Type:
 def _check_count(step: ast.NameStep, count: int, scope: Scope) -> None:
     arg_count = len(step.args or ())
     if arg_count != count or step.wildcard or step.named or step.distinct:
-        scope.reject(f"`{step.name}` takes {parameter_count_text(count, count)}, found {arg_count}", step.span)
+        scope.reject(f"`{step.name}` takes {count_text(count, count)}, found {arg_count}", step.span)
 
 
 def _check_arguments(
@@ -121,9 +114,7 @@ def _check_arguments(
         expected_type = t.BOOLEAN if kind == "boolean" else _key_type(call)
         fits = arg.type.of is not None if expected_type.of is not None else comparable(expected_type, arg.type)
         if not fits or (kind == "boolean" and arg.type != expected_type):
-            scope.fail(
-                "type-mismatch",
-                f"parameter {number} of `{step.name}` must be {describe_type(expected_type)},"
-                f" found {describe_type(arg.type)}",
+            scope.mismatch(
+                f"parameter {number} of `{step.name}` must be {type_text(expected_type)}, found {type_text(arg.type)}",
                 arg.span,
             )

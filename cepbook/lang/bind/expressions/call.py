@@ -11,15 +11,7 @@ from cepbook.lang.bind.expressions.aggregate import bind_aggregate
 from cepbook.lang.bind.expressions.row_functions import ROW_FUNCTIONS, bind_row_function
 from cepbook.lang.bind.expressions.user_functions import bind_user_function
 from cepbook.lang.bind.expressions.variant import hidden_property, variant_stream
-from cepbook.lang.bind.scope import (
-    ERROR,
-    ExpressionBinder,
-    ModuleScope,
-    Scope,
-    describe_type,
-    error_expression,
-    parameter_count_text,
-)
+from cepbook.lang.bind.scope import ERROR, Binder, ModuleScope, Scope, count_text, error_expression, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import VARIANT_TYPE_NAME
 from cepbook.lang.registry.aggregates import AGGREGATES
@@ -68,7 +60,7 @@ FUNCTION_SYNONYMS = {
 }
 
 
-def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call by simple name. Raises AlreadyReported if there is no such function."""
     lower = step.name.lower()
     args = step.args or ()
@@ -116,7 +108,7 @@ def _hint(name: str, module: ModuleScope) -> str | None:
 
 
 def bind_function(
-    row: FunctionRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder, *, receiver: x.BoundExpr | None = None
+    row: FunctionRow, step: ast.NameStep, scope: Scope, bind: Binder, *, receiver: x.BoundExpr | None = None
 ) -> x.BoundExpr:
     """Bind a call of a registered function; a method gets its `receiver` as first argument."""
     args = ([] if receiver is None else [receiver]) + [bind(arg, scope) for arg in step.args or ()]
@@ -126,7 +118,7 @@ def bind_function(
     most = None if row.repeats else len(row.parameters)
     if len(args) < row.minimum or (most is not None and len(args) > most):
         scope.reject(
-            f"`{step.name}` takes {parameter_count_text(row.minimum - extra, None if most is None else most - extra)},"
+            f"`{step.name}` takes {count_text(row.minimum - extra, None if most is None else most - extra)},"
             f" found {len(args) - extra}",
             step.span,
         )
@@ -135,9 +127,8 @@ def bind_function(
     for position, arg in enumerate(args):
         kind = row.parameters[min(position, len(row.parameters) - 1)]
         if not _fits(kind, arg.type):
-            scope.fail(
-                "type-mismatch",
-                f"parameter {position + 1 - extra} of `{step.name}` must be a {kind}, found {describe_type(arg.type)}",
+            scope.mismatch(
+                f"parameter {position + 1 - extra} of `{step.name}` must be a {kind}, found {type_text(arg.type)}",
                 arg.span,
             )
     return _typed(row, args, step, scope)
@@ -148,8 +139,8 @@ def _typed(row: FunctionRow, values: Sequence[x.BoundExpr], step: ast.NameStep, 
     if row.nulls == "skipped":
         type_ = common_type([arg.type for arg in args])
         if type_ is None:
-            names = ", ".join(dict.fromkeys(describe_type(arg.type) for arg in args))
-            scope.fail("type-mismatch", f"the values of `{row.name}` have no common type: {names}", step.span)
+            names = ", ".join(dict.fromkeys(type_text(arg.type) for arg in args))
+            scope.mismatch(f"the values of `{row.name}` have no common type: {names}", step.span)
         return x.FunctionCall(type_, row.name, tuple(coerce(arg, type_) for arg in args), span=step.span)
     type_ = row.result(tuple(arg.type for arg in args))
     if row.result is promoted:
@@ -177,7 +168,7 @@ def _one_argument(step: ast.NameStep, scope: Scope) -> ast.Expr:
     return step.args[0]
 
 
-def _typeof(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _typeof(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     arg = bind(_one_argument(step, scope), scope)
     if arg.type == ERROR:
         return arg
@@ -197,17 +188,17 @@ def _java_name(type_: Type) -> str | None:
     return JAVA_NAMES.get(type_.name)
 
 
-def _same_event(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _same_event(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind ``event_identity_equals(a, b)``, which compares events by identity, not by value."""
     call = bind_function(FUNCTIONS["event_identity_equals"], step, scope, bind)
     for arg in call.args if isinstance(call, x.FunctionCall) else ():
         if arg.type.event is None:
-            fact = f"`{step.name}` compares events, found {describe_type(arg.type)}"
-            scope.fail("type-mismatch", fact, arg.span, "name the streams, such as event_identity_equals(a, b)")
+            fact = f"`{step.name}` compares events, found {type_text(arg.type)}"
+            scope.mismatch(fact, arg.span, "name the streams, such as event_identity_equals(a, b)")
     return call
 
 
-def _exists(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _exists(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     path = _one_argument(step, scope)
     if not isinstance(path, ast.Chain):
         scope.reject("`exists` takes a property", step.span)
@@ -225,7 +216,7 @@ def _exists(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bound
 
 
 # Functions whose parameters are no plain values
-_BOUND: dict[str, Callable[[ast.NameStep, Scope, ExpressionBinder], x.BoundExpr]] = {
+_BOUND: dict[str, Callable[[ast.NameStep, Scope, Binder], x.BoundExpr]] = {
     "typeof": _typeof,
     "exists": _exists,
     "event_identity_equals": _same_event,

@@ -6,7 +6,7 @@ from cepbook.errors import Span, did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import UNTYPED
 from cepbook.lang.bind.expressions.date_methods import check_date_pattern
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, ExpressionBinder, Scope, describe_type, resolve_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Binder, Scope, resolve_type, type_text
 from cepbook.lang.java.dates.date_parser import ISO_FORMAT, DateFormat, DateParseError
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.rewrite.fold_constants import fold_expr_node
@@ -24,7 +24,7 @@ def bind_type_name(name: str, scope: Scope, span: Span) -> Type:
     return type_
 
 
-def bind_cast(node: ast.Cast, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def bind_cast(node: ast.Cast, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a cast. Raises AlreadyReported."""
     operand = bind(node.operand, scope)
     target = bind_type_name(node.type_name, scope, node.span)
@@ -41,8 +41,8 @@ def bind_cast(node: ast.Cast, scope: Scope, bind: ExpressionBinder) -> x.BoundEx
     if form is not None:
         return _read(operand, form, target, node.span, scope)
     if not _castable(operand.type, target):
-        fact = f"{describe_type(operand.type)} cannot be cast to {describe_type(target)}"
-        scope.fail("type-mismatch", fact, node.span, _hint(operand.type, target))
+        fact = f"{type_text(operand.type)} cannot be cast to {type_text(target)}"
+        scope.mismatch(fact, node.span, _hint(operand.type, target))
     return fold_expr_node(x.Convert(target, operand, span=node.span))
 
 
@@ -67,10 +67,9 @@ def _hint(source: Type, target: Type) -> str | None:
 
 def _read(operand: x.BoundExpr, form: x.BoundExpr, target: Type, span: Span, scope: Scope) -> x.BoundExpr:
     if target not in (t.LONG, *t.DATES):
-        scope.reject(f"a dateformat is for dates and long, not for {describe_type(target)}", span)
+        scope.reject(f"a dateformat is for dates and long, not for {type_text(target)}", span)
     if operand.type not in (t.STRING, t.NULL, t.OBJECT):
-        fact = f"a cast with a dateformat needs a string, found {describe_type(operand.type)}"
-        scope.fail("type-mismatch", fact, operand.span)
+        scope.mismatch(f"a cast with a dateformat needs a string, found {type_text(operand.type)}", operand.span)
     if not (isinstance(form, x.Const) and isinstance(form.value, str) and form.value.lower() == ISO_FORMAT):
         check_date_pattern(form, "the dateformat", target in _LOCAL, scope)
     options = scope.module.options

@@ -23,14 +23,14 @@ from cepbook.lang.bind.expressions.variant import find_variant_property, variant
 from cepbook.lang.bind.scope import (
     CONTEXT_DECLARATION,
     ERROR,
+    MATCH_TYPE,
     NO_FROM_CLAUSE,
-    PATTERN_MATCH_TYPE,
-    ExpressionBinder,
+    Binder,
     Scope,
     ScopeStream,
     builtin_type,
-    describe_type,
     error_expression,
+    type_text,
 )
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import ContextType, VariableType
@@ -39,7 +39,7 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
 
-def bind_chain(node: ast.Chain, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a chain. Raises AlreadyReported if a name in it is unknown."""
     node = _spread_dynamic(node)
     first, *rest = _without_package(node.steps, scope)
@@ -92,7 +92,7 @@ def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
     return around is not None and step.index is None and _stream_named(step.name, around) is not None
 
 
-def _outer_name(node: ast.Chain, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr | None:
+def _outer_name(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
     """In a subquery, bind ``alias.property`` of a stream around it or of a tag of its pattern; None for other names.
 
     The subquery's own properties come first. Columns of outer streams are always written with the name of the stream.
@@ -145,7 +145,7 @@ def _refuse_java_call(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: 
     scope.fail("unknown-function", f"no function `{path_text}`", first.span.to(steps[at].span), hint)
 
 
-def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr | None:
+def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
     """Bind ``Math.abs(x)``, or return None if `first` is not a class."""
     if method.args is None or first.name not in JAVA_CLASSES or first.index is not None:
         return None
@@ -163,7 +163,7 @@ def _stream_named(name: str, scope: Scope) -> int | None:
     return next((i for i, stream in enumerate(streams) if stream.is_called(name)), None)
 
 
-def _first_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call, or the mapped property ``m('key')``."""
     prop = _property(step, scope)
     if prop is not None and prop.type == t.MAP and step.args is not None and len(step.args) == 1:
@@ -182,10 +182,10 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.B
     return _apply_index(call.bind_call(step, scope, bind), step, scope, bind)
 
 
-def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
     bound = bind(key, scope)
     if bound.type not in (t.STRING, t.CHAR, ERROR):
-        scope.fail("type-mismatch", f"the key must be a string, found {describe_type(bound.type)}", key.span)
+        scope.mismatch(f"the key must be a string, found {type_text(bound.type)}", key.span)
     return x.IndexAccess(t.OBJECT, target, bound, span=target.span.to(key.span))
 
 
@@ -204,7 +204,7 @@ def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
     return prop
 
 
-def _first_name(step: ast.NameStep, scope: Scope, bind: ExpressionBinder, rest: Sequence[ast.NameStep]) -> x.BoundExpr:
+def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[ast.NameStep]) -> x.BoundExpr:
     more = bool(rest)
     alias = scope.aliases.get(step.name)
     if alias is not None and (not more or isinstance(alias, x.WindowValue)):
@@ -312,7 +312,7 @@ def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.Bou
 
 def _location_text(scope: Scope) -> str:
     event_types = (s.event_type for s in scope.streams if s.event_type is not None and s.event_type.properties)
-    names = [f"`{event_type.name}`" for event_type in event_types if event_type.name != PATTERN_MATCH_TYPE]
+    names = [f"`{event_type.name}`" for event_type in event_types if event_type.name != MATCH_TYPE]
     return f" in {' or '.join(names)}" if names else ""
 
 
@@ -324,7 +324,7 @@ def _event(position: int, stream: ScopeStream, step: ast.NameStep) -> x.BoundExp
     return x.EventOf(_event_type_of(stream), position, span=step.span)
 
 
-def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind ``alias.property…`` or a method of the event."""
     stream, step = scope.streams[position], node.steps[1]
     if stream.event_type is None:
@@ -349,7 +349,7 @@ def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Expressio
     return apply_steps(value, node.steps[2:], scope, bind)
 
 
-def _context_property(node: ast.Chain, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     if scope.unknown_context:
         return error_expression(node.span)
     if scope.context is None:
@@ -412,9 +412,7 @@ def _context_hint(name: str, context: ContextType) -> str:
     return did_you_mean(name, context.properties) or f"it has {', '.join(context.properties)}"
 
 
-def apply_steps(
-    target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope, bind: ExpressionBinder
-) -> x.BoundExpr:
+def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr:
     """Apply members and methods to `target`."""
     length: x.BoundExpr | None = None  # the length of the interval that an event with timestamps stands for
     for step in steps:
@@ -459,10 +457,10 @@ def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExp
 
 
 def _type_text(type_: Type) -> str:
-    return f"`{type_.event}`" if type_.event is not None else describe_type(type_)
+    return f"`{type_.event}`" if type_.event is not None else type_text(type_)
 
 
-def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     if step.index is None or target.type == ERROR:
         return target
     if isinstance(step.index, ast.Tuple_):
@@ -474,15 +472,13 @@ def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Ex
     if (target.type == t.MAP and index.type == t.STRING) or (step.optional and target.type == t.OBJECT):
         return x.IndexAccess(t.OBJECT, target, index, span=span)
     if target.type.of is None:
-        scope.fail("type-mismatch", f"`{step.name}` is {describe_type(target.type)}, not an array", step.span)
+        scope.mismatch(f"`{step.name}` is {type_text(target.type)}, not an array", step.span)
     if index.type not in (t.INT, t.SHORT, t.BYTE):
-        scope.fail(
-            "type-mismatch", f"an array index must be an int, found {describe_type(index.type)}", step.index.span
-        )
+        scope.mismatch(f"an array index must be an int, found {type_text(index.type)}", step.index.span)
     return x.IndexAccess(target.type.of, target, index, span=span)
 
 
-def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     members = _members(target.type, scope)
     if members is not None and members.get(step.name) == t.MAP and step.args is not None and len(step.args) == 1:
         return _map_entry(_member(target, step, scope), step.args[0], scope, bind)
@@ -494,4 +490,4 @@ def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Express
         return _apply_index(call_, step, scope, bind)
     texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
     hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
-    scope.fail("unknown-function", f"no method `{step.name}` for {describe_type(target.type)}", step.span, hint)
+    scope.fail("unknown-function", f"no method `{step.name}` for {type_text(target.type)}", step.span, hint)

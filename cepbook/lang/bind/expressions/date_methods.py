@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.method_call import resolve_method_form
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, describe_type, error_expression
+from cepbook.lang.bind.scope import ERROR, Binder, Scope, error_expression, type_text
 from cepbook.lang.java.dates.chronology import (
     Chronology,
     EpochChronology,
@@ -35,7 +35,7 @@ _ROUNDING = ("roundFloor", "roundCeiling", "roundHalf")
 
 
 def bind_date_method(
-    target: x.BoundExpr, length: x.BoundExpr | None, step: ast.NameStep, scope: Scope, bind: ExpressionBinder
+    target: x.BoundExpr, length: x.BoundExpr | None, step: ast.NameStep, scope: Scope, bind: Binder
 ) -> tuple[x.BoundExpr, x.BoundExpr | None] | None:
     """Bind ``target.step(…)``; return it and the length of its interval, or None if `step` is no date-time method.
 
@@ -111,8 +111,8 @@ def _interval(e: x.BoundExpr, type_: EventType, scope: Scope) -> tuple[x.BoundEx
     for name in (type_.time_property, type_.end_time_property or type_.time_property):
         of = type_.properties[name]
         if of not in (t.LONG, *t.DATETIMES):  # event types from Python may declare any type
-            fact = f"the timestamp `{name}` of `{type_.name}` is {describe_type(of)}, not a long or a date-time"
-            scope.fail("type-mismatch", fact, e.span)
+            fact = f"the timestamp `{name}` of `{type_.name}` is {type_text(of)}, not a long or a date-time"
+            scope.mismatch(fact, e.span)
     start = _member(e, type_, type_.time_property)
     if type_.end_time_property is None:
         return start, _POINT
@@ -132,7 +132,7 @@ def _member(e: x.BoundExpr, type_: EventType, name: str) -> x.BoundExpr:
 class _Reader:
     """Binds the arguments of one call; an argument becomes one or more arguments of the row's function."""
 
-    def __init__(self, row: MethodRow, target: x.BoundExpr, scope: Scope, bind: ExpressionBinder) -> None:
+    def __init__(self, row: MethodRow, target: x.BoundExpr, scope: Scope, bind: Binder) -> None:
         self.row, self.target, self.scope, self.bind = row, target, scope, bind
 
     def read(self, parameter: MethodParameter, node: ast.Expr) -> Sequence[x.BoundExpr]:
@@ -159,8 +159,8 @@ class _Reader:
 
     def _typed(self, bound: x.BoundExpr, fits: bool, parameter: MethodParameter, expected: str) -> x.BoundExpr:
         if not fits and bound.type != t.NULL:
-            fact = f"the {parameter.name} of `{self.row.short}` must be {expected}, found {describe_type(bound.type)}"
-            self.scope.fail("type-mismatch", fact, bound.span)
+            fact = f"the {parameter.name} of `{self.row.short}` must be {expected}, found {type_text(bound.type)}"
+            self.scope.mismatch(fact, bound.span)
         return bound
 
     def _field(self, bound: x.BoundExpr) -> x.BoundExpr:
@@ -183,17 +183,16 @@ class _Reader:
             value = bound if bound.type == t.NULL else to_clock_time(bound, self.scope)
             return (value, _POINT) if whole else (value,)
         advice = "write 5L, or cast it: cast(…, long)" if bound.type in (t.INT, t.SHORT, t.BYTE) else None
-        fact = f"`{self.row.short}` needs a date-time or a long, found {describe_type(bound.type)}"
-        self.scope.fail("type-mismatch", fact, bound.span, advice)
+        fact = f"`{self.row.short}` needs a date-time or a long, found {type_text(bound.type)}"
+        self.scope.mismatch(fact, bound.span, advice)
 
     def _span(self, bound: x.BoundExpr) -> x.BoundExpr:
         """Return a threshold in clock units; months count from the start."""
         if not t.is_numeric(bound.type) and bound.type != t.NULL:
             fact = (
-                f"the threshold of `{self.row.short}` must be a time period or a number, found "
-                f"{describe_type(bound.type)}"
+                f"the threshold of `{self.row.short}` must be a time period or a number, found {type_text(bound.type)}"
             )
-            self.scope.fail("type-mismatch", fact, bound.span, "such as 10 sec")
+            self.scope.mismatch(fact, bound.span, "such as 10 sec")
         if not isinstance(bound, x.Period):
             threshold = fold_expr(bound)
         elif bound.months is None:
@@ -223,9 +222,9 @@ class _Reader:
             if amount.type == ERROR:
                 return (amount,)
             if not t.is_numeric(amount.type) and amount.type != t.NULL:
-                self.scope.fail("type-mismatch", f"the number of {unit}s is {describe_type(amount.type)}", amount.span)
+                self.scope.mismatch(f"the number of {unit}s is {type_text(amount.type)}", amount.span)
             if unit in MONTHS and not t.is_integral(amount.type) and amount.type != t.NULL:
-                self.scope.fail("type-mismatch", "the number of years and months must be whole", amount.span)
+                self.scope.mismatch("the number of years and months must be whole", amount.span)
         return x.Const(t.CHRONOLOGY, units), *amounts
 
 
@@ -235,7 +234,7 @@ _ISO = (t.LOCALDATETIME, t.ZONEDDATETIME, t.LOCALDATE, t.LOCALTIME)
 def check_date_pattern(bound: x.BoundExpr, what: str, iso: bool, scope: Scope) -> None:
     """Report a constant that is not a date pattern."""
     if bound.type not in (t.STRING, t.NULL):
-        scope.fail("type-mismatch", f"{what} must be a string, found {describe_type(bound.type)}", bound.span)
+        scope.mismatch(f"{what} must be a string, found {type_text(bound.type)}", bound.span)
     if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
         return
     try:

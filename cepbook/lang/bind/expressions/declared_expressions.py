@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ERROR, DiagnosticCollector, ExpressionBinder, ModuleScope, Scope, error_expression
+from cepbook.lang.bind.scope import ERROR, Binder, DiagnosticCollector, ModuleScope, Scope, error_expression
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import DeclaredExpression
 from cepbook.lang.registry.methods import is_enumeration_method
@@ -24,9 +24,9 @@ def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope
     """Make `nodes` the declared expressions of the current statement; the last one of a name counts."""
     module.declared.clear()
     for node in nodes:
-        declaration = bind_declaration(node, module)
-        if declaration is not None:
-            module.declared[declaration.name] = declaration
+        decl = bind_declaration(node, module)
+        if decl is not None:
+            module.declared[decl.name] = decl
         else:
             module.rejected_names.add(node.name)
 
@@ -41,9 +41,7 @@ def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredE
     return DeclaredExpression(node.name, node.params, node.body, node.alias, module.source)
 
 
-def expand_declared(
-    step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope, bind: ExpressionBinder
-) -> x.BoundExpr | None:
+def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr | None:
     """Bind the first `step` of a chain as a parameter or a declared expression, or return None for other names.
 
     If the body is a subquery and `rest` begins with a method of arrays, the method gets all rows.
@@ -53,25 +51,23 @@ def expand_declared(
     if scope.params is not None and step.args is None and step.name in scope.params:
         return scope.params[step.name]
     module = scope.module
-    declaration = module.declared.get(step.name)
-    if declaration is None:
-        declaration = module.catalog.expressions.get(step.name)
-        if declaration is None:
+    decl = module.declared.get(step.name)
+    if decl is None:
+        decl = module.catalog.expressions.get(step.name)
+        if decl is None:
             return None
-        if step.args is None and not step.wildcard and (declaration.params or rest):
+        if step.args is None and not step.wildcard and (decl.params or rest):
             return None
         module.require("expression", step.name)
     if step.args is None and not step.wildcard:
-        return (
-            _expand(declaration, (), step, rest, scope, bind) if declaration.alias or not declaration.params else None
-        )
-    if declaration.alias:
+        return _expand(decl, (), step, rest, scope, bind) if decl.alias or not decl.params else None
+    if decl.alias:
         hint = f"write `{step.name}`, without brackets"
         module.reject(f"the alias `{step.name}` takes no parameters", step.span, hint)
-    return _expand(declaration, _arguments(step, scope, bind), step, rest, scope, bind)
+    return _expand(decl, _arguments(step, scope, bind), step, rest, scope, bind)
 
 
-def _arguments(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> tuple[x.BoundExpr, ...]:
+def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.BoundExpr, ...]:
     if step.distinct or step.named:
         scope.reject(f"`{step.name}` takes plain values only", step.span)
     args = [bind(arg, scope) for arg in step.args or ()]
@@ -84,38 +80,36 @@ def _arguments(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> tupl
 
 
 def _expand(
-    declaration: DeclaredExpression,
+    decl: DeclaredExpression,
     args: tuple[x.BoundExpr, ...],
     step: ast.NameStep,
     rest: Sequence[ast.NameStep],
     scope: Scope,
-    bind: ExpressionBinder,
+    bind: Binder,
 ) -> x.BoundExpr:
     module = scope.module
-    if len(args) != len(declaration.params):
-        plural = "s" if len(declaration.params) != 1 else ""
-        fact = f"expression `{declaration.name}` takes {len(declaration.params)} parameter{plural}, found {len(args)}"
+    if len(args) != len(decl.params):
+        plural = "s" if len(decl.params) != 1 else ""
+        fact = f"expression `{decl.name}` takes {len(decl.params)} parameter{plural}, found {len(args)}"
         module.reject(fact, step.span)
     if any(arg.type == ERROR for arg in args):
         return error_expression(step.span)
-    if declaration in module.expanding:
-        module.reject(f"expression `{declaration.name}` uses itself", step.span)
-    module.expanding.append(declaration)
+    if decl in module.expanding:
+        module.reject(f"expression `{decl.name}` uses itself", step.span)
+    module.expanding.append(decl)
     try:
-        params = dict(zip(declaration.params, args, strict=True))
-        own = scope if declaration.alias else replace(scope, params=params, aliases={}, locals={})
+        params = dict(zip(decl.params, args, strict=True))
+        own = scope if decl.alias else replace(scope, params=params, aliases={}, locals={})
         listed = bool(rest) and rest[0].args is not None and is_enumeration_method(rest[0].name)
-        whole = (
-            _rows() if listed and isinstance(declaration.body, ast.Subquery) and not declaration.body.exists else bind
-        )
-        if declaration.source is module.source:
-            return whole(declaration.body, own)
-        return _bind_imported_body(declaration, own, step.span, whole)
+        whole = _rows() if listed and isinstance(decl.body, ast.Subquery) and not decl.body.exists else bind
+        if decl.source is module.source:
+            return whole(decl.body, own)
+        return _bind_imported_body(decl, own, step.span, whole)
     finally:
         module.expanding.pop()
 
 
-def _rows() -> ExpressionBinder:
+def _rows() -> Binder:
 
     def rows(node: ast.Expr, scope: Scope) -> x.BoundExpr:
         assert isinstance(node, ast.Subquery)
@@ -126,21 +120,16 @@ def _rows() -> ExpressionBinder:
     return rows
 
 
-def _bind_imported_body(
-    declaration: DeclaredExpression, scope: Scope, span: Span, bind: ExpressionBinder
-) -> x.BoundExpr:
+def _bind_imported_body(decl: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.BoundExpr:
     """Bind the body of another module's expression; report its problems at the use."""
     module = scope.module
     problems = module.problems
     module.problems = DiagnosticCollector()
     try:
-        return bind(map_nodes(declaration.body, lambda node: replace(node, span=span)), scope)
+        return bind(map_nodes(decl.body, lambda node: replace(node, span=span)), scope)
     finally:
         inner_diagnostics, module.problems = module.problems.reported, problems
         for diagnostic in inner_diagnostics:
             problems.add(
-                diagnostic.code,
-                f"{diagnostic.message} (in expression `{declaration.name}`)",
-                diagnostic.span,
-                diagnostic.hint,
+                diagnostic.code, f"{diagnostic.message} (in expression `{decl.name}`)", diagnostic.span, diagnostic.hint
             )

@@ -24,7 +24,7 @@ from cepbook.lang.bind.expressions import chain
 from cepbook.lang.bind.expressions.cast import bind_cast, bind_type_name
 from cepbook.lang.bind.expressions.new_array import bind_new_array
 from cepbook.lang.bind.expressions.time_period import bind_period
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, builtin_type, describe_type, error_expression
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, builtin_type, error_expression, type_text
 from cepbook.lang.java.character_classes import UnknownCharacterClass, to_python_pattern
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import SubqueryForm
@@ -49,7 +49,7 @@ def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.BoundExpr:
     """Bind a boolean expression; `where` names the clause in the diagnostic."""
     bound = bind_expr(node, scope)
     if bound.type not in (t.BOOLEAN, ERROR) and not _untyped_call(bound):
-        fact = f"{where} must be boolean, found {describe_type(bound.type)}"
+        fact = f"{where} must be boolean, found {type_text(bound.type)}"
         scope.report("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
         return error_expression(node.span)
     return bound
@@ -74,7 +74,7 @@ def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
         _check_type(operand, t.BOOLEAN, "`not`", scope)
         return x.LogicalNot(t.BOOLEAN, operand, span=node.span)
     if not _numeric(operand):
-        scope.fail("type-mismatch", f"unary `{node.op}` is not defined for {describe_type(operand.type)}", node.span)
+        scope.mismatch(f"unary `{node.op}` is not defined for {type_text(operand.type)}", node.span)
     if node.op == "+" or operand.type == ERROR:
         return operand
     type_ = t.INT if operand.type in (t.BYTE, t.SHORT) else operand.type
@@ -83,7 +83,7 @@ def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
 
 def _check_type(operand: x.BoundExpr, type_: Type, what: str, scope: Scope) -> None:
     if operand.type not in (type_, ERROR) and not _untyped_call(operand):
-        scope.fail("type-mismatch", f"{what} needs {type_} operands, found {describe_type(operand.type)}", operand.span)
+        scope.mismatch(f"{what} needs {type_} operands, found {type_text(operand.type)}", operand.span)
 
 
 def _numeric(e: x.BoundExpr) -> bool:
@@ -115,11 +115,8 @@ def _operation(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: S
         if node.op in "&|^" and t.is_integral(left.type) and t.is_integral(right.type):
             hint = "both sides need the same type: cast one of them (a literal with the suffix L is long)"
         hint = None if scope.module.only_functions else hint
-        scope.fail(
-            "type-mismatch",
-            f"`{node.op}` is not defined for {describe_type(left.type)} and {describe_type(right.type)}",
-            node.span,
-            hint,
+        scope.mismatch(
+            f"`{node.op}` is not defined for {type_text(left.type)} and {type_text(right.type)}", node.span, hint
         )
     if type_ == t.BIGDECIMAL:
         left, right = coerce(left, type_), coerce(right, type_)
@@ -144,11 +141,8 @@ def _arithmetic_type(op: str, left: Type, right: Type, scope: Scope) -> Type | N
 def _concat(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     for operand in (left, right):
         if operand.type not in (*TEXT_TYPES, ERROR) and not _untyped_call(operand):
-            scope.fail(
-                "type-mismatch",
-                f"`||` needs string operands, found {describe_type(operand.type)}",
-                operand.span,
-                "cast it: cast(…, string)",
+            scope.mismatch(
+                f"`||` needs string operands, found {type_text(operand.type)}", operand.span, "cast it: cast(…, string)"
             )
     parts: list[x.BoundExpr] = []
     for operand in (left, right):
@@ -175,9 +169,9 @@ def _compare(node: ast.Compare, scope: Scope) -> x.BoundExpr:
 def _check_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, scope: Scope) -> None:
     relational = op in ("<", "<=", ">", ">=")
     if not (comparable(left.type, right.type) and (not relational or orderable(left.type, right.type))):
-        fact = f"`{op}` cannot compare {describe_type(left.type)} with {describe_type(right.type)}"
+        fact = f"`{op}` cannot compare {type_text(left.type)} with {type_text(right.type)}"
         hint = None if scope.module.only_functions else _date_hint(left, right) or _date_hint(right, left)
-        scope.fail("type-mismatch", fact, span, hint or _comparison_hint(left.type, right.type, scope))
+        scope.mismatch(fact, span, hint or _comparison_hint(left.type, right.type, scope))
 
 
 def _date_hint(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
@@ -195,7 +189,7 @@ def _comparison_hint(left: Type, right: Type, scope: Scope) -> str | None:
         return None
     if any(type_.event is not None or type_.of is not None or type_.fields is not None for type_ in (left, right)):
         return "values of one type are compared: name a property, or one of the values"
-    name = describe_type(right if left == t.STRING else left)
+    name = type_text(right if left == t.STRING else left)
     return "values of one type are compared" + ("" if scope.module.only_functions else f": cast(value, {name})")
 
 
@@ -223,17 +217,9 @@ def _between(node: ast.Between, scope: Scope) -> x.BoundExpr:
 def _check_range(operand: x.BoundExpr, bounds: Sequence[x.BoundExpr], span: Span, scope: Scope) -> None:
     for bound in bounds:
         if not orderable(operand.type, bound.type):
-            scope.fail(
-                "type-mismatch",
-                f"a range of {describe_type(bound.type)} does not apply to {describe_type(operand.type)}",
-                span,
-            )
+            scope.mismatch(f"a range of {type_text(bound.type)} does not apply to {type_text(operand.type)}", span)
     if not orderable(bounds[0].type, bounds[1].type):
-        scope.fail(
-            "type-mismatch",
-            f"a range cannot go from {describe_type(bounds[0].type)} to {describe_type(bounds[1].type)}",
-            span,
-        )
+        scope.mismatch(f"a range cannot go from {type_text(bounds[0].type)} to {type_text(bounds[1].type)}", span)
 
 
 def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
@@ -249,7 +235,7 @@ def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
     for option in options:
         type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
         if not comparable(operand.type, type_):
-            fact = f"`in` cannot compare {describe_type(operand.type)} with {describe_type(type_)}"
+            fact = f"`in` cannot compare {type_text(operand.type)} with {type_text(type_)}"
             scope.report("type-mismatch", fact, option.span, _comparison_hint(operand.type, type_, scope))
     return x.InList(t.BOOLEAN, operand, options, node.negated, span=node.span)
 
@@ -259,18 +245,12 @@ def _like(node: ast.Like, scope: Scope) -> x.BoundExpr:
     operand, pattern = bind_expr(node.operand, scope), bind_expr(node.pattern, scope)
     escape = bind_expr(node.escape, scope) if node.escape is not None else None
     if operand.type not in (*TEXT_TYPES, *UNTYPED) and not t.is_numeric(operand.type):
-        scope.fail(
-            "type-mismatch", f"`{word}` needs a string or a number, found {describe_type(operand.type)}", operand.span
-        )
+        scope.mismatch(f"`{word}` needs a string or a number, found {type_text(operand.type)}", operand.span)
     for text in (pattern, escape):
         if text is escape and isinstance(text, x.Const) and text.value is None:
             scope.reject(f"the escape character of `{word}` is null", text.span)
         if text is not None and text.type not in (*TEXT_TYPES, *UNTYPED):
-            scope.fail(
-                "type-mismatch",
-                f"the pattern of `{word}` must be a string, found {describe_type(text.type)}",
-                text.span,
-            )
+            scope.mismatch(f"the pattern of `{word}` must be a string, found {type_text(text.type)}", text.span)
     if node.regexp and isinstance(pattern, x.Const):
         _check_regexp(str(pattern.value), pattern.span, scope)
     if operand.type not in (*TEXT_TYPES, *UNTYPED):
@@ -284,7 +264,7 @@ def _check_regexp(pattern: str, span: Span, scope: Scope) -> None:
     except UnknownCharacterClass as unknown:
         scope.unsupported(str(unknown), span)
     except re.error as error:
-        scope.report("wrong-parameter", f"`{pattern}` is not a regular expression: {error}", span)
+        scope.wrong(f"`{pattern}` is not a regular expression: {error}", span)
 
 
 def _case(node: ast.Case, scope: Scope) -> x.BoundExpr:
@@ -302,8 +282,8 @@ def _case(node: ast.Case, scope: Scope) -> x.BoundExpr:
     results = [value for _, value in branches] + ([default] if default is not None else [])
     type_ = common_type([r.type for r in results])
     if type_ is None:
-        names = ", ".join(dict.fromkeys(describe_type(r.type) for r in results))
-        scope.fail("type-mismatch", f"the results of `case` have no common type: {names}", node.span)
+        names = ", ".join(dict.fromkeys(type_text(r.type) for r in results))
+        scope.mismatch(f"the results of `case` have no common type: {names}", node.span)
     return x.CaseWhen(
         type_,
         tuple((condition, coerce(value, type_)) for condition, value in branches),

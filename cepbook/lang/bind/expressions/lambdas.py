@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ExpressionBinder, Scope, parameter_count_text
+from cepbook.lang.bind.scope import Binder, Scope, count_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.methods.method_row import LAMBDA_ROLES, REQUIRED_ROLES, MethodParameter
 from cepbook.lang.syntax import ast
@@ -24,12 +24,12 @@ def bind_lambda(
     element: Type,
     before: Sequence[x.BoundExpr],
     scope: Scope,
-    bind: ExpressionBinder,
+    bind: Binder,
 ) -> x.BoundExpr:
     """Bind the lambda of `method` over elements of a type; `before` are the arguments in front of it."""
     roles = LAMBDA_ROLES[parameter.shape]
     if not REQUIRED_ROLES[parameter.shape] <= len(node.params) <= len(roles):
-        takes = parameter_count_text(REQUIRED_ROLES[parameter.shape], len(roles))
+        takes = count_text(REQUIRED_ROLES[parameter.shape], len(roles))
         hint = f"they are ({', '.join(roles)})"
         fact = f"the lambda of `{method}` has {takes}, found {len(node.params)}"
         scope.reject(fact, node.span, hint)

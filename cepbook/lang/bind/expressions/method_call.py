@@ -12,14 +12,7 @@ from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import UNTYPED, assignable, coerce, comparable, sortable
 from cepbook.lang.bind.expressions.lambdas import bind_lambda
-from cepbook.lang.bind.scope import (
-    ERROR,
-    ExpressionBinder,
-    Scope,
-    describe_type,
-    error_expression,
-    parameter_count_text,
-)
+from cepbook.lang.bind.scope import ERROR, Binder, Scope, count_text, error_expression, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.methods import MethodRow, method_names_of, methods_named
 from cepbook.lang.registry.methods.method_row import (
@@ -47,7 +40,7 @@ _OWNERS: dict[ReceiverKind, str] = {
 }
 
 
-def bind_method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr | None:
+def bind_method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
     """Bind ``target.step(…)``, or return None if values of its type have no such method. Raises AlreadyReported."""
     kinds = _kinds(target.type)
     for row in methods_named(step.name):
@@ -81,7 +74,7 @@ def _bound(
     target: x.BoundExpr,
     step: ast.NameStep,
     scope: Scope,
-    bind: ExpressionBinder,
+    bind: Binder,
 ) -> x.BoundExpr:
     if step.wildcard or step.distinct or step.named:
         scope.reject(f"`{row.short}` takes plain values only", step.span)
@@ -99,8 +92,8 @@ def _bound(
     if not _fits(form.elements, element):
         expected = "numbers" if form.elements == "number" else "values with an order"
         hint = f"give it a lambda, such as {_shape(row)}"
-        fact = f"`{row.short}` without a lambda needs {expected}, found {describe_type(element)}"
-        scope.fail("type-mismatch", fact, step.span, hint)
+        fact = f"`{row.short}` without a lambda needs {expected}, found {type_text(element)}"
+        scope.mismatch(fact, step.span, hint)
     type_ = row.result(CallTypes(target.type, element, tuple(arg.type for arg in args)))
     return x.MethodCall(type_, row.name, target, tuple(args), span=target.span.to(step.span))
 
@@ -116,7 +109,7 @@ def resolve_method_form(
     counts = [len(form.parameters) for form in forms]
     if len(args) not in counts:
         gaps = len(set(counts)) <= max(counts) - min(counts)
-        takes = parameter_count_text(min(counts), max(counts))
+        takes = count_text(min(counts), max(counts))
         if gaps:
             takes = f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} parameters"
         scope.reject(f"`{row.short}` takes {takes}, found {len(args)}", step.span, f"such as {_shape(row)}")
@@ -151,13 +144,13 @@ def _checked(
     if parameter.kind == "collection":
         of_ = bound.type.of
         if bound.type not in UNTYPED and (of_ is None or not comparable(of_, element)):
-            expected = f"an array of {describe_type(element)}"
-            scope.fail("type-mismatch", f"{what} must be {expected}, found {describe_type(bound.type)}", span)
+            expected = f"an array of {type_text(element)}"
+            scope.mismatch(f"{what} must be {expected}, found {type_text(bound.type)}", span)
         return bound
     untyped = isinstance(bound, x.LambdaExpr) and isinstance(bound.body, x.UserCall) and bound.type == t.OBJECT
     if not _fits(parameter.kind, bound.type) and not untyped:
         expected = _NAMES[parameter.kind]
-        scope.fail("type-mismatch", f"{what} must be {expected}, found {describe_type(bound.type)}", span)
+        scope.mismatch(f"{what} must be {expected}, found {type_text(bound.type)}", span)
     return bound
 
 
@@ -166,13 +159,11 @@ def _next_result(bound: x.BoundExpr, start_value: x.BoundExpr, what: str, scope:
     assert isinstance(bound, x.LambdaExpr)
     start = start_value.type
     if start == t.NULL:
-        scope.fail(
-            "type-mismatch", "the start value of `aggregate` has no type", start_value.span, "such as cast(null, int)"
-        )
+        scope.mismatch("the start value of `aggregate` has no type", start_value.span, "such as cast(null, int)")
     if not assignable(bound.type, start):
         hint = "begin with 0.0" if t.is_numeric(start) and t.is_numeric(bound.type) else None
-        fact = f"{what} must be {describe_type(start)}, as the start value is, found {describe_type(bound.type)}"
-        scope.fail("type-mismatch", fact, bound.body.span, hint)
+        fact = f"{what} must be {type_text(start)}, as the start value is, found {type_text(bound.type)}"
+        scope.mismatch(fact, bound.body.span, hint)
     return replace(bound, type=start, body=coerce(bound.body, start))
 
 

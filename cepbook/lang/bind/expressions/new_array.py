@@ -9,15 +9,7 @@ from collections.abc import Sequence
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import assignable, coerce
-from cepbook.lang.bind.scope import (
-    ERROR,
-    AlreadyReported,
-    ExpressionBinder,
-    Scope,
-    describe_type,
-    error_expression,
-    resolve_type,
-)
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Binder, Scope, error_expression, resolve_type, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
@@ -27,7 +19,7 @@ _INITIAL_VALUES: dict[str, object] = {**dict.fromkeys(t.BITS, 0), "float": 0.0, 
 _INITIAL_VALUES["boolean"] = False
 
 
-def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind an array. Raises AlreadyReported for objects of Java classes."""
     if not node.array:
         hint = "register a Python function that makes what you need"
@@ -48,17 +40,14 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) 
     for size in sizes:
         bound = bind(size, scope)
         if bound.type not in (t.BYTE, t.SHORT, t.INT, ERROR):
-            fact = f"the size of an array must be an int, found {describe_type(bound.type)}"
-            scope.fail("type-mismatch", fact, size.span)
+            scope.mismatch(f"the size of an array must be an int, found {type_text(bound.type)}", size.span)
         args.append(bound)
     if any(arg.type == ERROR for arg in args):
         return error_expression(node.span)
     return x.FunctionCall(array_type, "new array", tuple(args), span=node.span)
 
 
-def _filled(
-    elements: Sequence[ast.Expr], array_type: Type, node: ast.Expr, scope: Scope, bind: ExpressionBinder
-) -> x.BoundExpr:
+def _filled(elements: Sequence[ast.Expr], array_type: Type, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
     assert array_type.of is not None
     bound_elements: list[x.BoundExpr] = []
     for element in elements:
@@ -70,9 +59,9 @@ def _filled(
             return error_expression(node.span)
         if not assignable(bound.type, array_type.of):
             fact = (
-                f"an element of {describe_type(array_type)} must be {describe_type(array_type.of)}, found "
-                f"{describe_type(bound.type)}"
+                f"an element of {type_text(array_type)} must be {type_text(array_type.of)}, found "
+                f"{type_text(bound.type)}"
             )
-            scope.fail("type-mismatch", fact, element.span)
+            scope.mismatch(fact, element.span)
         bound_elements.append(coerce(bound, array_type.of))
     return x.ArrayOf(array_type, tuple(bound_elements), span=node.span)

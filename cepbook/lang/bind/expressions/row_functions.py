@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.lambdas import refuse_lambda_parameters
-from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, ExpressionBinder, Scope, describe_type, error_expression
+from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, Binder, Scope, error_expression, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.rewrite.fold_constants import fold_expr
@@ -22,7 +22,7 @@ PREV_KINDS = {"prev": "prev", "prevtail": "tail", "prevcount": "count", "prevwin
 ROW_FUNCTIONS = frozenset((*PREV_KINDS, "prior", "istream", "grouping", "grouping_id"))
 
 
-def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call of one of `ROW_FUNCTIONS`; `name` is in lower case."""
     if step.distinct or step.named:
         scope.reject(f"`{name}` takes plain values only", step.span)
@@ -45,7 +45,7 @@ def _is_reported(scope: Scope) -> bool:
     return scope.unchecked
 
 
-def _prev(name: str, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     _check_window(name, step, scope)
     indexed = name in ("prev", "prevtail")
     args = list(step.args or ())
@@ -88,9 +88,7 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
         )
 
 
-def _with_index(
-    name: str, args: Sequence[ast.Expr], scope: Scope, bind: ExpressionBinder
-) -> tuple[list[ast.Expr], x.BoundExpr]:
+def _with_index(name: str, args: Sequence[ast.Expr], scope: Scope, bind: Binder) -> tuple[list[ast.Expr], x.BoundExpr]:
     """Return the value and the index, which may come second if it is constant: ``prev(price, 1)``."""
     first, second = args
     if not isinstance(second, ast.Star):
@@ -103,11 +101,11 @@ def _with_index(
         bind(first, replace(scope, no_row_functions=f"`{name}`"))
     )  # it may count: prev(count(*) - 1, price)
     if index.type != ERROR and not t.is_integral(index.type):
-        scope.reject(f"the index of `{name}` must be a whole number, found {describe_type(index.type)}", first.span)
+        scope.reject(f"the index of `{name}` must be a whole number, found {type_text(index.type)}", first.span)
     return [second], index
 
 
-def _event_value(name: str, node: ast.Expr, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _event_value(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a value of the other event: a property, the event by its alias, or an expression over them."""
     if isinstance(node, ast.Star):
         node = _stream_chain(node)
@@ -128,7 +126,7 @@ def _value_scope(name: str, scope: Scope) -> Scope:
     return replace(scope.without_aggregates(f"`{name}`"), no_row_functions=f"`{name}`")
 
 
-def _prior(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     args = step.args or ()
     if len(args) != 2 or step.wildcard:
         scope.reject(f"`prior` takes an index and a property, found {len(args)}", step.span, "such as prior(1, price)")
@@ -142,7 +140,7 @@ def _prior(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundE
     return x.Prior(value.type, constant, value, span=step.span)
 
 
-def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     if scope.grouping_keys is None:
         scope.reject(f"`{name}` needs a group by clause with rollup, cube or grouping sets", step.span)
     args = step.args or ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.aggregate_methods import bind_column_method
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, describe_type
+from cepbook.lang.bind.scope import ERROR, Binder, Scope, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import StoreType
@@ -17,7 +17,7 @@ from cepbook.lang.types import Type
 
 
 def bind_table_access(
-    steps: Sequence[ast.NameStep], store: StoreType, scope: Scope, bind: ExpressionBinder
+    steps: Sequence[ast.NameStep], store: StoreType, scope: Scope, bind: Binder
 ) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
     """Bind ``T[key].column``, ``T.column``, ``T[key]`` or ``T.keys()``; return the value and the steps that are left.
 
@@ -63,16 +63,12 @@ def _property(read: x.TableRead, step: ast.NameStep, scope: Scope) -> Type:
     known = scope.module.catalog.event_types.get(read.type.event or "")
     if known is None or step.name not in known.properties:
         near = None if known is None else nearest_or_known_names(step.name, known.properties)
-        scope.fail("unknown-property", f"no property `{step.name}` in {describe_type(read.type)}", step.span, near)
+        scope.fail("unknown-property", f"no property `{step.name}` in {type_text(read.type)}", step.span, near)
     return known.properties[step.name]
 
 
 def _keys(
-    first: ast.NameStep,
-    store: StoreType,
-    properties: object,
-    scope: Scope,
-    bind: ExpressionBinder,
+    first: ast.NameStep, store: StoreType, properties: object, scope: Scope, bind: Binder
 ) -> tuple[x.BoundExpr, ...]:
     assert isinstance(properties, dict)
     nodes: Sequence[ast.Expr] = ()
@@ -87,10 +83,7 @@ def _keys(
     keys = tuple(bind(node, scope) for node in nodes)
     for key, name in zip(keys, store.keys, strict=True):
         if key.type not in (properties[name], ERROR, t.NULL):
-            fact = (
-                f"key `{name}` of table `{store.name}` is {describe_type(properties[name])}, "
-                f"found {describe_type(key.type)}"
-            )
+            fact = f"key `{name}` of table `{store.name}` is {type_text(properties[name])}, found {type_text(key.type)}"
             scope.fail("wrong-key", fact, key.span)
     return keys
 

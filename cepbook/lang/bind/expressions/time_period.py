@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ERROR, Scope, describe_type, error_expression
+from cepbook.lang.bind.scope import ERROR, Scope, error_expression, type_text
 from cepbook.lang.java.dates.fields import MICROSECONDS, MONTHS, ORDER
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.rewrite.fold_constants import fold_expr
@@ -23,7 +23,7 @@ def bind_period(parts: Sequence[tuple[x.BoundExpr, str]], span: Span, scope: Sco
         scope.reject("units of a time period go from large to small, each once", span)
     for amount, unit in parts:
         if amount.type != ERROR and not t.is_numeric(amount.type):
-            scope.fail("type-mismatch", f"the number of {unit}s is {describe_type(amount.type)}", amount.span)
+            scope.mismatch(f"the number of {unit}s is {type_text(amount.type)}", amount.span)
     if any(amount.type == ERROR for amount, _ in parts):
         return error_expression(span)
     months = _months([(fold_expr(a), MONTHS[u]) for a, u in parts if u in MONTHS], span, scope)
@@ -42,13 +42,13 @@ def bind_duration(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
         return bound
     if not isinstance(bound, x.Period):
         if not t.is_numeric(bound.type):
-            fact = f"{what} must be a time period or a number of seconds, found {describe_type(bound.type)}"
-            scope.report("wrong-parameter", fact, bound.span, "such as 10 sec")
+            fact = f"{what} must be a time period or a number of seconds, found {type_text(bound.type)}"
+            scope.wrong(fact, bound.span, "such as 10 sec")
             return error_expression(bound.span)
         bound = seconds_period(bound, scope)
     for amount in (bound.months, bound.millis):
         if isinstance(amount, x.Const) and isinstance(amount.value, int | float) and amount.value < 0:
-            scope.report("wrong-parameter", f"{what} must not be negative", bound.span)
+            scope.wrong(f"{what} must not be negative", bound.span)
     return bound
 
 
@@ -56,7 +56,7 @@ def _months(parts: Sequence[tuple[x.BoundExpr, int]], span: Span, scope: Scope) 
     total: x.BoundExpr | None = None
     for amount, factor in parts:
         if not t.is_integral(amount.type):
-            scope.fail("type-mismatch", "the number of years and months must be whole", amount.span)
+            scope.mismatch("the number of years and months must be whole", amount.span)
         months = amount if factor == 1 else x.Arith(amount.type, "*", amount, x.Const(amount.type, factor), span=span)
         total = (
             months
@@ -81,7 +81,7 @@ def _clock_units(parts: Sequence[tuple[x.BoundExpr, int]], scope: Scope) -> x.Bo
             scaled = x.Arith(t.DOUBLE, "*", amount, x.Const(t.DOUBLE, micros / unit), span=amount.span)
             total = scaled if total is None else x.Arith(t.DOUBLE, "+", total, scaled, span=amount.span)
     if not math.isfinite(constant):
-        scope.report("wrong-parameter", "the time period is beyond all numbers", parts[0][0].span)
+        scope.wrong("the time period is beyond all numbers", parts[0][0].span)
         constant = 0.0
     rounded = whole // unit + math.floor((whole % unit + constant) / unit + 0.5)
     if total is None:

@@ -8,15 +8,7 @@ from dataclasses import replace
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import assignable, coerce
 from cepbook.lang.bind.expressions.aggregate import aggregate_call
-from cepbook.lang.bind.scope import (
-    ERROR,
-    ExpressionBinder,
-    Scope,
-    bind_whole_event,
-    describe_type,
-    error_expression,
-    parameter_count_text,
-)
+from cepbook.lang.bind.scope import ERROR, Binder, Scope, bind_whole_event, count_text, error_expression, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.lang.plan.nodes import AggregateCall, WindowSpec
@@ -26,7 +18,7 @@ from cepbook.lang.registry.windows import USER_WINDOW_WITH_CLOCK
 from cepbook.lang.syntax import ast
 
 
-def bind_user_function(step: ast.NameStep, function: FunctionType, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def bind_user_function(step: ast.NameStep, function: FunctionType, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call of the Python function that is registered under the name of `step`. Raises AlreadyReported."""
     scope.module.require("function", step.name)
     if function.kind == "window":
@@ -44,7 +36,7 @@ def bind_user_function(step: ast.NameStep, function: FunctionType, scope: Scope,
     return x.UserCall(function.returns, step.name, _checked(step, function, args, scope), required, span=step.span)
 
 
-def _value(arg: ast.Expr, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _value(arg: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
     return bind_whole_event(scope, arg.stream, arg.span) if isinstance(arg, ast.Star) else bind(arg, scope)
 
 
@@ -58,13 +50,13 @@ def _checked(
     most = len(parameters)
     least = most - function.optional
     if not least <= len(args) <= most:
-        scope.reject(f"`{step.name}` takes {parameter_count_text(least, most)}, found {len(args)}", step.span)
+        scope.reject(f"`{step.name}` takes {count_text(least, most)}, found {len(args)}", step.span)
     checked: list[x.BoundExpr] = []
     for number, (arg, parameter) in enumerate(zip(args, parameters, strict=False), 1):
         expected = (parameter.of or t.OBJECT) if arrays else parameter
         if not assignable(arg.type, expected):
-            kinds = f"must be {describe_type(expected)}, found {describe_type(arg.type)}"
-            scope.fail("type-mismatch", f"parameter {number} of `{step.name}` {kinds}", arg.span)
+            kinds = f"must be {type_text(expected)}, found {type_text(arg.type)}"
+            scope.mismatch(f"parameter {number} of `{step.name}` {kinds}", arg.span)
         checked.append(coerce(arg, expected))
     return tuple(checked)
 
@@ -85,7 +77,7 @@ def bind_user_window(
     return WindowSpec(row.name, (*args, code), span=node.span)
 
 
-def _aggregate(step: ast.NameStep, function: FunctionType, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+def _aggregate(step: ast.NameStep, function: FunctionType, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind an aggregate; its filter leaves out events with a null that the function does not accept."""
     count = len(function.parameters or ())
     collects = function.kind == "collector"

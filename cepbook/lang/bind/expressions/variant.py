@@ -25,10 +25,10 @@ def bind_variant(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     every = node.alias_of == ("*",)
     types_found = [] if every else [module.event_type(name, node.span) for name in node.alias_of if name != "*"]
     if not node.alias_of or (not every and "*" in node.alias_of):
-        module.report("wrong-parameter", "a variant stream is of some event types, or of `*`", node.span)
+        module.wrong("a variant stream is of some event types, or of `*`", node.span)
     for what, clause in (("columns", node.columns), ("inherits", node.inherits), ("copyfrom", node.copyfrom)):
         if clause:
-            module.report("wrong-parameter", f"a variant stream has no {what} of its own", node.span)
+            module.wrong(f"a variant stream has no {what} of its own", node.span)
     types = [event_type for event_type in types_found if event_type is not None]
     properties: dict[str, Type] = {VARIANT_TYPE_NAME: t.STRING, VARIANT_EVENT: t.MAP}
     for name in types[0].shown if types else ():
@@ -53,7 +53,7 @@ def insert_variant(
     assert target.variant is not None
     if columns or source is None:
         fact = f"`{target.name}` is a variant stream: it takes whole events"
-        module.report("wrong-parameter", fact, span, f"write insert into {target.name} select * from …")
+        module.wrong(fact, span, f"write insert into {target.name} select * from …")
         return ()
     if target.variant and not any(module.catalog.is_a(source.name, name) for name in target.variant):
         fact = f"the variant stream `{target.name}` takes {', '.join(target.variant)}, not {source.name}"
@@ -113,7 +113,7 @@ def visible_columns(
     if wildcard and source is not None and source.variant is not None:
         if not source.shown:
             hint = "select the properties by their names"
-            scope.report("wrong-parameter", f"`*` of `{source.name}`, whose events have no type", span, hint)
+            scope.wrong(f"`*` of `{source.name}`, whose events have no type", span, hint)
         own = {column.name for column in columns} if over else ()
         properties = ((name, type_) for name, type_ in source.shown.items() if name not in own)
         visible += [OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in properties]

@@ -132,7 +132,7 @@ class _PartitionScope:
         store = self.module.catalog.stores.get(stream.type_name)
         if store is not None and store.kind == "table":
             fact = f"`{stream.type_name}` is a table: its rows are not events"
-            self.module.report("wrong-parameter", fact, stream.span, "name what is inserted into it")
+            self.module.wrong(fact, stream.span, "name what is inserted into it")
         scope = self.scope(ScopeStream(node.alias, event_type, stream.type_name))
         filters = [bind_condition(condition, scope, "the filter") for condition in stream.filters]
         contained: tuple[ContainedSelection, ...] = ()
@@ -151,8 +151,7 @@ class _PartitionScope:
         self.begun = True
         condition, names = self.condition(node)
         if isinstance(condition, c.AtOnce):
-            fact = f"a partition cannot be {word} `@now`"
-            self.module.report("wrong-parameter", fact, node.span, "leave it out: then it lasts")
+            self.module.wrong(f"a partition cannot be {word} `@now`", node.span, "leave it out: then it lasts")
         self.add(names, node.span)
         return condition
 
@@ -172,11 +171,11 @@ def _overlapping(name: str, node: ast.OverlappingContext, module: ModuleScope) -
     initiated, names = partition.condition(node.initiated)
     if isinstance(initiated, c.AtOnce):
         fact, hint = "`initiated @now` alone begins one partition only", "write `start @now`, or `@now and …`"
-        module.report("wrong-parameter", fact, node.initiated.span, hint)
+        module.wrong(fact, node.initiated.span, hint)
     if node.also_now and isinstance(initiated, c.OnEvent):
         fact = "`@now and` does not go with an event"
         hint = "it goes with a pattern, a crontab or a time period"
-        module.report("wrong-parameter", fact, node.initiated.span, hint)
+        module.wrong(fact, node.initiated.span, hint)
     distinct = _distinct(node, initiated, names, module)
     partition.begin(names, node.initiated.span)
     terminated = partition.end(node.terminated, "terminated")
@@ -193,7 +192,7 @@ def _distinct(
     if not isinstance(initiated, c.OnEvent) or initiated.alias is None:
         fact = "`distinct` needs an initiating event with a name"
         hint = "such as initiated by distinct(o.id) Order as o"
-        module.report("wrong-parameter", fact, span, hint)
+        module.wrong(fact, span, hint)
         return ()
     type_ = names[initiated.alias]
     event_type = module.catalog.event_types.get(type_.event or "")
@@ -208,7 +207,7 @@ def _distinct(
     for key in keys:
         if any(isinstance(subexpr, x.SubqueryRef) for subexpr in x.walk(key)):
             hint = "insert the value of the subquery into a separate stream"
-            module.report("wrong-parameter", "`distinct` takes no subquery", key.span, hint)
+            module.wrong("`distinct` takes no subquery", key.span, hint)
     return tuple(substitute_expr(key, mapping) for key in keys)
 
 
@@ -224,7 +223,7 @@ def _keyed(name: str, node: ast.KeyedContext, module: ModuleScope) -> tuple[Cont
     named = [item for item in node.items if item.alias is not None]
     if named and any(on.alias is not None for on in node.initiated_by):
         fact = "names of events belong either in `partition by` or in `initiated by`"
-        module.report("wrong-parameter", fact, named[0].span, "leave out those in `partition by`")
+        module.wrong(fact, named[0].span, "leave out those in `partition by`")
     aliases = [item.alias for item in named]
     for item in named:
         if aliases.count(item.alias) > 1:
@@ -248,7 +247,7 @@ def _initiating(node: ast.ContextCondition, items: Sequence[ast.KeyedItem], part
     condition, names = partition.condition(node)
     partition.begin(names, node.span)
     if not isinstance(condition, c.OnEvent):
-        module.report("wrong-parameter", "only events initiate the partitions of a keyed context", node.span)
+        module.wrong("only events initiate the partitions of a keyed context", node.span)
         return c.OnEvent("", None, None, span=node.span)
     known = module.catalog.event_types
     listed = [item.stream.type_name for item in items]
@@ -274,8 +273,7 @@ def _category(name: str, node: ast.CategoryContext, module: ModuleScope) -> tupl
 
 def _nested(name: str, node: ast.NestedContext, module: ModuleScope) -> tuple[ContextType, c.NestedSpec]:
     if len(node.contexts) < 2:
-        module.report(
-            "wrong-parameter",
+        module.wrong(
             "a nested context has at least two levels",
             node.span,
             "such as context A start @now, context B partition by id from Tick",
@@ -290,7 +288,7 @@ def _nested(name: str, node: ast.NestedContext, module: ModuleScope) -> tuple[Co
             module.report("duplicate-name", f"`{level_name}` is the {known} already", at)
         if isinstance(level, ast.NestedContext):
             fact, hint = "a level of a nested context cannot be nested itself", "list all levels, outermost first"
-            module.report("wrong-parameter", fact, level.span, hint)
+            module.wrong(fact, level.span, hint)
             continue
         context, spec = _bind(level_name, level, module)
         own = dict(context.properties)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.expressions.declared_expressions import bind_declaration
 from cepbook.lang.bind.scope import ModuleScope
 from cepbook.lang.plan import nodes as plan
@@ -10,7 +10,7 @@ from cepbook.lang.syntax import ast
 
 
 def bind_create_expression(
-    node: ast.CreateExpression, heading: StatementHeading, module: ModuleScope
+    node: ast.CreateExpression, heading: Heading, module: ModuleScope
 ) -> plan.CreateExpressionStatement | None:
     """Enter a declared expression into the module's catalog; return None if it was reported."""
     if node.context is not None:

@@ -47,8 +47,7 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
     end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
     if end is not None and start is None and node.start_timestamp is None:
-        hint = "write starttimestamp NAME, too"
-        module.report("wrong-parameter", "an end timestamp without a start timestamp", node.span, hint)
+        module.wrong("an end timestamp without a start timestamp", node.span, "write starttimestamp NAME, too")
     elif end is not None and start is not None:
         kinds = [properties.get(name, ERROR) for name in (start, end)]
         if kinds[0] != kinds[1] and ERROR not in kinds:
@@ -73,7 +72,7 @@ def bind_schema_columns(columns: Sequence[ast.ColumnDef], properties: dict[str, 
     own: set[str] = set()
     for column in columns:
         if column.aggregate is not None or column.primary_key:
-            module.report("wrong-parameter", f"`{column.name}` is a column of a table, not a property", column.span)
+            module.wrong(f"`{column.name}` is a column of a table, not a property", column.span)
             continue
         if column.annotations:
             module.unsupported("annotations of properties", column.span)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, ScopeStream, resolve_context
 from cepbook.lang.bind.statements.create_schema import bind_schema_columns
@@ -25,9 +25,7 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
 
-def bind_create_table(
-    node: ast.CreateTable, heading: StatementHeading, module: ModuleScope
-) -> plan.CreateTableStatement | None:
+def bind_create_table(node: ast.CreateTable, heading: Heading, module: ModuleScope) -> plan.StatementPlan | None:
     """Return the statement with its table entered into the module's catalog, or None if it was reported."""
     resolve_context(node.context, node.span, module)
     known = check_name_is_free(node.name, node, module)

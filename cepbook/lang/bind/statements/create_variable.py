@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.assignments import fit_value
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, resolve_context, resolve_type
@@ -15,9 +15,7 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
 
-def bind_create_variable(
-    node: ast.CreateVariable, heading: StatementHeading, module: ModuleScope
-) -> plan.CreateVariableStatement | None:
+def bind_create_variable(node: ast.CreateVariable, heading: Heading, module: ModuleScope) -> plan.StatementPlan | None:
     """Return the statement with its variable entered into the module's catalog, or None if it was reported."""
     context, unknown_context = resolve_context(node.context, node.span, module)
     if node.name in module.catalog.variables:

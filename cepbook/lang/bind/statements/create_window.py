@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import StatementHeading, window_reclaim
+from cepbook.lang.bind.clauses.annotations import Heading, window_reclaim
 from cepbook.lang.bind.clauses.target_store import TargetStore, bind_target
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
@@ -16,22 +16,21 @@ from cepbook.lang.bind.scope import (
     ModuleScope,
     Scope,
     ScopeStream,
-    check_context_lists_types,
+    check_lists_types,
     resolve_context,
 )
 from cepbook.lang.bind.statements.create_schema import bind_schema_columns
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType, IndexType, StoreType
+from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.unparser import unparse
 from cepbook.lang.types import Type
 
 
-def bind_create_window(
-    node: ast.CreateWindow, heading: StatementHeading, module: ModuleScope
-) -> nodes.CreateWindowStatement | None:
+def bind_create_window(node: ast.CreateWindow, heading: Heading, module: ModuleScope) -> nodes.StatementPlan | None:
     """Return the statement with its named window entered into the module's catalog, or None if it was reported."""
     for declaration in node.expressions:
         module.unsupported("expression declarations", declaration.span)
@@ -52,7 +51,7 @@ def bind_create_window(
     base_store = module.catalog.stores.get(node.as_type or "")
     divided = node.as_type if base_store is None else base_store.partitioned_as
     if context is not None and divided is not None:  # else an insert would be for the windows of all partitions
-        check_context_lists_types(context, [divided], module.locate(node.as_type or "", node.span), module)
+        check_lists_types(context, [divided], module.locate(node.as_type or "", node.span), module)
     collects = any(WINDOWS[window.name].batch for window in windows or ())
     store = StoreType(node.name, "window", node.context, divided, collects=collects)
     if known:
@@ -115,7 +114,7 @@ def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[nodes.WindowSpec, ..
     if has_derived_window(node.windows) or not bound.holding:
         at = node.windows[0].span if node.windows else scope.module.locate(node.name, node.span)
         fact = f"named window `{node.name}` has no data window that keeps its rows"
-        scope.report("wrong-parameter", fact, at, f"such as {node.name}#keepall")
+        scope.wrong(fact, at, f"such as {node.name}#keepall")
         return None
     return bound.below
 
@@ -126,7 +125,7 @@ def _fill_source(node: ast.CreateWindow, module: ModuleScope) -> StoreType | Non
     if node.insert and (store is None or store.kind != "window"):
         if node.as_type not in module.rejected_names:
             fact = f"`insert` copies the rows of a named window, and `{node.as_type}` is none"
-            module.report("wrong-parameter", fact, module.locate("insert", node.span))
+            module.wrong(fact, module.locate("insert", node.span))
         return None
     return store
 
@@ -145,7 +144,7 @@ def _declared(node: ast.CreateWindow, module: ModuleScope) -> dict[str, Type]:
     return properties
 
 
-def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputColumn, ...] | None:
+def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[OutputColumn, ...] | None:
     """Return the columns of ``as [select …] Type`` as expressions over Type, or None if they were reported."""
     if node.as_type is None:
         return ()
@@ -154,11 +153,11 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputC
         return None
     scope = Scope(module, (ScopeStream(None, base, base.name),)).without_aggregates("the columns of a named window")
     items = node.select if node.select is not None else (ast.SelectItem(None, wildcard=True, span=node.span),)
-    columns: dict[str, nodes.OutputColumn] = {}
+    columns: dict[str, OutputColumn] = {}
     for item in items:
         if item.expr is None:
             for name, type_ in base.properties.items():
-                columns[name] = nodes.OutputColumn(name, x.Prop(type_, 0, name, span=item.span), span=item.span)
+                columns[name] = OutputColumn(name, x.Prop(type_, 0, name, span=item.span), span=item.span)
             continue
         try:
             value = bind_expr(item.expr, scope)
@@ -170,13 +169,11 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputC
         if column in columns:
             module.report("duplicate-name", f"column `{column}` occurs twice", item.span)
         value = replace(value, type=t.OBJECT) if value.type == t.NULL else value
-        columns[column] = nodes.OutputColumn(column, value, span=item.span)
+        columns[column] = OutputColumn(column, value, span=item.span)
     return tuple(columns.values())
 
 
-def bind_create_index(
-    node: ast.CreateIndex, heading: StatementHeading, module: ModuleScope
-) -> nodes.CreateIndexStatement | None:
+def bind_create_index(node: ast.CreateIndex, heading: Heading, module: ModuleScope) -> nodes.StatementPlan | None:
     """``create [unique] index I on W (a hash, b btree)``; None when the report says why not."""
     target = bind_target(node.target, None, node.span, node, module, anywhere=True)
     if target is None:
@@ -199,7 +196,7 @@ def _index_column(key: ast.Expr, kind: str, target: TargetStore, module: ModuleS
         module.unsupported(f"an index of kind `{kind}`", key.span, "there are hash, for equality, and btree")
         return None
     if not plain:
-        module.report("wrong-parameter", "an index is on columns", key.span)
+        module.wrong("an index is on columns", key.span)
         return None
     assert isinstance(key, ast.Chain)
     name = key.steps[0].name

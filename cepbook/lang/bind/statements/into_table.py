@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.target_store import check_same_context
-from cepbook.lang.bind.scope import ERROR, ModuleScope, describe_type
+from cepbook.lang.bind.scope import ERROR, ModuleScope, type_text
 from cepbook.lang.bind.statements.select import bind_select
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
@@ -18,13 +18,11 @@ from cepbook.lang.registry.aggregates import AGGREGATES, aggregate_row
 from cepbook.lang.syntax import ast
 
 
-def bind_into_table(node: ast.Select, heading: StatementHeading, module: ModuleScope) -> plan.SelectStatement | None:
+def bind_into_table(node: ast.Select, heading: Heading, module: ModuleScope) -> plan.SelectStatement | None:
     """Bind ``into table T select …``: a select whose aggregates are stored in the table. Return None if it was
     reported.
     """
-    bound = bind_select(
-        with_declared_criteria(replace(node, into_table=None), node.into_table, module), heading, module
-    )
+    bound = bind_select(with_criteria(replace(node, into_table=None), node.into_table, module), heading, module)
     if bound is None:
         return None
     aggregation = next((node_ for node_ in plan.chain(bound.root) if isinstance(node_, plan.Aggregation)), None)
@@ -32,7 +30,7 @@ def bind_into_table(node: ast.Select, heading: StatementHeading, module: ModuleS
     if into is None or aggregation is None:
         return None
     if node.insert_into is not None:
-        module.report("wrong-parameter", "into table and insert into in one statement", node.span)
+        module.wrong("into table and insert into in one statement", node.span)
     fed = replace(aggregation, calls=as_stored_counts(aggregation.calls, into))
     below: plan.HavingNode = fed
     if isinstance(bound.root.input, plan.Having):
@@ -62,7 +60,7 @@ def _stored_columns(
     key_types = [key.type for key in keys]
     if ERROR not in key_types and key_types != declared_types:
         declared_text = ", ".join(f"`{key}` {properties[key]}" for key in store.keys) or "none"
-        key_text = ", ".join(map(describe_type, key_types)) or "none"
+        key_text = ", ".join(map(type_text, key_types)) or "none"
         fact = f"the keys of table `{name}` are {declared_text}; group by has {key_text}"
         module.report("wrong-key", fact, at if node.group_by is None else node.group_by.span)
         return None
@@ -87,8 +85,7 @@ def _stored_columns(
             return None
         fed.append((column.value.index, column.name))
     if not fed:
-        fact = f"nothing of this goes into table `{name}`: name aggregates like its columns"
-        module.report("wrong-parameter", fact, at)
+        module.wrong(f"nothing of this goes into table `{name}`: name aggregates like its columns", at)
         return None
     return plan.IntoTable(store, tuple(fed), span=at)
 
@@ -121,7 +118,7 @@ def _epl_name(call: plan.AggregateCall) -> str:
     return next(filtered, call.name) if call.filter is not None else call.name
 
 
-def with_declared_criteria(node: ast.Select, table: str | None, module: ModuleScope) -> ast.Select:
+def with_criteria(node: ast.Select, table: str | None, module: ModuleScope) -> ast.Select:
     """Add the declared criteria to ``into table T select sorted() as s``."""
     store = module.catalog.stores.get(table or "")
     if store is None:

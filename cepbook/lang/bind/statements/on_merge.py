@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.errors import Span
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.insert_into import bind_insert, check_target_context
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.target_store import ABSENT_ROW, TargetStore, bind_changes, bind_target
@@ -19,7 +19,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 
 
-def bind_merge(node: ast.OnTrigger, heading: StatementHeading, module: ModuleScope) -> plan.MergeStatement | None:
+def bind_merge(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> plan.MergeStatement | None:
     """Return the statement, or None if it was reported."""
     action = node.action
     assert isinstance(action, (ast.OnMerge, ast.OnDelete, ast.OnUpdate))
@@ -75,7 +75,7 @@ def _action(
 ) -> plan.MergeActionPlan | None:
     if node.kind != "insert" and matched is not True:
         fact = f"`{node.kind}` where no row matches: there is nothing to {node.kind}"
-        scope.report("wrong-parameter", fact, node.span, "where none matches, rows can be inserted")
+        scope.wrong(fact, node.span, "where none matches, rows can be inserted")
         return None
     where = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
     if node.kind == "delete":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.target_store import bind_target
 from cepbook.lang.bind.clauses.trigger import bind_trigger
@@ -19,9 +19,7 @@ from cepbook.lang.plan.traversal import walk
 from cepbook.lang.syntax import ast
 
 
-def bind_on_select(
-    node: ast.OnTrigger, heading: StatementHeading, module: ModuleScope
-) -> nodes.OnSelectStatement | None:
+def bind_on_select(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> nodes.OnSelectStatement | None:
     """Return the statement, or None if it was reported."""
     action = node.action
     assert isinstance(action, ast.OnSelect)
@@ -35,7 +33,7 @@ def bind_on_select(
         return None
     if action.select.selector not in (None, "istream"):
         fact = f"`select {action.select.selector}` in `on … select`, which has an insert stream only"
-        module.report("wrong-parameter", fact, action.span)
+        module.wrong(fact, action.span)
     select = replace(
         action.select,
         selector="istream",
@@ -64,4 +62,4 @@ def _refuse_rows_before(statement: nodes.SelectStatement, module: ModuleScope) -
         for subexpr in x.walk(top) if isinstance(top, x.BoundExpr) else ():
             if isinstance(subexpr, (x.Prev, x.Prior)):
                 what = f"`{'prior' if isinstance(subexpr, x.Prior) else 'prev'}` is not allowed in `on … select`"
-                module.report("wrong-parameter", what, subexpr.span, "it is for the rows of a data window")
+                module.wrong(what, subexpr.span, "it is for the rows of a data window")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.assignments import bind_assignments
 from cepbook.lang.bind.clauses.trigger import bind_trigger
 from cepbook.lang.bind.scope import ModuleScope, Scope
@@ -11,7 +11,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 
 
-def bind_on_set(node: ast.OnTrigger, heading: StatementHeading, module: ModuleScope) -> plan.OnSetStatement | None:
+def bind_on_set(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> plan.OnSetStatement | None:
     """Bind ``on <stream> set …``, or return None if it was reported."""
     assert isinstance(node.action, ast.OnSet)
     trigger = bind_trigger(node, "on … set", module)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
 from cepbook.lang.bind.clauses.insert_into import bind_insert, check_target_context
 from cepbook.lang.bind.clauses.select_list import bind_select_list
@@ -19,7 +19,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 
 
-def bind_split(node: ast.OnTrigger, heading: StatementHeading, module: ModuleScope) -> nodes.SplitStatement | None:
+def bind_split(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> nodes.SplitStatement | None:
     """Return the statement, or None if it was reported."""
     assert isinstance(node.action, ast.OnSplit)
     trigger = bind_trigger(node, "on … insert into", module)
@@ -51,8 +51,7 @@ def _branch(
 ) -> nodes.SplitBranch:
     module = scope.module
     if into.selector not in (None, "istream"):
-        fact = f"`insert {into.selector} into` in a split stream, which has an insert stream only"
-        module.report("wrong-parameter", fact, into.span)
+        module.wrong(f"`insert {into.selector} into` in a split stream, which has an insert stream only", into.span)
         into = replace(into, selector=None)
     within_: tuple[nodes.ContainedSelection, ...] = ()
     if contained and not scope.unchecked:

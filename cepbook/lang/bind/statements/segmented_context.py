@@ -16,7 +16,7 @@ from cepbook.lang.bind.scope import (
     Scope,
     ScopeStream,
     bind_whole_event,
-    describe_type,
+    type_text,
 )
 from cepbook.lang.plan import context as c
 from cepbook.lang.plan import expressions as x
@@ -90,7 +90,7 @@ def _key(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     bound = bind_expr(node, scope)
     if bound.type != ERROR and not isinstance(bound, (x.Prop, x.MemberAccess, x.IndexAccess)):
         hint = "insert the calculated value into a separate stream"
-        scope.report("wrong-parameter", "the key of a context must be a property", node.span, hint)
+        scope.wrong("the key of a context must be a property", node.span, hint)
     return bound
 
 
@@ -102,7 +102,7 @@ def _check_keys(span: Span, stream: KeyedStream, model: KeyedStream, module: Mod
         return
     for key, of in zip(stream.keys, model.keys, strict=True):
         if key.type != of.type and ERROR not in (key.type, of.type):
-            fact = f"the key of `{name}` is {describe_type(key.type)}, that of `{other}` {describe_type(of.type)}"
+            fact = f"the key of `{name}` is {type_text(key.type)}, that of `{other}` {type_text(of.type)}"
             hint = "events of all types belong to one partition if their keys are equal, so these are of one type"
             module.report("type-mismatch", fact, key.span, hint)
 
@@ -116,17 +116,17 @@ def bind_hash(node: ast.HashContext, module: ModuleScope) -> c.HashSpec:
     counts = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 31
     if granularity.type != ERROR and not counts:
         fact = "the granularity must be a constant int above 0"
-        module.report("wrong-parameter", fact, node.granularity.span, "it is the number of partitions")
+        module.wrong(fact, node.granularity.span, "it is the number of partitions")
     if counts and node.preallocate and isinstance(number, int) and number > _MOST_PREALLOCATED:
         fact = f"{number:,} partitions cannot all be allocated at once, at most {_MOST_PREALLOCATED:,}"
-        module.report("wrong-parameter", fact, node.granularity.span, "leave out preallocate")
+        module.wrong(fact, node.granularity.span, "leave out preallocate")
     return c.HashSpec(streams, number if isinstance(number, int) else 1, node.preallocate, span=node.span)
 
 
 def _hashed_stream(item: ast.KeyedItem, module: ModuleScope) -> c.HashedStream:
     scope, condition = _listed(item.stream, module)
     if item.alias is not None:
-        module.report("wrong-parameter", "a stream of a hash context takes no name", item.span)
+        module.wrong("a stream of a hash context takes no name", item.span)
     try:
         function, args = _hash_call(item.keys[0], scope)
     except AlreadyReported:
@@ -154,8 +154,7 @@ def _hash_call(node: ast.Expr, scope: Scope) -> tuple[str, tuple[x.BoundExpr, ..
     scope.module.require("function", name)
     returns = functions[name].returns
     if returns not in (t.INT, t.LONG, t.SHORT, t.BYTE, t.OBJECT):
-        fact = f"a hash function must return an int, `{name}` returns {describe_type(returns)}"
-        scope.fail("type-mismatch", fact, step.span)
+        scope.mismatch(f"a hash function must return an int, `{name}` returns {type_text(returns)}", step.span)
     if step.wildcard:
         args = (bind_whole_event(scope, None, step.span), *args)
     return name, args

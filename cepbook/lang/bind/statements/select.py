@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cepbook.errors import NO_SPAN, did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import StatementHeading, buffers_every_row, check_hints, group_reclaim
+from cepbook.lang.bind.clauses.annotations import Heading, buffers_every_row, check_hints, group_reclaim
 from cepbook.lang.bind.clauses.filter import check_index_types
 from cepbook.lang.bind.clauses.from_clause import bind_from, check_from_clause, from_scope
 from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
@@ -19,7 +19,7 @@ from cepbook.lang.bind.clauses.output_rate import bind_output_rate
 from cepbook.lang.bind.clauses.recognize import bind_match_recognize
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
-from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, describe_type
+from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
@@ -27,7 +27,7 @@ from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 
 
-def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope) -> nodes.SelectStatement | None:
+def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> nodes.SelectStatement | None:
     """Return the statement, or None if it was reported."""
     check_from_clause(node, module)
     reported = len(module.problems.reported)
@@ -51,24 +51,22 @@ def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope
         rate = replace(rate, every_row=True)
     written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
     reclaim = group_reclaim(node.annotations, module) if node.group_by is not None else None
-    query_shape = resolve_query_kind(written, scope, node.span, gathered=node.output is not None or any(patterns))
+    shape = resolve_query_kind(written, scope, node.span, gathered=node.output is not None or any(patterns))
     insert: nodes.Insert | None = None
-    columns = query_shape.columns
+    columns = shape.columns
     if node.insert_into is not None:
         insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
     else:
         output = EventType(f"<{heading.name}>", row_type(columns, event_type if wildcard else None))
     if stream is None:
         return None
-    rows = _with_aggregation(_with_where(stream, where), query_shape, reclaim, scope)
+    rows = _with_aggregation(_with_where(stream, where), shape, reclaim, scope)
     root = nodes.Projection(
-        nodes.Having(rows, query_shape.having, span=query_shape.having.span)
-        if query_shape.having is not None
-        else rows,
+        nodes.Having(rows, shape.having, span=shape.having.span) if shape.having is not None else rows,
         columns,
         wildcard,
         node.distinct,
-        query_shape.order_by,
+        shape.order_by,
         limit,
         offset,
         span=node.span,
@@ -77,7 +75,7 @@ def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope
         **heading.fields(node.span, module),
         root=root,
         selector=selector,
-        kind=query_shape.kind,
+        kind=shape.kind,
         context=node.context,
         insert=insert,
         output_type=output,
@@ -90,31 +88,25 @@ def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope
 
 def _hint_aliases(node: ast.Select, module: ModuleScope, since: int) -> None:
     """Add a hint to unknown names that the select-clause gives to a column, as SQL allows it."""
-    alias_spans = {
-        item.alias: item.expr.span for item in node.items if item.alias is not None and item.expr is not None
-    }
-    for place, diagnostic in enumerate(module.problems.reported[since:], since):
-        name = module.text(diagnostic.span).strip("`")
-        own = alias_spans.get(name)  # an expression does not read its own alias
-        if (
-            diagnostic.code == "unknown-property"
-            and own is not None
-            and not own.start <= diagnostic.span.start < own.end
-        ):
+    spans = {item.alias: item.expr.span for item in node.items if item.alias is not None and item.expr is not None}
+    for place, problem in enumerate(module.problems.reported[since:], since):
+        name = module.text(problem.span).strip("`")
+        own = spans.get(name)  # an expression does not read its own alias
+        if problem.code == "unknown-property" and own is not None and not own.start <= problem.span.start < own.end:
             hint = f"`{name}` is what the select-list calls a column: write its expression here"
-            module.problems.reported[place] = replace(diagnostic, hint=hint)
+            module.problems.reported[place] = replace(problem, hint=hint)
 
 
 def _delivery_keys(node: ast.Delivery, output: EventType, module: ModuleScope) -> tuple[x.BoundExpr, ...]:
     kind = node.kind.lower()
     if kind not in ("grouped_delivery", "discrete_delivery"):
         hint = did_you_mean(kind, ("grouped_delivery", "discrete_delivery"))
-        module.report("wrong-parameter", f"no delivery `{node.kind}`", node.span, hint)
+        module.wrong(f"no delivery `{node.kind}`", node.span, hint)
     elif kind == "discrete_delivery" and node.keys:
-        module.report("wrong-parameter", "discrete_delivery takes no expressions", node.keys[0].span)
+        module.wrong("discrete_delivery takes no expressions", node.keys[0].span)
     elif kind == "grouped_delivery" and not node.keys:
         hint = "name the columns by which it is grouped: grouped_delivery(symbol)"
-        module.report("wrong-parameter", "grouped_delivery without expressions", node.span, hint)
+        module.wrong("grouped_delivery without expressions", node.span, hint)
     place = "the for-clause"
     scope = Scope(module, (ScopeStream(None, output, output.name),), no_aggregates=place, no_row_functions=place)
     scope.no_subqueries = place
@@ -165,8 +157,8 @@ def _row_count(node: ast.Expr | None, what: str, module: ModuleScope) -> x.Bound
     if bound.type == ERROR:
         return None
     if not isinstance(bound, (x.Const, x.VariableRead)) or bound.type not in (t.INT, t.LONG, t.SHORT, t.BYTE):
-        kind_text = "an expression" if not isinstance(bound, (x.Const, x.VariableRead)) else describe_type(bound.type)
-        module.report("wrong-parameter", f"the {what} must be an int, found {kind_text}", node.span)
+        kind_text = "an expression" if not isinstance(bound, (x.Const, x.VariableRead)) else type_text(bound.type)
+        module.wrong(f"the {what} must be an int, found {kind_text}", node.span)
         return None
     return bound
 
@@ -187,10 +179,8 @@ def _with_where(rows: nodes.FromNode, where: x.BoundExpr | None) -> nodes.Select
 
 
 def _with_aggregation(
-    rows: nodes.SelectionNode, query_shape: QueryShape, reclaim: tuple[x.BoundExpr, x.BoundExpr] | None, scope: Scope
+    rows: nodes.SelectionNode, shape: QueryShape, reclaim: tuple[x.BoundExpr, x.BoundExpr] | None, scope: Scope
 ) -> nodes.AggregationNode:
-    if query_shape.kind == "unaggregated":
+    if shape.kind == "unaggregated":
         return rows
-    return nodes.Aggregation(
-        rows, query_shape.keys, tuple(scope.calls), query_shape.kind, query_shape.levels, reclaim, span=NO_SPAN
-    )
+    return nodes.Aggregation(rows, shape.keys, tuple(scope.calls), shape.kind, shape.levels, reclaim, span=NO_SPAN)

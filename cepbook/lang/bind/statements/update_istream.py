@@ -5,7 +5,7 @@ Source: Esper reference, chapter EPL Reference: Clauses, section "Updating an In
 
 from __future__ import annotations
 
-from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.assignments import bind_change
 from cepbook.lang.bind.expressions.expression import bind_condition
 from cepbook.lang.bind.scope import AlreadyReported, ModuleScope, Scope, ScopeStream
@@ -14,9 +14,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 
 
-def bind_update_istream(
-    node: ast.UpdateIStream, heading: StatementHeading, module: ModuleScope
-) -> nodes.UpdateStatement | None:
+def bind_update_istream(node: ast.UpdateIStream, heading: Heading, module: ModuleScope) -> nodes.StatementPlan | None:
     """Return the statement, or None if it was reported."""
     if node.context is not None:
         fact = "`update istream` does not take a context: it comes before contexts see the event"
@@ -25,7 +23,7 @@ def bind_update_istream(
     store = module.catalog.stores.get(node.type_name)
     if store is not None and store.kind == "table":
         at = module.locate(node.type_name, node.span)
-        module.report("wrong-parameter", f"`{store.name}` is a table: its rows are not a stream", at)
+        module.wrong(f"`{store.name}` is a table: its rows are not a stream", at)
     stream = ScopeStream(node.alias, event_type, node.type_name)
     scope = Scope(module, (stream,), None, True, unchecked=event_type is None).without_aggregates("an update")
     predicate = None if node.where is None else bind_condition(node.where, scope, "the where-clause")

@@ -106,7 +106,7 @@ def _statement_hint(stop: ParseFailure) -> str | None:
         return "name a context: context NAME select …"
     if first == 0 and stop.at == 2:
         if stop.text() == ",":
-            return "a statement has one context; a nested context does the work of two"
+            return "a statement has one context; combine them in one nested context"
         return "write a statement after it" if stop.ended else None
     if stop.text() == "context" and stop.at == first and words:
         alone = stop.at + 2 >= len(stop.tokens)  # else it may be the next statement

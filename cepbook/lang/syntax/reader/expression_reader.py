@@ -47,7 +47,7 @@ class ParseNode(Protocol):
     def meta(self) -> Any: ...
 
 
-class MisplacedSyntax(Exception):
+class Misplaced(Exception):
     """Text that the grammar accepts and the language does not."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
@@ -68,7 +68,7 @@ def unescape_name(token: Token | str) -> str:
     return token[1:-1] if token[0] == "`" else token.replace("\\", "") if "\\" in token else str(token)
 
 
-def without_placeholders(children: Iterable[Any]) -> list[Any]:
+def present(children: Iterable[Any]) -> list[Any]:
     """Return the children without the placeholders of omitted parts."""
     return [child for child in children if child is not None]
 
@@ -81,10 +81,10 @@ class ExpressionReader:
         return getattr(self, str(node.data))(node)
 
     def expr(self, node: Any) -> ast.Expr:
-        """Return the expression of a tree. Raises MisplacedSyntax for a list in parentheses."""
+        """Return the expression of a tree. Raises Misplaced for a list in parentheses."""
         value: ast.Expr = getattr(self, str(node.data))(node)
         if type(value) is ast.Tuple_:
-            raise MisplacedSyntax("a list in parentheses is not a value", value.span, "write {a, b} for an array")
+            raise Misplaced("a list in parentheses is not a value", value.span, "write {a, b} for an array")
         return value
 
     def reads(self, nodes: Iterable[Any]) -> tuple[Any, ...]:
@@ -217,7 +217,7 @@ class ExpressionReader:
         return ast.Like(
             self.expr(operand),
             self.expr(pattern),
-            self.expr(escape[0]) if without_placeholders(escape) else None,
+            self.expr(escape[0]) if present(escape) else None,
             negated is not None,
             word == "regexp",
             span=span_of(node),
@@ -269,7 +269,7 @@ class ExpressionReader:
         return ast.NewInstance(self.read(type_name), (), True, sizes, span=span_of(node))
 
     def new_filled_array(self, node: ParseNode) -> ast.Expr:
-        type_name, *rest = without_placeholders(node.children)
+        type_name, *rest = present(node.children)
         dimensions = [child for child in rest if child.data == "new_dimension"]
         values = self.exprs(child for child in rest if child.data != "new_dimension")
         return ast.NewInstance(self.read(type_name), values, True, (None,) * len(dimensions), span=span_of(node))
@@ -385,13 +385,13 @@ class ExpressionReader:
         return ast.Star(span=span_of(node))
 
     def distinct_arg(self, node: ParseNode) -> ast.Expr:
-        raise MisplacedSyntax("distinct is allowed only before the first argument of a function", span_of(node))
+        raise Misplaced("distinct is allowed only before the first argument of a function", span_of(node))
 
     def all_arg(self, node: ParseNode) -> ast.Expr:
         return self.expr(node.children[0])
 
     def named_arg(self, node: ParseNode) -> ast.Expr:
-        raise MisplacedSyntax("a named parameter is not allowed here", span_of(node))
+        raise Misplaced("a named parameter is not allowed here", span_of(node))
 
     def stream_star(self, node: ParseNode) -> ast.Expr:
         *steps, _ = node.children
@@ -411,7 +411,7 @@ class ExpressionReader:
         for child in listed.children:
             value = self.read(child)
             if not isinstance(value, ast.Chain) or len(value.steps) != 1 or value.steps[0].args is not None:
-                raise MisplacedSyntax("a parameter of a lambda is a name", value.span)
+                raise Misplaced("a parameter of a lambda is a name", value.span)
             names.append(value.steps[0].name)
         return ast.Lambda(tuple(names), self.expr(body), span=span_of(node))
 
@@ -421,11 +421,11 @@ class ExpressionReader:
             amount_node, word = unit_node.children
             amount, unit = self.expr(amount_node), TIME_UNITS[str(word)]
             if isinstance(amount, ast.Literal) and amount.type == "string":
-                raise MisplacedSyntax(
+                raise Misplaced(
                     "the amount of a time period is a number or a name", amount.span, "write it without quotes"
                 )
             if parts and UNIT_ORDER[unit] <= UNIT_ORDER[parts[-1][1]]:
-                raise MisplacedSyntax(
+                raise Misplaced(
                     f"{word} cannot follow {parts[-1][1]} in a time period",
                     span_of(word),
                     "write units from large to small, each once: 1 hour 30 min",
@@ -471,9 +471,9 @@ class ExpressionReader:
 def _literal(text: str, node: ParseNode) -> ast.Literal:
     value, type_name = parse_number(text)
     if isinstance(value, float) and not math.isfinite(value):
-        raise MisplacedSyntax(f"the number {text} is too large for a {type_name}", span_of(node))
+        raise Misplaced(f"the number {text} is too large for a {type_name}", span_of(node))
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise MisplacedSyntax(f"the number {text} is too large for a long", span_of(node), f"a double: {value}.0")
+        raise Misplaced(f"the number {text} is too large for a long", span_of(node), f"a double: {value}.0")
     return ast.Literal(value, type_name, span=span_of(node))
 
 

@@ -1,7 +1,7 @@
-"""Read EPL, the event processing language of Esper 8 and 9: text to syntax tree.
+"""Parse EPL, the event processing language of Esper 8 and 9, into a syntax tree.
 
 The grammar is in ``lang/syntax/grammar``. The tables of the LALR parser are built once and stored in the user's cache
-directory.
+directory. Trees are cached and shared, so nodes of the tree are immutable, and the one `STATEMENT_READER` has no state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedToken
 
 from cepbook.errors import Diagnostic, ParseError, Span, rejecting_deep_nesting
 from cepbook.lang.syntax import ast
-from cepbook.lang.syntax.reader.expression_reader import MisplacedSyntax
+from cepbook.lang.syntax.reader.expression_reader import Misplaced
 from cepbook.lang.syntax.reader.lexer import EplStatementLexer, StatementTokens, tokenize
 from cepbook.lang.syntax.reader.parser_tables import load_parser
 from cepbook.lang.syntax.reader.statement_reader import StatementReader
@@ -40,14 +40,15 @@ def _parser() -> Any:
 def parse_epl(text: str) -> ast.Module:
     """Return the statements of `text`, which are separated by ``;``. Spans count characters of `text`.
 
-    The last trees are cached, because a cell is read several times (for its names, to check it, to run it). Raises
-    ParseError with the first error of every statement that is not EPL, and UsageError for a tree that is too deep.
+    The 64 most recently parsed texts are cached, because a cell is parsed several times (for its names, to check it, to
+    run it). Raises `ParseError` with the first syntax error of each invalid statement, and UsageError if a statement is
+    nested too deeply.
     """
-    pieces, unreadable = tokenize(text)
-    diagnostics = list(unreadable)
+    statement_tokens, lexical_errors = tokenize(text)
+    diagnostics = list(lexical_errors)
     statements: list[ast.Statement] = []
     declarations: dict[str, Any] = {}
-    for piece in pieces:
+    for piece in statement_tokens:
         if not piece.tokens or any(token.kind == "bad" for token in piece.tokens):
             continue
         parsed = _parse_piece(piece)
@@ -68,7 +69,7 @@ def _parse_piece(piece: StatementTokens) -> Any:
         return STATEMENT_READER.read(tree)
     except UnexpectedToken as error:
         return diagnose(error, piece, _parser())
-    except MisplacedSyntax as error:
+    except Misplaced as error:
         return error.diagnostic
 
 

@@ -9,12 +9,12 @@ from lark import Token, Tree
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import (
     ExpressionReader,
-    MisplacedSyntax,
+    Misplaced,
     ParseNode,
+    present,
     span_of,
     unescape_name,
     unquote,
-    without_placeholders,
 )
 
 
@@ -27,7 +27,7 @@ class PatternReader(ExpressionReader):
     """Reads annotations, streams, windows, patterns and match_recognize."""
 
     def annotation(self, node: ParseNode) -> ast.Annotation:
-        name, *body = without_placeholders(node.children)
+        name, *body = present(node.children)
         text = ".".join(unescape_name(token) for token in name.children)
         if body and body[0].data == "annotation_pair":
             pairs = tuple((self.read(pair.children[0]), self.read(pair.children[1])) for pair in body)
@@ -43,7 +43,7 @@ class PatternReader(ExpressionReader):
         return ".".join(unescape_name(token) for token in node.children)
 
     def annotation_array(self, node: ParseNode) -> tuple[object, ...]:
-        return tuple(annotation_value(self.read(child)) for child in without_placeholders(node.children))
+        return tuple(annotation_value(self.read(child)) for child in present(node.children))
 
     def signed(self, node: ParseNode) -> ast.Literal:
         return self.negative(node)
@@ -124,14 +124,14 @@ class PatternReader(ExpressionReader):
             word: Any = child.children[0]
             if isinstance(word, Token):
                 if unidirectional:
-                    raise MisplacedSyntax("the stream is unidirectional already", span_of(word), "say it once")
+                    raise Misplaced("the stream is unidirectional already", span_of(word), "say it once")
                 unidirectional = True
             elif word.data == "retain":
                 if retain is not None:
-                    raise MisplacedSyntax(f"the stream has retain-{retain} already", span_of(word), "keep one of them")
+                    raise Misplaced(f"the stream has retain-{retain} already", span_of(word), "keep one of them")
                 retain = self.retain(word)
             elif alias is not None:
-                raise MisplacedSyntax(f"the stream already has the alias {alias}", span_of(word))
+                raise Misplaced(f"the stream already has the alias {alias}", span_of(word))
             else:
                 alias = self.read(word)
         retained: Any = retain

@@ -7,13 +7,7 @@ from typing import Any
 from lark import Token, Tree
 
 from cepbook.lang.syntax import ast
-from cepbook.lang.syntax.reader.expression_reader import (
-    MisplacedSyntax,
-    ParseNode,
-    span_of,
-    unescape_name,
-    without_placeholders,
-)
+from cepbook.lang.syntax.reader.expression_reader import Misplaced, ParseNode, present, span_of, unescape_name
 from cepbook.lang.syntax.reader.pattern_reader import PatternReader, is_rule
 
 
@@ -35,9 +29,7 @@ class SelectReader(PatternReader):
         *steps, alias = node.children
         first = steps[0].children[0].children[0]
         if first.lower() == "context":
-            raise MisplacedSyntax(
-                "context has no wildcard", span_of(node), "name its properties: context.id, context.key1"
-            )
+            raise Misplaced("context has no wildcard", span_of(node), "name its properties: context.id, context.key1")
         names = [self.name(step.children[0]) for step in steps if is_rule(step, "step")]
         return ast.SelectItem(
             None, self.optional(alias), ".".join(names), True, has_eventbean(node.children), span=span_of(node)
@@ -58,10 +50,7 @@ class SelectReader(PatternReader):
         )
 
     def column_names(self, node: ParseNode) -> tuple[str, ...]:
-        return tuple(
-            ".".join(self.name(name_node) for name_node in child.children)
-            for child in without_placeholders(node.children)
-        )
+        return tuple(".".join(self.name(name_node) for name_node in child.children) for child in present(node.children))
 
     def event_precedence(self, node: ParseNode) -> ast.Expr:
         return self.expr(node.children[0])
@@ -120,11 +109,11 @@ class SelectReader(PatternReader):
         )
 
     def group_by(self, node: ParseNode) -> ast.GroupBy:
-        return ast.GroupBy(self.reads(without_placeholders(node.children)), span=span_of(node))
+        return ast.GroupBy(self.reads(present(node.children)), span=span_of(node))
 
     def rollup(self, node: ParseNode) -> ast.Rollup:
         kind: Any = str(node.data)
-        items = self.reads(without_placeholders(node.children))
+        items = self.reads(present(node.children))
         return ast.Rollup(kind, items, span=span_of(node))
 
     cube = rollup
@@ -143,7 +132,7 @@ class SelectReader(PatternReader):
         return ast.OrderItem(self.expr(value), direction == "desc", span=span_of(node))
 
     def delivery(self, node: ParseNode) -> ast.Delivery:
-        word, *keys = without_placeholders(node.children)
+        word, *keys = present(node.children)
         return ast.Delivery(unescape_name(word), self.exprs(keys), span=span_of(node))
 
     def limit(self, node: ParseNode) -> ast.RowLimit:
@@ -161,7 +150,7 @@ class SelectReader(PatternReader):
 
     def output(self, node: ParseNode) -> ast.Output:
         after, which, rate, ending = None, None, None, None
-        for child in without_placeholders(node.children):
+        for child in present(node.children):
             if isinstance(child, Token):
                 which = str(child)
             elif child.data == "output_after":
@@ -174,7 +163,7 @@ class SelectReader(PatternReader):
         if ending is not None:
             condition, then = ending.children
             if condition is not None and rate is not None and rate.data.startswith("every"):
-                raise MisplacedSyntax(
+                raise Misplaced(
                     "output every has no condition after and when terminated",
                     span_of(condition),
                     "use output when … and when terminated and …",

@@ -1,4 +1,10 @@
-"""Read all statements of EPL other than select: parse tree to syntax tree."""
+"""Build the syntax trees of all statements, around the selects of `select_reader`: parse tree to nodes of
+`lang.syntax.ast`.
+
+Each method is named after a rule of the grammar. The children of a rule have fixed positions; None stands for an
+omitted part. `start` adds annotations, context, expressions and the span, so rules of whole statements need not set
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +16,7 @@ from lark import Token
 
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.context_reader import ContextReader, optional_word
-from cepbook.lang.syntax.reader.expression_reader import (
-    MisplacedSyntax,
-    ParseNode,
-    span_of,
-    unescape_name,
-    unquote,
-    without_placeholders,
-)
+from cepbook.lang.syntax.reader.expression_reader import Misplaced, ParseNode, present, span_of, unescape_name, unquote
 from cepbook.lang.syntax.reader.pattern_reader import is_rule
 
 MODULE_DECLARATIONS = {"module_decl": "name", "uses_decl": "uses", "import_decl": "imports"}
@@ -25,7 +24,7 @@ SCHEMA_REPRESENTATIONS = ("map", "objectarray", "json", "avro", "bean", "xml", "
 
 
 class StatementReader(ContextReader):
-    """Reads whole statements; a start tree becomes a statement, or a (kind, name) pair of the module."""
+    """Reads whole statements. A statement becomes a node; ``module``, ``uses`` and ``import`` become (kind, name)."""
 
     def start(self, node: ParseNode) -> ast.Statement:
         *before, body = node.children
@@ -37,8 +36,8 @@ class StatementReader(ContextReader):
                 annotations.append(self.read(child))
             elif is_rule(child, "context_prefix"):
                 if context is not None:
-                    hint = "a nested context does the work of two"
-                    raise MisplacedSyntax("a statement has one context", span_of(child), hint)
+                    hint = "combine them in one nested context"
+                    raise Misplaced("a statement has one context", span_of(child), hint)
                 context = self.read(child.children[0])
             else:
                 expressions.append(self.read(child))
@@ -53,7 +52,7 @@ class StatementReader(ContextReader):
 
     def nothing(self, node: ParseNode) -> tuple[str, str]:
         if node.children:
-            raise MisplacedSyntax("no statement follows the annotation", span_of(node))
+            raise Misplaced("no statement follows the annotation", span_of(node))
         return "", ""
 
     def module_decl(self, node: ParseNode) -> tuple[str, str]:
@@ -112,7 +111,7 @@ class StatementReader(ContextReader):
         source = first.children[4].children
         if source and is_rule(source[0], "on_from"):
             if len(branches) > 1 or output is not None:
-                raise MisplacedSyntax(
+                raise Misplaced(
                     "a split stream has no from-clause with a named window",
                     span_of(source[0]),
                     "each part is insert into … select … where …",
@@ -145,9 +144,9 @@ class StatementReader(ContextReader):
         into, selector, distinct, items, from_, where, *others = node.children
         unfit = next((child for child in (selector, distinct, *others) if child is not None), None)
         if unfit is not None:
-            raise MisplacedSyntax("a part of a split stream has only a select list and where", span_of(unfit))
+            raise Misplaced("a branch of a split stream has only a select list and a where clause", span_of(unfit))
         if from_.children and is_rule(from_.children[0], "on_from"):
-            raise MisplacedSyntax("a split stream has no from-clause with a named window", span_of(from_))
+            raise Misplaced("a split stream has no from-clause with a named window", span_of(from_))
         contained = [self.contained(child) for child in from_.children if is_rule(child, "contained")]
         alias = self.optional(from_.children[-1]) if from_.children else None
         return self.read(into), self.read(items), tuple(contained), alias, self.optional_expr(where)
@@ -205,7 +204,7 @@ class StatementReader(ContextReader):
     def faf_insert(self, node: ParseNode) -> ast.FafInsert:
         into, *rows = node.children
         if is_rule(into, "into_table"):
-            raise MisplacedSyntax("into table has no values", span_of(into))
+            raise Misplaced("into table takes no values", span_of(into))
         target: ast.InsertInto = self.read(into)
         values = tuple(self.exprs(row.children) for row in rows)
         return ast.FafInsert(target.target, target.columns, values)
@@ -215,7 +214,7 @@ class StatementReader(ContextReader):
         columns: tuple[ast.ColumnDef, ...] = ()
         alias_of: tuple[str, ...] = ()
         if is_rule(body, "columns"):
-            columns = self.reads(without_placeholders(body.children))
+            columns = self.reads(present(body.children))
         else:
             alias_of = tuple(self._type_or_star(child) for child in body.children)
         return self._schema(representation, name, columns, alias_of, words)
@@ -238,15 +237,15 @@ class StatementReader(ContextReader):
     ) -> ast.CreateSchema:
         kind = None if representation is None else unescape_name(representation.children[0]).lower()
         if kind is not None and kind not in SCHEMA_REPRESENTATIONS:
-            raise MisplacedSyntax(
-                f"{kind} is not a kind of schema",
+            raise Misplaced(
+                f"unknown kind of schema {kind}",
                 span_of(representation),
                 f"one of {', '.join(SCHEMA_REPRESENTATIONS)}",
             )
         lists: dict[str, tuple[str, ...]] = {"inherits": (), "copyfrom": (), "starttimestamp": (), "endtimestamp": ()}
         for word in words:
             if word.data.endswith("timestamp") and lists[word.data]:
-                raise MisplacedSyntax(f"{word.data} stands once", span_of(word))
+                raise Misplaced(f"{word.data} stands once", span_of(word))
             lists[word.data] += self.reads(word.children)
         return ast.CreateSchema(
             self.read(name),
@@ -280,7 +279,7 @@ class StatementReader(ContextReader):
             text = self.read(word).lower()
             if text != "primitive":
                 fact = f"{text} is not allowed in the brackets of an array type"
-                raise MisplacedSyntax(fact, span_of(word), "write [] or [primitive]")
+                raise Misplaced(fact, span_of(word), "write [] or [primitive]")
         return brackets
 
     def null_column(self, node: ParseNode) -> ast.ColumnDef:
@@ -367,7 +366,7 @@ class StatementReader(ContextReader):
 
     def expression_decl(self, node: ParseNode) -> ast.ExpressionDecl:
         return_type, language, name, *params, body = node.children
-        names = self.reads(without_placeholders(params))
+        names = self.reads(present(params))
         value = body.children[0]
         decl = ast.ExpressionDecl(
             self.read(name),
