@@ -22,7 +22,6 @@ def main() -> int:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Not by an exception: the import system swallows some, and shows tracebacks of the others."""
     os.write(2, b"cepbook: interrupted\n")
     os._exit(INTERRUPTED)
 

@@ -23,7 +23,7 @@ from cepbook.session import ReplayResult, Workbench
 from cepbook.session.io.chunked_files import empty_frame_of, is_large
 from cepbook.session.io.files import PARQUET, parquet_head, read_file
 from cepbook.session.io.sinks import FileSink, partial_name
-from cepbook.session.io.time_conversion import format_clock_time, int_or_text
+from cepbook.session.io.time_conversion import clock_text, int_or_text
 from cepbook.session.io.writers import SQLITE, check_file_kind
 from cepbook.session.replay.replay import Replay
 
@@ -201,7 +201,7 @@ class ReplayProgressBar:
     def line(self) -> str:
         """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00``"""
         at = self._replay.progress
-        tail = f"{at.rate:,.0f} events/s, {format_clock_time(at.clock)}"
+        tail = f"{at.rate:,.0f} events/s, {clock_text(at.clock)}"
         of = at.total or at.estimate
         if not of:
             return f"{at.events:,} events, {tail}"

@@ -44,7 +44,7 @@ from cepbook.session.io.parameter_values import ParameterValues as Values
 from cepbook.session.io.parameter_values import with_dialect_settings
 from cepbook.session.io.python_values import set_variable
 from cepbook.session.io.schema_inference import infer_event_types
-from cepbook.session.io.time_conversion import TimeLike, format_clock_time, to_clock_units
+from cepbook.session.io.time_conversion import TimeLike, clock_text, to_clock_units
 from cepbook.session.live_mixin import LiveMixin
 from cepbook.session.output_mixin import OutputMixin
 from cepbook.session.registration_mixin import RegistrationMixin
@@ -106,16 +106,13 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         messages = [f"dropped {', '.join(sorted(gone))}"] if gone else []
         if again:
             messages.append(f"deployed anew, because they depend on it: {', '.join(again)}")
-        new = [failure for failure in self.runtime.errors if id(failure) not in failed]
-        failure_texts = [
-            f"`{failure.statement}` failed as it began: {exception_text(failure.cause)}" for failure in new
-        ]
-        messages += dict.fromkeys(failure_texts)  # the same failure in several partitions is listed once
+        new = [e for e in self.runtime.errors if id(e) not in failed]
+        texts = [f"`{e.statement}` failed as it began: {exception_text(e.cause)}" for e in new]
+        messages += dict.fromkeys(texts)  # the same failure in several partitions is listed once
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
 
     @contextmanager
     def _noting(self, owned: CellDeployment) -> Iterator[None]:
-        """Record deployments and drops of the block, also if it is interrupted."""
         before = dict(self.runtime.deployments)
         try:
             yield
@@ -330,9 +327,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         if is_fire_and_forget(epl, self.runtime):
             return self.query(epl, parameters=parameters)
         twin = self.again(epl=epl, parameters=parameters)
-        last = [
-            statement for statement in twin.runtime.statements.values() if statement.name not in self.runtime.statements
-        ]
+        last = [s for s in twin.runtime.statements.values() if s.name not in self.runtime.statements]
         if not last:
             raise UsageError("this delivers no rows\n  hint: `%%epl` deploys it; an expression is one select or query")
         return twin.changes(last[-1].name)
@@ -375,5 +370,5 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
     def __repr__(self) -> str:
         count = sum(statement.kind != "create variable" for statement in self.runtime.statements.values())
-        clock = format_clock_time(self.runtime.now, self._config.second)
+        clock = clock_text(self.runtime.now, self._config.second)
         return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clock})"

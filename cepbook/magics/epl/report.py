@@ -17,7 +17,7 @@ from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench
 from cepbook.session.core.saved_state import refuse_foreign
-from cepbook.session.io.time_conversion import format_clock_time
+from cepbook.session.io.time_conversion import clock_text
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.charts import stream_chart
 from cepbook.widgets.live_view.static_view import static_view
@@ -55,7 +55,7 @@ def report(host: NotebookHost, arguments: list[str]) -> StaticPicture:
 
 def report_page(workbench: Workbench, names: list[str]) -> Iterator[str]:
     """Yield the HTML of the page, piece by piece."""
-    at = format_clock_time(workbench.runtime.now, workbench.runtime.config.second)
+    at = clock_text(workbench.runtime.now, workbench.runtime.config.second)
     yield f"{HEAD}<style>{STYLE}</style></head><body><h1>{format_count(len(names), 'statement')} at {at}</h1>"
     variables = workbench.variables()
     if len(variables):

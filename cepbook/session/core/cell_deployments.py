@@ -67,10 +67,10 @@ def drop_by_name(runtime: Runtime, deployment: Deployment, name: str, cascade: b
 
 
 def remaining_cells(
-    owned: Mapping[str, CellDeployment], runtime: Runtime, gone: frozenset[str]
+    cells: Mapping[str, CellDeployment], runtime: Runtime, gone: frozenset[str]
 ) -> dict[str, CellDeployment]:
     """Return the deployments of cells that still exist, without the statements in `gone`."""
-    present = {key: what for key, what in owned.items() if key in runtime.deployments}
+    present = {key: what for key, what in cells.items() if key in runtime.deployments}
     return {
         key: replace(what, names=what.names - gone, text=" ".join(runtime.deployments[key].source.split()))
         for key, what in present.items()
@@ -78,7 +78,7 @@ def remaining_cells(
 
 
 def replaced_deployment(
-    names: frozenset[str], text: str, cell: str | None, owned: Mapping[str, CellDeployment]
+    names: frozenset[str], text: str, cell: str | None, cells: Mapping[str, CellDeployment]
 ) -> str | None:
     """Return the id of the deployment that a run replaces; None if the run is new.
 
@@ -88,27 +88,25 @@ def replaced_deployment(
     from other cells.
     """
     text = " ".join(text.split())
-    own = [key for key, what in owned.items() if cell is not None and what.cell == cell]
-    rivals = [key for key, what in owned.items() if key not in own and what.names & names]
+    own = [key for key, what in cells.items() if cell is not None and what.cell == cell]
+    rivals = [key for key, what in cells.items() if key not in own and what.names & names]
     if own and not rivals:
         return own[0]
     if not own and not rivals:
-        same = [k for k, w in owned.items() if cell is None and w.cell is None and not w.names and w.text == text]
+        same = [k for k, w in cells.items() if cell is None and w.cell is None and not w.names and w.text == text]
         return same[0] if same and not names else None
-    if not own and len(rivals) == 1 and (cell is None or owned[rivals[0]].names <= names):
+    if not own and len(rivals) == 1 and (cell is None or cells[rivals[0]].names <= names):
         return rivals[0]
-    raise UsageError(_conflict(names, [owned[key] for key in rivals]))
+    raise UsageError(_conflict(names, [cells[key] for key in rivals]))
 
 
 def _conflict(names: frozenset[str], rivals: Iterable[CellDeployment]) -> str:
-    conflicts = []
+    texts = []
     for rival in rivals:
         shared = ", ".join(f"`{name}`" for name in sorted(rival.names & names))
-        conflicts.append(
-            f"{shared} (with {', '.join(f'`{n}`' for n in sorted(rival.names - names)) or 'nothing else'})"
-        )
+        texts.append(f"{shared} (with {', '.join(f'`{n}`' for n in sorted(rival.names - names)) or 'nothing else'})")
     return (
-        f"these names were deployed by other cells: {'; '.join(conflicts)}\n"
+        f"these names were deployed by other cells: {'; '.join(texts)}\n"
         "  hint: drop them first, or run those cells again without them"
     )
 

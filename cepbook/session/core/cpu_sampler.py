@@ -71,7 +71,6 @@ class CpuSampler:
                 self._passed, self._since = self._events(), None
 
     def _events(self) -> Counter[str]:
-        """Return the number of events by type that came while the sampler measured."""
         counts = self._passed.copy()
         if self._since is not None:
             counts.update({name: n - self._since.get(name, 0) for name, n in self._counts().items()})
@@ -92,7 +91,7 @@ class CpuSampler:
 
     def _run(self, end: threading.Event) -> None:
         own = threading.get_ident()
-        names_by_namespace: dict[int, str] = {}
+        names: dict[int, str] = {}
         statements: Mapping[str, RunningStatement] = {}
         number, apart, rest = 0, APART, APART
         sampled, woke_at = time.process_time(), time.perf_counter()
@@ -102,13 +101,11 @@ class CpuSampler:
             if now - sampled >= apart / 2:
                 began = time.thread_time()
                 current = self._statements()
-                if number % RENEWED == 0 or current is not statements or len(names_by_namespace) != len(current):
+                if number % RENEWED == 0 or current is not statements or len(names) != len(current):
                     statements = current
-                    names_by_namespace = {
-                        id(statement.program.namespace): name for name, statement in list(current.items())
-                    }
+                    names = {id(statement.program.namespace): name for name, statement in list(current.items())}
                 for thread, frame in sys._current_frames().items():
-                    name = None if thread == own else _running(frame, names_by_namespace)
+                    name = None if thread == own else _running(frame, names)
                     if name is not None:
                         self.took[name] += now - sampled
                 number, sampled = number + 1, now
@@ -137,7 +134,6 @@ class CpuSampler:
 
 
 def _running(frame: FrameType | None, known: Mapping[int, str]) -> str | None:
-    """Return the statement whose code runs, unless the engine times it itself."""
     name = None
     for _ in range(DEPTH):
         if frame is None:

@@ -232,7 +232,6 @@ class EngineHandle:
                 self.event_log.record_assignment(runtime.now, name, value)
 
     def _attend(self, runtime: Runtime) -> None:
-        """Subscribe to failures and to context partitions."""
         self._calls_out = None
         runtime.add_error_listener(self._count_failure)
         runtime.add_partition_listener(None, self.partition_lifetimes.take)

@@ -39,7 +39,6 @@ class RunResult:
 
     @property
     def _running(self) -> list[RunningStatement]:
-        """The statements that are listed by their own names."""
         return [s for s in self.statements if s.kind != "create variable"]
 
     def __repr__(self) -> str:

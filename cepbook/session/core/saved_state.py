@@ -48,10 +48,10 @@ def initial_runtime(runtime: Runtime, start: int) -> Runtime:
 
 
 def snapshot_bytes(
-    engine: EngineHandle, start: int, owned: Mapping[str, CellDeployment], *, feeds: bool = False
+    engine: EngineHandle, start: int, deployed: Mapping[str, CellDeployment], *, feeds: bool = False
 ) -> bytes:
     """Return the workbench as a snapshot. Raises SnapshotError for a value that cannot be saved."""
-    cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in owned.items()]
+    cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in deployed.items()]
     feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
     return save_runtime(engine.runtime, {"start": start, "cells": cells, "feeds": feed_states})
 

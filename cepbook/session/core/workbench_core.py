@@ -50,7 +50,6 @@ class WorkbenchCore:
         self._begin()
 
     def _begin(self) -> None:
-        """Start with a new engine: nothing is deployed, nothing has happened."""
         runtime = Runtime(self._config, start=self._start)
         for name, (fn, returns) in self._functions.items():
             runtime.register_function(name, fn, returns=returns)
@@ -75,7 +74,6 @@ class WorkbenchCore:
         return ClockTime(self._start, self._config.second)
 
     def _moment(self, value: object) -> int:
-        """Return a point in time in clock units. Raises UsageError if it is out of the clock's range."""
         second = self._config.second
         return check_clock_range(to_clock_units(value, second), second)
 
@@ -110,7 +108,6 @@ class WorkbenchCore:
         return self.clock
 
     def _entry(self, type_name: str) -> tuple[EventValidator, EventRecorder]:
-        """Return the validator of events of the type, and the function that logs them."""
         types = self.runtime.catalog.event_types
         event_type = find_type(type_name, types)
         known = self._checks.get(type_name)

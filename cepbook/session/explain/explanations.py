@@ -194,41 +194,39 @@ class _Words(NamedTuple):
         return "  ".join(f"{name}={self.of(name, value)}" for name, value in row.items())
 
 
-def _fired_page(explanation: RowExplanation) -> ExplanationPage:
+def _fired_page(answer: RowExplanation) -> ExplanationPage:
     def at(time: int) -> str:
-        return format_time(time, second=explanation.second)
+        return format_time(time, second=answer.second)
 
-    events, rows = _Words(explanation.times, explanation.second), _Words(explanation.row_times, explanation.second)
+    events, rows = _Words(answer.times, answer.second), _Words(answer.row_times, answer.second)
     page = ExplanationPage(
-        f"why {explanation.statement} delivered {'+' if explanation.insert else '−'} at {at(explanation.time)}",
-        _BASIS[explanation.basis],
+        f"why {answer.statement} delivered {'+' if answer.insert else '−'} at {at(answer.time)}",
+        _BASIS[answer.basis],
     )
-    stimulus = explanation.stimulus
-    cause = explanation.cause if stimulus is None else f"{stimulus.type_name}  {events.row(stimulus.event)}"
-    if stimulus is not None and stimulus.time is not None and stimulus.time != explanation.time:
-        cause = f"{explanation.cause}, before {cause}"
-    facts = [("row", rows.row(explanation.row)), ("because of", cause)]
-    facts += [("partition", events.row(explanation.partition))] if explanation.partition is not None else []
-    facts += [("group", events.row(explanation.group))] if explanation.group is not None else []
-    facts += [("then waits for", wait) for wait in explanation.waiting[:ROWS]]
+    stimulus = answer.stimulus
+    cause = answer.cause if stimulus is None else f"{stimulus.type_name}  {events.row(stimulus.event)}"
+    if stimulus is not None and stimulus.time is not None and stimulus.time != answer.time:
+        cause = f"{answer.cause}, before {cause}"
+    facts = [("row", rows.row(answer.row)), ("because of", cause)]
+    facts += [("partition", events.row(answer.partition))] if answer.partition is not None else []
+    facts += [("group", events.row(answer.group))] if answer.group is not None else []
+    facts += [("then waits for", wait) for wait in answer.waiting[:ROWS]]
     page.facts(facts)
-    if explanation.made is not None:
-        title = f"made of {format_count(explanation.made_total, 'event')}"
-        if explanation.made:
-            page.table(
-                title + _last(explanation.made_total, len(explanation.made)), _pieces(explanation.made[-ROWS:], events)
-            )
+    if answer.made is not None:
+        title = f"made of {format_count(answer.made_total, 'event')}"
+        if answer.made:
+            page.table(title + _last(answer.made_total, len(answer.made)), _pieces(answer.made[-ROWS:], events))
         else:
             page.notes([title])
-    for contents in explanation.windows:
-        noun = "held then" if explanation.basis == "run again" and explanation.insert else "held"
-        noun = "held before" if explanation.basis == "run again" and not explanation.insert else noun
+    for contents in answer.windows:
+        noun = "held then" if answer.basis == "run again" and answer.insert else "held"
+        noun = "held before" if answer.basis == "run again" and not answer.insert else noun
         title = f"{contents.name}: {format_count(contents.total, 'event')} {noun}"
         if contents.events:
             page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-ROWS:], events))
         else:
             page.notes([title])
-    page.notes(explanation.notes)
+    page.notes(answer.notes)
     return page
 
 
@@ -264,20 +262,20 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _judged_page(explanation: EventExplanation) -> ExplanationPage:
-    at = "" if explanation.event.time is None else format_time(explanation.event.time, second=explanation.second)
-    what = "what would become of" if explanation.supposed else "what became of"
-    page = ExplanationPage(f"{what} {explanation.event.type_name} at {at}")
-    words = _Words(explanation.times, explanation.second)
-    page.facts([("event", words.row(explanation.event.event))])
-    if not explanation.courses:
+def _judged_page(answer: EventExplanation) -> ExplanationPage:
+    at = "" if answer.event.time is None else format_time(answer.event.time, second=answer.second)
+    what = "what would become of" if answer.supposed else "what became of"
+    page = ExplanationPage(f"{what} {answer.event.type_name} at {at}")
+    words = _Words(answer.times, answer.second)
+    page.facts([("event", words.row(answer.event.event))])
+    if not answer.courses:
         page.notes(["no statement reads events of this type"])
-    elif len(explanation.courses) == 1:
-        only = explanation.courses[0]
-        page.table(f"{only.statement}: {_outcome(only, explanation.second)}", _stages(only.stages, words))
+    elif len(answer.courses) == 1:
+        only = answer.courses[0]
+        page.table(f"{only.statement}: {_outcome(only, answer.second)}", _stages(only.stages, words))
         page.notes(only.notes)
     else:
-        page.table(f"at {format_count(len(explanation.courses), 'statement')}", _summary(explanation.courses, words))
+        page.table(f"at {format_count(len(answer.courses), 'statement')}", _summary(answer.courses, words))
     return page
 
 

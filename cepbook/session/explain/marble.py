@@ -24,7 +24,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import SIZED_NUMBERS
 from cepbook.session.history.event_log import EventLog
 from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
-from cepbook.session.io.time_conversion import clock_unit, format_clock_time, format_span
+from cepbook.session.io.time_conversion import clock_text, clock_unit, format_span
 
 MAX_EVENTS = 200
 
@@ -161,7 +161,7 @@ def _bars(rerun: WindowRerun, first: int, events: int) -> tuple[list[WindowStay]
 
 def _time_text(time: int, runtime: Runtime) -> str:
     if abs(time) * 1000 // runtime.config.second >= DATE_THRESHOLD_MS:
-        return format_clock_time(time, runtime.config.second)
+        return clock_text(time, runtime.config.second)
     return f"{time} {clock_unit(runtime.config.second)}"  # such a clock has no meaningful origin
 
 

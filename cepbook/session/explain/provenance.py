@@ -65,12 +65,12 @@ class RetainedRows:
 
 def retained_rows(run: ProvenanceRerun) -> RetainedRows:
     """Return what the rerun retains now."""
-    context, partitions = run.target.context, dict[int, Row]()
+    context, living = run.target.context, dict[int, Row]()
     if context is not None and context in run.runtime.contexts:
-        partitions = {row["id"]: row for row in run.runtime.partitions(context)}
+        living = {row["id"]: row for row in run.runtime.partitions(context)}
     windows = {number: run.window_rows(number) or [] for number in run.windows}
     return RetainedRows(
-        windows, run.joined_rows() or [], run.store_rows(), partitions, len(run.unwindowed), run.cycle_rows()
+        windows, run.joined_rows() or [], run.store_rows(), living, len(run.unwindowed), run.cycle_rows()
     )
 
 
@@ -79,7 +79,7 @@ def is_of_partition(row: Row, partition: int | None) -> bool:
     return partition is None or row.get(PARTITION, partition) == partition
 
 
-def provenance_event(run: ProvenanceRerun, tag: str, event: Row) -> ProvenanceEvent:
+def event_of(run: ProvenanceRerun, tag: str, event: Row) -> ProvenanceEvent:
     """Return an event with its type and time, if they are known."""
     sent = run.sent_events.get(id(event))
     if sent is None:
@@ -92,7 +92,7 @@ def match_events(run: ProvenanceRerun, match: Mapping[str, Any]) -> list[Provena
     pieces: list[ProvenanceEvent] = []
     for tag, value in match.items():
         events = value if isinstance(value, list | tuple) else [value]
-        pieces += [provenance_event(run, tag, event) for event in events if isinstance(event, Mapping)]  # type: ignore[arg-type]
+        pieces += [event_of(run, tag, event) for event in events if isinstance(event, Mapping)]  # type: ignore[arg-type]
     return sorted(pieces, key=lambda each: (each.time is None, each.time or 0))
 
 
@@ -160,7 +160,7 @@ def row_provenance(
     if shadow is None or event_column(0) not in shadow:
         return None
     tagged = [(stream_name(select, n), shadow[event_column(n)]) for n in range(len(select.sources))]
-    return [provenance_event(run, tag, event) for tag, event in tagged if event is not None]
+    return [event_of(run, tag, event) for tag, event in tagged if event is not None]
 
 
 def has_match_recognize(target: nodes.SelectStatement) -> bool:
@@ -199,10 +199,8 @@ def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values:
 
 def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]) -> list[ProvenanceEvent] | None:
     target, result = run.target, run.result
-    events = [entry for entry in cause if entry.type_name is not None]
-    sent = (
-        [provenance_event(run, "", entry.event) for entry in run.sent_events.values()][-len(events) :] if events else []
-    )
+    events = [logged for logged in cause if logged.type_name is not None]
+    sent = [event_of(run, "", logged.event) for logged in run.sent_events.values()][-len(events) :] if events else []
     if isinstance(target, nodes.CreateVariableStatement | nodes.CycleStatement):
         return sent
     source = target.source
@@ -213,17 +211,17 @@ def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]
         return None if match is None else match_events(run, match)
     if isinstance(target, nodes.UpdateStatement):  # the events before the update
         known = run.runtime.catalog
-        own = [entry for entry in sent if known.is_a(entry.type_name or "", source.event_type)]
+        own = [logged for logged in sent if known.is_a(logged.type_name or "", source.event_type)]
         before = (result.delivered[number].remove or ()) if result.delivered else ()
         if not own and len(before) > at.place:
-            own = [provenance_event(run, tag, before[at.place])]
-        return [ProvenanceEvent(tag, entry.event, entry.time, entry.type_name) for entry in own]
+            own = [event_of(run, tag, before[at.place])]
+        return [ProvenanceEvent(tag, logged.event, logged.time, logged.type_name) for logged in own]
     if not result.reached:
         return None
     last = result.triggers_before[number] if number < len(result.triggers_before) else 0
     if last == len(result.reached) == len(result.delivered):  # all were delivered at the end of the turn
         last = number + 1
-    return [provenance_event(run, tag, result.reached[max(1, last) - 1][EVENT])]
+    return [event_of(run, tag, result.reached[max(1, last) - 1][EVENT])]
 
 
 def _has(delta: Delta, at: DeliveredRow) -> bool:
@@ -258,9 +256,7 @@ def _group(
     else:
         rows = retained.of(partition)[0]
     name = stream_name(run.select, 0)
-    return [
-        provenance_event(run, name, row[EVENT]) for row in _in_group(run, rows, shadow) if row.get(COUNTS, True) is True
-    ]
+    return [event_of(run, name, row[EVENT]) for row in _in_group(run, rows, shadow) if row.get(COUNTS, True) is True]
 
 
 def _combined(
@@ -274,14 +270,12 @@ def _combined(
         return None
     assert select.join is not None
     now = [row for delta in run.result.joined for row in delta.insert or ()]
-    passing = isinstance(select, nodes.OnSelectStatement) or any(
-        join_input.unidirectional for join_input in select.join.inputs
-    )
+    passing = isinstance(select, nodes.OnSelectStatement) or any(side.unidirectional for side in select.join.inputs)
     rows = [row for row in (now if passing else retained.joined) if is_of_partition(row, partition)]
     pieces: dict[tuple[int, int], ProvenanceEvent] = {}
     for row in _in_group(run, rows, shadow):
         for number in range(len(select.sources)):
             event = row[event_column(number)]
             if event is not None and (number, id(event)) not in pieces:
-                pieces[number, id(event)] = provenance_event(run, stream_name(select, number), event)
+                pieces[number, id(event)] = event_of(run, stream_name(select, number), event)
     return list(pieces.values())

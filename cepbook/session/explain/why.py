@@ -43,7 +43,7 @@ from cepbook.session.history.rerun_provenance import (
 )
 from cepbook.session.inspect.partial_matches import partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, flat_properties, key_names
-from cepbook.session.io.time_conversion import format_clock_time
+from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.replay import Replay
 
 
@@ -100,7 +100,6 @@ def _again(
     *,
     calls: bool,
 ) -> RowExplanation | None:
-    """Explain the row by a rerun. If the rerun gives other rows, add a note and return None."""
     first = ProvenanceRerun(runtime, event_log, target, shadows=False)
     if first.calls and not calls:
         notes.append(uncalled_functions_note(first.calls))
@@ -121,7 +120,7 @@ def _again(
     if leap.due == at.time:
         return explanation
     second = clock_second(runtime)
-    cause = f"{describe_cause((), at.time, second)} in one leap: this was due at {format_clock_time(leap.due, second)}"
+    cause = f"{describe_cause((), at.time, second)} in one leap: this was due at {clock_text(leap.due, second)}"
     return replace(explanation, time=at.time, cause=cause)
 
 
@@ -133,7 +132,6 @@ def _made_by(
     leap: int | None,
     at: DeliveredRow,
 ) -> RowExplanation:
-    """Explain a row that the stimulus delivers. Numbers of stimuli are those of a rerun with this `leap`."""
     run, before, cause = _run_to(runtime, event_log, target, stimulus, leap)
     shadow = shadow_row(run, run.result.rows, at)
     origin = run.made_earlier(at, shadow)
@@ -280,7 +278,7 @@ def _explained(
     if held_back and time == at.time:
         notes.append("it was made by an earlier event of the same time, and the output clause held it back until then")
     elif held_back:
-        notes.append(f"it was made at {format_clock_time(time, second)}, and the output clause held it back until then")
+        notes.append(f"it was made at {clock_text(time, second)}, and the output clause held it back until then")
     elif shadow is not None and run.repeats_row(shadow):
         what = "its group" if keys else "the statement"
         notes.append(f"nothing changed {what} since the delivery before: the output clause has its row again")
@@ -289,9 +287,7 @@ def _explained(
         events = None  # it would be of all groups and partitions, like the windows
         notes.append("which earlier row of its group or partition it repeats is not known; windows are shown whole")
     if run.is_incomplete:
-        notes.append(
-            f"what came before {format_clock_time(run.begin, second)} is not known: windows may have held more"
-        )
+        notes.append(f"what came before {clock_text(run.begin, second)} is not known: windows may have held more")
     described = None
     if target.context is not None and partition is not None:
         known = {**before.partitions, **after.partitions}
@@ -393,7 +389,7 @@ def describe_cause(cause: Sequence[LogEntry], time: int, second: int) -> str:
     if cause and cause[0].manual_action is not None:
         text = " ".join((cause[0].query or "").split())
         return f"the query `{text}`" if text else cause[0].description
-    return f"the clock, which came to {format_clock_time(time, second)}"
+    return f"the clock, which came to {clock_text(time, second)}"
 
 
 def cause_event(cause: Sequence[LogEntry]) -> ProvenanceEvent | None:

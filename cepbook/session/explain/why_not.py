@@ -37,7 +37,7 @@ from cepbook.session.history.event_log import EventLog, LogEntry
 from cepbook.session.history.rerun_provenance import EVENT, PARTITION, ProvenanceRerun, compared_leaves
 from cepbook.session.inspect.partial_matches import PartialMatch, partial_matches, pattern_tags
 from cepbook.session.inspect.time_columns import TimeColumns
-from cepbook.session.io.time_conversion import format_clock_time
+from cepbook.session.io.time_conversion import clock_text
 
 MAX_RERUNS = 30  # maximum number of statements that run again for one question,
 HAPPENING = 30_000  # and of log entries that all of them play
@@ -75,10 +75,8 @@ def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome |
     target = runtime.statement(name).plan
     if not isinstance(target, nodes.SelectStatement) or target.join is not None or target.context is not None:
         return None
-    leaves = [leaf for conjunct in x.conjuncts(target.source.filter) for leaf in x.walk(conjunct)]
-    if target.source.pattern is not None or any(
-        isinstance(leaf, x.VariableRead | x.CurrentTimestamp) for leaf in leaves
-    ):
+    leaves = [e for conjunct in x.conjuncts(target.source.filter) for e in x.walk(conjunct)]
+    if target.source.pattern is not None or any(isinstance(e, x.VariableRead | x.CurrentTimestamp) for e in leaves):
         return None
     stages = tuple(_Judge(runtime, name, event, None, [event], False).filters())
     return StatementOutcome(name, "fell out", stages) if stages and stages[-1].passed is False else None
@@ -98,9 +96,7 @@ def _course(
             notes.append(uncalled_functions_note(run.calls))
             run = None
     if run is not None and run.is_incomplete:
-        notes.append(
-            f"what came before {format_clock_time(run.begin, runtime.config.second)} is not known, and left out"
-        )
+        notes.append(f"what came before {clock_text(run.begin, runtime.config.second)} is not known, and left out")
     stimulus = None if run is None else _come_to(run, event, supposed)
     if run is not None and stimulus is None:
         notes.append("the event is not known any more, or the statement was deployed after it")
@@ -479,7 +475,7 @@ class _Judge:
             if number not in own and self._others(number) == []:
                 what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
                 if run.is_incomplete:
-                    begin = format_clock_time(run.begin, self._runtime.config.second)
+                    begin = clock_text(run.begin, self._runtime.config.second)
                     what = f"what it held is not known: events are kept from {begin} on"
                 yield ProbeStep("join", None if run.is_incomplete else False, stream_name(target, number), note=what)
         left: dict[int, list[Row]] = {}  # rows of other streams with which all conditions so far are true
@@ -529,24 +525,22 @@ class _Judge:
         run = self._run
         assert run is not None
         self.kept = self.kept or run.aggregation is not None
-        rows_before_output = [row for delta in run.result.before_output for row in delta.insert or ()]
-        passed = rows_before_output
+        before = [row for delta in run.result.before_output for row in delta.insert or ()]
+        passed = before
         if run.having is not None:
-            if not rows_before_output:
+            if not before:
                 yield ProbeStep("having", None, self._text(run.having), note="no row was made for it to test")
                 return
             for number, condition in enumerate(run.conditions):
                 leaves = [self._text(leaf) for leaf in compared_leaves(condition)]
-                row = rows_before_output[-1]
+                row = before[-1]
                 values = tuple((leaf, row.get(f"v{number}_{place}")) for place, leaf in enumerate(leaves))
                 yield ProbeStep("having", row.get(f"c{number}") is True, self._text(condition), values)
-            passed = [
-                row for row in rows_before_output if all(row.get(f"c{n}") is True for n in range(len(run.conditions)))
-            ]
+            passed = [row for row in before if all(row.get(f"c{n}") is True for n in range(len(run.conditions)))]
         if target.output is not None:
             due = min((s["next_timer"] for s in self._runtime.state(self._name) if s["next_timer"]), default=None)
             rows = f"{len(passed):,} row{'s' * (len(passed) != 1)} held back"
-            note = rows if due is None else f"{rows}, next due at {format_clock_time(due, self._runtime.config.second)}"
+            note = rows if due is None else f"{rows}, next due at {clock_text(due, self._runtime.config.second)}"
             self.kept = self.kept or bool(passed)
             yield ProbeStep("output", False, self._text(target.output), note=note)
         elif target.selector == "rstream":

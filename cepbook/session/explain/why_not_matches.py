@@ -36,7 +36,7 @@ def unmet_condition(
 
     None if a condition cannot be evaluated, or the row meets all of them.
     """
-    variables_by_text = {show_row_variable(variable): variable for variable in node.variables}
+    by_text = {show_row_variable(variable): variable for variable in node.variables}
     keys = [ask(key, {CURRENT_ROW: event}) for key in node.keys]
     failed: list[ProbeStep] = []
     for partial in waits:
@@ -46,10 +46,8 @@ def unmet_condition(
             f"an open match, {', '.join(partial.events)}, was waiting for" if partial.events else "a match waited for"
         )
         for text in partial.waiting_for.split(" | "):
-            if text in variables_by_text:
-                failed += _tried(
-                    variables_by_text[text], partial.events, event, test, f"{behind} `{variables_by_text[text].name}`"
-                )
+            if text in by_text:
+                failed += _tried(by_text[text], partial.events, event, test, f"{behind} `{by_text[text].name}`")
     whole = compile_automaton(node.pattern)
     for number in dict.fromkeys(whole.variables[position] for position in whole.start):
         variable = node.variables[number]
@@ -69,7 +67,6 @@ def _of_keys(node: nodes.Recognition, keys: list[Any], partial: PartialMatch, as
 def _tried(
     variable: nodes.RowDefinition, matched: Mapping[str, Any], event: Row, test: Test, note: str
 ) -> Iterator[ProbeStep]:
-    """Yield the first condition of a variable that is not true, or a passed step."""
     repeated = {f"{name}[]": rows if isinstance(rows, list) else [rows] for name, rows in matched.items()}
     events = {CURRENT_ROW: event, MATCHED_ROWS: {**matched, **repeated}}
     stages = [test("define", conjunct, events, note) for conjunct in x.conjuncts(variable.condition)]

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.session.io.frame_source import ReplaySource
-from cepbook.session.io.time_conversion import TimeLike, format_clock_time, period_units
+from cepbook.session.io.time_conversion import TimeLike, clock_text, period_units
 
 MAX_SNAPSHOTS = 512  # snapshots, and their bytes; beyond that every second one is dropped and the interval doubled
 MAX_SNAPSHOT_BYTES = 2**26
@@ -158,6 +158,6 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         time = self._moment(at)
         first = self._kept[0].time
         if not first <= time <= self._reached:
-            begin, end, asked = (format_clock_time(value, self._second) for value in (first, self._reached, time))
+            begin, end, asked = (clock_text(value, self._second) for value in (first, self._reached, time))
             raise UsageError(f"the replay has been from {begin} to {end}, and not at {asked}")
         return time, next(snapshot for snapshot in reversed(self._kept) if snapshot.time <= time)

@@ -268,7 +268,6 @@ class ProvenanceRerun(StatementRerun):
 
     @property
     def _fully(self) -> bool:
-        """True if rows stand for groups."""
         return self.aggregation is not None and self.aggregation.kind.startswith("fully")
 
     def _same_group(self, one: Row, other: Row) -> bool:
@@ -297,12 +296,10 @@ class ProvenanceRerun(StatementRerun):
         partitions, self._delivering = self._delivering, set()
         released, rest = [], []
         for pending in self._waiting:
-            row_partitions = {
-                row.get(PARTITION) for row in (*(pending.delta.insert or ()), *(pending.delta.remove or ()))
-            }
-            if row_partitions & partitions:
+            ids = {row.get(PARTITION) for row in (*(pending.delta.insert or ()), *(pending.delta.remove or ()))}
+            if ids & partitions:
                 released.append(pending)
-            if row_partitions - partitions:
+            if ids - partitions:
                 rest.append(pending)
         self._waiting = rest
         return released
@@ -364,7 +361,6 @@ class ProvenanceRerun(StatementRerun):
             self._attach_before_output(target.root, extra, options)
 
     def _attach_within(self, number: int, source: plan.SourceNode, partition: tuple[plan.OutputColumn, ...]) -> None:
-        """Deploy shadows of the contained events that a stream is made of."""
         if not source.contained:
             return
         *outer, last = source.contained
@@ -378,7 +374,6 @@ class ProvenanceRerun(StatementRerun):
             self._attach(f"{name}{number}", self._like(plan.Projection(node_, (*partition, event))), noted)
 
     def _attach_window(self, number: int, stream: plan.StreamNode, partition: tuple[plan.OutputColumn, ...]) -> None:
-        """Deploy a shadow of the contents of a window; for a stream without a window, of all events."""
         windowed = [node for node in plan.chain(stream) if isinstance(node, plan.Windowed)]
         source = plan.source_of(stream)
         below: plan.StreamNode = windowed[-1] if windowed else source
@@ -417,9 +412,8 @@ class ProvenanceRerun(StatementRerun):
                 return
 
     def _attach_before_output(
-        self, root: plan.Projection, extra: tuple[plan.OutputColumn, ...], alike: Mapping[str, Any]
+        self, root: plan.Projection, hidden: tuple[plan.OutputColumn, ...], alike: Mapping[str, Any]
     ) -> None:
-        """Deploy a shadow of the rows before having and output, with the value of each condition."""
         below = root.input if self.having is None else self.having.input
         leaves = {}
         for number, condition in enumerate(self.conditions):
@@ -428,13 +422,12 @@ class ProvenanceRerun(StatementRerun):
                 leaves[f"v{number}_{place}"] = leaf
         columns = tuple(plan.OutputColumn(name, value) for name, value in leaves.items())
         marker = () if columns else (plan.OutputColumn("c", x.Const(BOOLEAN, True)),)
-        for columns_ in ((*columns, *marker, *extra), (*columns, *marker)):
+        for columns_ in ((*columns, *marker, *hidden), (*columns, *marker)):
             shadow = self._like(plan.Projection(below, columns_), **alike)
             if self._attach("before", shadow, lambda delta: self.result.before_output.append(delta)) is not None:
                 return
 
     def _like(self, root: plan.Projection, **changes: Any) -> plan.SelectStatement:
-        """Return a statement beside the target, with its context and priority, that changes nothing."""
         target = self.target
         looks = isinstance(target, plan.OnSelectStatement) and any(
             isinstance(n, plan.StreamJoin) for n in plan.chain(root)
@@ -452,7 +445,6 @@ class ProvenanceRerun(StatementRerun):
     def _attach(
         self, name: str, shadow: plan.SelectStatement, listener: Callable[[Delta], None], *, always: bool = False
     ) -> RunningStatement | None:
-        """Deploy a shadow and listen to it. Return None if the engine refuses it."""
         names = {s.name for s in self._pipeline.readers} | set(self.runtime.statements)
         try:
             statement = self._deploy(replace(shadow, name=unused_name(name, names)))

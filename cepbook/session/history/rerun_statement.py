@@ -34,9 +34,7 @@ from cepbook.session.history.event_log import DeployedAt, EventLog, LogEntry
 
 def group_simultaneous(log_entries: Iterable[LogEntry]) -> Iterator[list[LogEntry]]:
     """Group log entries by call. Several entries of one group are events that came together."""
-    for _, entries in groupby(
-        log_entries, key=lambda entry: entry.position[0] if entry.simultaneous else entry.position
-    ):
+    for _, entries in groupby(log_entries, key=lambda e: e.position[0] if e.simultaneous else e.position):
         yield list(entries)
 
 
@@ -67,7 +65,6 @@ class LogPlayer:
             runtime.send(*events[0], time)
 
     def _visits(self, event: LogEntry) -> bool:
-        """Return True if the clock visits a due time on its way to the event."""
         runtime = self.runtime
         due = runtime.next_due if event.stepping and event.time > runtime.now else None
         return due is not None and due <= event.time
@@ -118,7 +115,6 @@ class StatementRerun(LogPlayer):
             extra_stores |= new_stores
 
     def _deployed(self, event_log: EventLog) -> list[tuple[DeployedAt, nodes.StatementPlan]]:
-        """Return the statements that are needed, in order, each with its deployment."""
         dependencies = self._pipeline
         needed = {
             id(s)
@@ -138,7 +134,6 @@ class StatementRerun(LogPlayer):
         ]
 
     def _assignments(self, event_log: EventLog) -> list[LogEntry]:
-        """Return the assignments from outside to deployed variables, each since its variable was created."""
         created = {
             name: event_log.deployed_at(d).position for d in self._origin.deployments.values() for name in d.variables
         }
@@ -146,28 +141,25 @@ class StatementRerun(LogPlayer):
 
     def _engine(self) -> Runtime:
         source = self._origin
-        rerun_engine = Runtime(source.config, start=self.begin)
-        rerun_engine.add_error_listener(lambda error: None)  # the running statement has reported the error
+        fresh = Runtime(source.config, start=self.begin)
+        fresh.add_error_listener(lambda error: None)  # the running statement has reported the error
         for name, function in source.functions.items():
-            rerun_engine.register_function(name, function, returns=source.catalog.functions[name])
+            fresh.register_function(name, function, returns=source.catalog.functions[name])
         for event_type in source.catalog.event_types.values():
-            rerun_engine.define(event_type, replace=True)
-        self._add_variables(rerun_engine)
-        return rerun_engine
+            fresh.define(event_type, replace=True)
+        self._add_variables(fresh)
+        return fresh
 
-    def _add_variables(self, rerun_engine: Runtime) -> None:
-        """Create variables with their initial values; with their present, fixed values if the log is incomplete."""
+    def _add_variables(self, fresh: Runtime) -> None:
         source = self._origin
         for statement in (s for d in source.deployments.values() for s in d.plan.statements):
             if isinstance(statement, nodes.CreateVariableStatement) and statement.context is None:
-                self._first[id(statement)] = rerun_engine.deploy(
-                    nodes.ModulePlan((statement,), statement.epl)
-                ).statements[0]
+                self._first[id(statement)] = fresh.deploy(nodes.ModulePlan((statement,), statement.epl)).statements[0]
         for name, type_, value, constant in source.external_variables():
-            if name not in rerun_engine.catalog.variables:
-                rerun_engine.define_variable(name, type_, value, constant=constant)
+            if name not in fresh.catalog.variables:
+                fresh.define_variable(name, type_, value, constant=constant)
             if self.is_incomplete and not constant:
-                rerun_engine.set_variable(name, source.get_variable(name))
+                fresh.set_variable(name, source.get_variable(name))
 
     def _deploy(self, statement: nodes.StatementPlan) -> RunningStatement | None:
         if id(statement) in self._first:

@@ -123,7 +123,6 @@ class WindowRerun(StatementRerun):
         return columns, tuple(name for name, _ in keys_by_name)
 
     def _shadow(self, name: str, root: nodes.Projection, **changes: Any) -> nodes.SelectStatement:
-        """Return a statement like the target with another select- and from-clause, to which nobody else listens."""
         fixed: dict[str, Any] = {"kind": "unaggregated", "insert": None, "output": None, "drop": False, "into": None}
         if isinstance(self.target, nodes.CreateWindowStatement):
             fixed["fill"] = None
@@ -179,7 +178,6 @@ class WindowRerun(StatementRerun):
             self._by_event[id(event), row.get(_PARTITION.name)] = arrival
 
     def _matched(self, match: Mapping[str, Any]) -> None:
-        """Record a match, which holds the arrived event objects."""
         arrived = {event: arrival.number for (event, _), arrival in self._by_event.items()}
         rows: list[tuple[int, str]] = []
         for name, value in match.items():
@@ -189,7 +187,6 @@ class WindowRerun(StatementRerun):
             self.runs.append(MatchRun(self.runtime.now, tuple(sorted(rows))))
 
     def _event_and_stay(self, row: Row) -> tuple[Row, _Stay]:
-        """Return the event of a row of the window's shadow, and the key of its stay."""
         if not self._in_partitions:
             return row, (id(row), None)
         event: Row = row[_EVENT.name]
@@ -221,7 +218,6 @@ class WindowRerun(StatementRerun):
         bar.left, bar.ended = time, len(self.arrivals)
 
     def _partition(self, notice: PartitionNotice) -> None:
-        """Close the stays of a partition that ends: its windows vanish without remove rows."""
         if notice.context != self.target.context:
             return
         if notice.kind == "allocated":  # ids restart with the context
@@ -233,7 +229,6 @@ class WindowRerun(StatementRerun):
                     self._close(bars.popleft(), notice.time)
 
     def _like(self, row: Row) -> deque[WindowStay] | None:
-        """Return the stays of a derived event with the values of `row`, which need not be the same object."""
         derived_stays = (self._open[id(event), None] for event in self._made)
         return next((stays for stays in derived_stays if stays and rows_equal(stays[0].event, row)), None)
 
@@ -264,7 +259,6 @@ class WindowRerun(StatementRerun):
         self._still_collected()
 
     def _still_collected(self) -> None:
-        """Add the events that a batch holds and has not released."""
         if self.stream is None:
             return
         entered = {bar.number for bar in self.bars}

@@ -45,14 +45,10 @@ class ForgottenWarning(UserWarning):
 def recorded_history(runtime: Runtime, event_log: EventLog, start: int) -> RecordedHistory:
     """Return the recorded history of a workbench."""
     types = runtime.catalog.event_types
-    log_entries = event_log.entries_since((0, 0), set(types), types)
+    entries = event_log.entries_since((0, 0), set(types), types)
     complete = event_log.incomplete_before(set(types)) is None
-    deployments = sorted(
-        map(event_log.deployed_at, runtime.deployments.values()), key=lambda deployment: deployment.position
-    )
-    return RecordedHistory(
-        tuple(log_entries), tuple(event_log.assignments), start, runtime.now, complete, tuple(deployments)
-    )
+    deployed = sorted(map(event_log.deployed_at, runtime.deployments.values()), key=lambda d: d.position)
+    return RecordedHistory(tuple(entries), tuple(event_log.assignments), start, runtime.now, complete, tuple(deployed))
 
 
 class WorkbenchRerun(LogPlayer):

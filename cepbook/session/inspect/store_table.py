@@ -95,10 +95,8 @@ def describe_store(runtime: Runtime, store: Store) -> str:
     """Describe a named window or table, for ``%epl show NAME``."""
     states = store.owner.states()
     rows = sum(len(store.contents(state)) for _, state in states)
-    head = (
-        f"{STORE_KINDS[store.type.kind]} "
-        f"{store.name}({columns_text(runtime.catalog.event_types[store.name].properties)})"
-    )
+    columns = columns_text(runtime.catalog.event_types[store.name].properties)
+    head = f"{STORE_KINDS[store.type.kind]} {store.name}({columns})"
     lines = [head]
     if store.type.context is not None:
         lines.append(f"  in context {store.type.context}: {len(states)} partition{'' if len(states) == 1 else 's'}")

@@ -27,9 +27,7 @@ class TimeColumns:
         self._runtime = runtime
         self._none = ms and runtime.config.second != 1000
         self._types: dict[str, frozenset[str]] = {}
-        self._plans = [
-            statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements
-        ]
+        self._plans = [s for d in runtime.deployments.values() for s in d.plan.statements]
 
     def of_type(self, name: str) -> frozenset[str]:
         """Return the properties of an event type that hold times."""

@@ -24,7 +24,7 @@ from cepbook.session.io.column_readers import (
 )
 from cepbook.session.io.event_validation import EventTypes
 from cepbook.session.io.schema_inference import check_column_names
-from cepbook.session.io.time_conversion import check_clock_range, format_clock_time
+from cepbook.session.io.time_conversion import check_clock_range, clock_text
 
 LatePolicy = Literal["error", "drop"]
 FRAME_CHUNK = 8_192  # maximum rows per batch of a replay; each batch has fixed costs
@@ -230,7 +230,7 @@ class FrameSource(ReplaySource):
 def undefined_order_error(options: SourceOptions, time: int, number: int) -> EventError:
     return EventError(
         f"two events of {options.event_type.name} at "
-        f"{format_clock_time(time, options.second)} have the sequence number {number}: "
+        f"{clock_text(time, options.second)} have the sequence number {number}: "
         "their order is not defined"
     )
 
@@ -251,8 +251,8 @@ def _sequences(frame: pd.DataFrame, options: SourceOptions) -> npt.NDArray[np.in
 
 def backwards_time_error(place: str, name: str, time: int, before: int, second: int) -> EventError:
     return EventError(
-        f"{place} of `{name}` goes back in time: {format_clock_time(time, second)} after "
-        f"{format_clock_time(before, second)}\n"
+        f"{place} of `{name}` goes back in time: {clock_text(time, second)} after "
+        f"{clock_text(before, second)}\n"
         '  hint: sort the input, or pass late="drop" to leave such events out'
     )
 

@@ -63,7 +63,6 @@ def _decoded(line: bytes) -> Item | None:
 async def _again(
     once: Callable[[], AsyncIterator[Item]], retry: str | timedelta | None, sleep: Sleep
 ) -> AsyncIterator[Item]:
-    """Yield what `once` yields; with `retry`, again after every end and every lost connection."""
     pause = _seconds(retry)
     while True:
         items = once()

@@ -217,7 +217,6 @@ _OPEN: WeakSet[FileSink] = WeakSet()
 
 
 def _end(sink: FileSink) -> None:
-    """Close a forgotten sink: write waiting rows and report an error on standard error."""
     try:
         if getattr(sink, "_writer", None) is not None:
             sink.close(failed=True)

@@ -38,7 +38,7 @@ from cepbook.session.io.frame_source import (
     undefined_order_error,
 )
 from cepbook.session.io.schema_inference import datetime_columns
-from cepbook.session.io.time_conversion import check_clock_range, format_clock_time, to_clock_units
+from cepbook.session.io.time_conversion import check_clock_range, clock_text, to_clock_units
 
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 
@@ -202,7 +202,7 @@ class IterableSource(ReplaySource):
         if before is not None and value == before:
             raise undefined_order_error(self._wanted, time, before)
         if before is not None and value < before:
-            at = format_clock_time(time, self._wanted.second)
+            at = clock_text(time, self._wanted.second)
             raise EventError(f"the sequence number goes back from {before} to {value} at {at}")
         return int(value)
 

@@ -116,7 +116,7 @@ def to_datetime(time: int, second: int = 1000) -> datetime | None:
         return None
 
 
-def format_clock_time(time: int, second: int = 1000) -> str:
+def clock_text(time: int, second: int = 1000) -> str:
     """Format a time for people, like `format_time`."""
     return format_time(time, second=second)
 
@@ -142,7 +142,7 @@ class ClockTime:
         return self.units
 
     def __repr__(self) -> str:
-        return f"{format_clock_time(self.units, self.second)} ({self.units} {clock_unit(self.second)})"
+        return f"{clock_text(self.units, self.second)} ({self.units} {clock_unit(self.second)})"
 
 
 def period_units(value: str | timedelta, second: int = 1000) -> int:
@@ -173,7 +173,7 @@ def parse_period(text: str, second: int = 1000) -> int | None:
 
 def before_clock_error(name: str, time: int, now: int, second: int) -> EventError:
     """Return the error of an event that is before the clock."""
-    at, clock = (f"{value} {clock_unit(second)} ({format_clock_time(value, second)})" for value in (time, now))
+    at, clock = (f"{value} {clock_unit(second)} ({clock_text(value, second)})" for value in (time, now))
     return EventError(
         f"an event of `{name}` at {at} is before the clock, {clock}\n"
         '  hint: `cep.rewind()` (`%epl rewind`) begins anew with what is deployed; late="drop" leaves such events out'

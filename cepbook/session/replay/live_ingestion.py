@@ -17,7 +17,7 @@ from cepbook.errors import EventError, UsageError, printable
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import find_type
 from cepbook.session.io.live_sources import Sleep
-from cepbook.session.io.time_conversion import format_clock_time
+from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.batch_sizer import SLICE
 from cepbook.session.replay.live_batcher import MOST, LiveBatcher
 from cepbook.session.replay.wall_clock import WallClock
@@ -177,7 +177,7 @@ class Live:
         if self.rejected:
             name, last = self.rejected[-1]
             lines.append(f"  last malformed, of {name}: {last.reason.splitlines()[0]}: {last.text}"[:300])
-        lines.append(f"  clock {format_clock_time(self._workbench.runtime.now, self._second)}")
+        lines.append(f"  clock {clock_text(self._workbench.runtime.now, self._second)}")
         return printable("\n".join(lines))
 
 

@@ -27,7 +27,7 @@ from cepbook.session.core.garbage_collection import CollectionPause, garbage
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
 from cepbook.session.io.frame_source import LatePolicy, ReplaySource
-from cepbook.session.io.time_conversion import TimeLike, format_clock_time
+from cepbook.session.io.time_conversion import TimeLike, clock_text
 from cepbook.session.replay.batch_sizer import SLICE
 from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, check_speed
 from cepbook.session.replay.replay_results import Progress, ReplayInterrupted, ReplayResult, paused_message
@@ -221,7 +221,7 @@ class Replay(Generic[WorkbenchT]):
         if self.state in ("ready", "running"):
             return f"Replay of {names}: {'' if total is None else f'{total:,} events, '}{self.state}"
         of = "" if total is None else f" of {total:,}"
-        clock = format_clock_time(self._engine.now, self._engine.second)
+        clock = clock_text(self._engine.now, self._engine.second)
         return f"Replay of {names}: {loop.events:,}{of} events, {self.state}, clock {clock}"
 
     # ---- control, from any thread

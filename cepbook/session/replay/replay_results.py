@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cepbook.display import DisplayTable, captioned_html, format_count, format_time
-from cepbook.session.io.time_conversion import format_clock_time
+from cepbook.session.io.time_conversion import clock_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,6 @@ class ReplayInterrupted(asyncio.CancelledError):
 
 def paused_message(events: int, clock: int, second: int) -> str:
     """Return the message of an interrupted replay: how far it came and how to continue."""
-    fact = (
-        f"interrupted: the replay is paused at {format_clock_time(clock, second)}, after "
-        f"{format_count(events, 'event')}"
-    )
+    at, count = clock_text(clock, second), format_count(events, "event")
+    fact = f"interrupted: the replay is paused at {at}, after {count}"
     return f"{fact}\n  hint: resume() goes on, step() takes one event, stop() ends it"

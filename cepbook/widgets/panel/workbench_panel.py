@@ -43,7 +43,7 @@ from cepbook.session.inspect.overview import (
 )
 from cepbook.session.inspect.partition_table import key_names, partition_properties
 from cepbook.session.inspect.time_columns import TimeColumns
-from cepbook.session.io.time_conversion import format_clock_time
+from cepbook.session.io.time_conversion import clock_text
 from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture, table_of_rows
 from cepbook.widgets.live_view.partition_rows import columns_of
@@ -98,7 +98,7 @@ class Panel(LiveWidget):
             workbench = self._find()
         except UsageError as error:
             return StaticPicture(f"<div>{escape(str(error))}</div>", str(error))
-        head = f"clock {format_clock_time(workbench.runtime.now, workbench.runtime.config.second)}"
+        head = f"clock {clock_text(workbench.runtime.now, workbench.runtime.config.second)}"
         html, text = [f"<div>{escape(head)}</div>"], [head]
         items_found = list(overview_items(workbench))
         for section in SECTIONS:
@@ -140,9 +140,9 @@ class Panel(LiveWidget):
             return
         runtime = workbench.runtime
         yield "note", ""
-        yield "clock", format_clock_time(runtime.now, runtime.config.second)
+        yield "clock", clock_text(runtime.now, runtime.config.second)
         due = runtime.next_due
-        yield "due", None if due is None else format_clock_time(due, runtime.config.second)
+        yield "due", None if due is None else clock_text(due, runtime.config.second)
         yield "busy", workbench.replaying is not None
         all_items = list(overview_items(workbench))
         sections = []

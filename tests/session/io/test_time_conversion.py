@@ -10,7 +10,7 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session.io.time_conversion import (
-    format_clock_time,
+    clock_text,
     parse_period,
     parse_time,
     period_units,
@@ -48,7 +48,7 @@ def test_what_is_no_time(value: object) -> None:
 def test_back_to_dates() -> None:
     assert to_datetime(1500) == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
     assert to_datetime(10**18) is None
-    assert (format_clock_time(0), format_clock_time(1), format_clock_time(10**18)) == (
+    assert (clock_text(0), clock_text(1), clock_text(10**18)) == (
         "00:00:00.000",
         "00:00:00.001",
         f"{10**18} ms",
@@ -75,7 +75,7 @@ def test_what_is_no_period(text: str) -> None:
 @pytest.mark.parametrize("time", [0, 1, -1, 745_284, -745_284, 86_399_999, -86_400_000, 200_000_123, 1_357_019_100_001])
 def test_what_is_shown_can_be_written(time: int, second: int) -> None:
     for each in (time, time * (second // 1000)):
-        assert parse_time(format_clock_time(each, second), second) == each
+        assert parse_time(clock_text(each, second), second) == each
 
 
 def test_times_since_the_beginning_are_read_without_all_of_it() -> None:
