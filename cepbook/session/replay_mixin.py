@@ -9,15 +9,7 @@ from weakref import WeakKeyDictionary
 from cepbook.engine.config import Config
 from cepbook.engine.snapshot.file_format import MAGIC
 from cepbook.errors import EventError, SnapshotError, UsageError
-from cepbook.session.core.saved_state import (
-    Path,
-    read_file,
-    refuse_foreign,
-    restore_workbench_runtime,
-    resume_runtime,
-    snapshot_bytes,
-    write_file,
-)
+from cepbook.session.core import saved_state
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.history_cursor import HistoryCursor
 from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
@@ -146,7 +138,7 @@ class ReplayMixin(WorkbenchCore):
         self._replays.clear()
         self._replay = None
 
-    def save(self, path: Path, *, feeds: bool = False, replace: bool = False) -> None:
+    def save(self, path: saved_state.Path, *, feeds: bool = False, replace: bool = False) -> None:
         """Write the workbench into a file: modules, event types, variables, the clock and the state of statements.
 
         `feeds` adds the deliveries that feeds hold. Listeners and Python functions are not saved. A file with a saved
@@ -155,14 +147,14 @@ class ReplayMixin(WorkbenchCore):
         is then unchanged.
         """
         if not replace:
-            refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
+            saved_state.refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
         with self._lock:
-            write_file(path, self._snapshot(feeds=feeds))
+            saved_state.write_file(path, self._snapshot(feeds=feeds))
 
     def _snapshot(self, *, feeds: bool = False) -> bytes:
-        return snapshot_bytes(self._engine, self._start, self._cells, feeds=feeds)
+        return saved_state.snapshot_bytes(self._engine, self._start, self._cells, feeds=feeds)
 
-    def load(self, path: Path) -> None:
+    def load(self, path: saved_state.Path) -> None:
         """Replace the contents of this workbench by a saved one. Listeners stay with statements of the same name.
 
         The Python functions of the saved workbench must be registered. Raises UsageError for a file that cannot be
@@ -170,17 +162,17 @@ class ReplayMixin(WorkbenchCore):
         changed.
         """
         with self._lock, self._engine.manual_call():
-            data = read_file(path)
+            data = saved_state.read_file(path)
             try:
                 self._load_snapshot(data)
             except SnapshotError as error:
                 raise SnapshotError(f"`{path}`: {error}") from error
 
     def _load_snapshot(self, data: bytes) -> None:
-        runtime, extra = restore_workbench_runtime(data, self._functions)
+        runtime, extra = saved_state.restore_workbench_runtime(data, self._functions)
         self._end_replay()
         self._start, self._config, self._checks = extra["start"], runtime.config, {}
-        self._cells = resume_runtime(self._engine, runtime, extra)
+        self._cells = saved_state.resume_runtime(self._engine, runtime, extra)
 
     def _restored(self, data: bytes) -> Self:
         twin = type(self)(feed_capacity=self._capacity)

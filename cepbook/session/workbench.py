@@ -15,15 +15,7 @@ from cepbook.dialects.registry import declared_names
 from cepbook.engine.contexts.partition_listeners import PartitionListener
 from cepbook.errors import BindError, UsageError, exception_text
 from cepbook.lang.plan.catalog import EventType
-from cepbook.session.core.cell_deployments import (
-    CellDeployment,
-    drop_by_name,
-    explain_replacement,
-    find_deployment,
-    remaining_cells,
-    replaced_deployment,
-    unused_deployment_id,
-)
+from cepbook.session.core import cell_deployments as cells
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.core.garbage_collection import garbage
 from cepbook.session.core.run_results import RunResult
@@ -31,13 +23,7 @@ from cepbook.session.core.saved_state import (
     initial_runtime,
 )
 from cepbook.session.explanation_mixin import ExplanationMixin
-from cepbook.session.history.rerun_workbench import (
-    ForgottenWarning,
-    RecordedHistory,
-    WorkbenchRerun,
-    is_fire_and_forget,
-    recorded_history,
-)
+from cepbook.session.history import rerun_workbench
 from cepbook.session.inspect.overview import variables_frame
 from cepbook.session.inspection_mixin import InspectionMixin
 from cepbook.session.io.parameter_values import ParameterValues as Values
@@ -82,14 +68,14 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             epl = with_dialect_settings(epl, dialect, settings, self._config.second)
         with self._lock, self._engine.manual_call():
             names = declared_names(epl)
-            target = replaced_deployment(names, epl, cell, self._cells)
+            target = cells.replaced_deployment(names, epl, cell, self._cells)
             before, failed = dict(self.runtime.statements), set(map(id, self.runtime.errors))
             gone: frozenset[str] = frozenset()
-            owned = CellDeployment(cell, names, " ".join(epl.split()))
+            owned = cells.CellDeployment(cell, names, " ".join(epl.split()))
             if target is None:
                 with self._noting(owned):
                     deployment = self.runtime.deploy(
-                        epl, deployment_id=unused_deployment_id(cell, self.runtime.deployments)
+                        epl, deployment_id=cells.unused_deployment_id(cell, self.runtime.deployments)
                     )
             else:
                 gone = self._cells[target].names - names
@@ -97,7 +83,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
                     with self._noting(owned):
                         deployment = self.runtime.redeploy(target, epl)
                 except BindError as error:
-                    raise explain_replacement(error, target, gone) from None
+                    raise cells.explain_replacement(error, target, gone) from None
             again = [
                 s.name
                 for s in self.runtime.statements.values()
@@ -105,14 +91,14 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             ]
         messages = [f"dropped {', '.join(sorted(gone))}"] if gone else []
         if again:
-            messages.append(f"deployed anew, because they depend on it: {', '.join(again)}")
+            messages.append(f"redeployed, because they depend on it: {', '.join(again)}")
         new = [e for e in self.runtime.errors if id(e) not in failed]
         texts = [f"`{e.statement}` failed as it began: {exception_text(e.cause)}" for e in new]
         messages += dict.fromkeys(texts)  # the same failure in several partitions is listed once
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
 
     @contextmanager
-    def _noting(self, owned: CellDeployment) -> Iterator[None]:
+    def _noting(self, owned: cells.CellDeployment) -> Iterator[None]:
         before = dict(self.runtime.deployments)
         try:
             yield
@@ -133,13 +119,13 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         Raises UsageError if there is no such name, and, without `cascade`, if more would go; the message lists it.
         """
         with self._lock, self._engine.manual_call():
-            deployment = find_deployment(self.runtime, name)
+            deployment = cells.find_deployment(self.runtime, name)
             before = list(self.runtime.statements)
             try:
-                drop_by_name(self.runtime, deployment, name, cascade)
+                cells.drop_by_name(self.runtime, deployment, name, cascade)
             finally:
                 gone = tuple(n for n in before if n not in self.runtime.statements)
-                self._cells = remaining_cells(self._cells, self.runtime, frozenset(gone))
+                self._cells = cells.remaining_cells(self._cells, self.runtime, frozenset(gone))
                 self._engine.follow_deployments()
             return gone
 
@@ -282,10 +268,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             twin._engine.follow_deployments()
         return twin
 
-    def past(self) -> RecordedHistory:
+    def past(self) -> rerun_workbench.RecordedHistory:
         """Return the latest events and clock stops, for `again`."""
         with self._lock:
-            return recorded_history(self.runtime, self._engine.event_log, self._start)
+            return rerun_workbench.recorded_history(self.runtime, self._engine.event_log, self._start)
 
     def again(
         self,
@@ -293,7 +279,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         *,
         epl: str | None = None,
         parameters: Values | None = None,
-        past: RecordedHistory | None = None,
+        past: rerun_workbench.RecordedHistory | None = None,
     ) -> Workbench:
         """Return a second workbench in which the latest events happen again; this one is unchanged.
 
@@ -302,19 +288,21 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         variable, and as `run` does.
         """
         with self._lock:
-            if past is not None and not isinstance(past, RecordedHistory):
+            if past is not None and not isinstance(past, rerun_workbench.RecordedHistory):
                 raise UsageError(f"`past` is what `Workbench.past()` gives, not {describe_value(past)}")
-            known = past or recorded_history(self.runtime, self._engine.event_log, self._start)
+            known = past or rerun_workbench.recorded_history(self.runtime, self._engine.event_log, self._start)
             twin = self.rehearsal()
         if past is None and not known.complete:
             fact = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
             hint = "`cep.rehearsal()` and a replay there take all"
-            warnings.warn(f"{fact}\n  hint: {hint}", ForgottenWarning, stacklevel=3)  # above the check of arguments
+            warnings.warn(
+                f"{fact}\n  hint: {hint}", rerun_workbench.ForgottenWarning, stacklevel=3
+            )  # above the check of arguments
         for name, value in (values or {}).items():
             twin.set(name, value)
         if epl is not None:
             twin.run(epl, parameters=parameters)
-        WorkbenchRerun(twin.runtime, twin._engine.event_log).relive(known)
+        rerun_workbench.WorkbenchRerun(twin.runtime, twin._engine.event_log).relive(known)
         return twin
 
     def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:
@@ -324,7 +312,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         The latter is in the form of `changes`. Nothing is deployed. Raises as `query` and `run` do, and UsageError if
         the text delivers nothing.
         """
-        if is_fire_and_forget(epl, self.runtime):
+        if rerun_workbench.is_fire_and_forget(epl, self.runtime):
             return self.query(epl, parameters=parameters)
         twin = self.again(epl=epl, parameters=parameters)
         last = [s for s in twin.runtime.statements.values() if s.name not in self.runtime.statements]

@@ -85,7 +85,7 @@ def test_equal_events_are_shared(cells: tuple[str | None, str | None]) -> None:
     other = OUT.replace("t.price)", "t.price + 1.0)")
     assert str(cep.run(other, dialect="apama", name="b", cell=cells[1])) == "deployed b"
     again = cep.run(OUT.replace("t.price)", "t.price + 2.0)"), dialect="apama", name="a", cell=cells[0])
-    assert str(again) == "replaced Out, a\ndeployed anew, because they depend on it: b"
+    assert str(again) == "replaced Out, a\nredeployed, because they depend on it: b"
     cep.send("Tick", s="x", price=1.0)
     assert rows(cep, "a") == [(0, "x", 3.0)] and rows(cep, "b") == [(0, "x", 2.0)]
     with pytest.raises(BindError, match="there is an event type `Out` with other fields"):

@@ -96,7 +96,7 @@ def test_without_a_cell_a_name_is_replaced(cep: Workbench) -> None:
 def test_a_changed_schema_deploys_its_dependants_anew(cep: Workbench) -> None:
     cep.run(SUMS)
     result = cep.run("create schema Tick(ts long, symbol string, price double, size int)")
-    assert repr(result) == "replaced Tick\ndeployed anew, because they depend on it: sums"
+    assert repr(result) == "replaced Tick\nredeployed, because they depend on it: sums"
     cep.send("Tick", symbol="a", price=1, size=3)
     assert len(cep.changes("sums")) > 0
 
@@ -109,7 +109,7 @@ def test_a_schema_that_breaks_its_dependants_changes_nothing(cep: Workbench) -> 
         cep.run("create schema Tick(ts long, symbol string)")
     assert picture(cep) == before
     told = str(refused.value)
-    assert " --> sums:" in told and "this error is in `sums`, which would be deployed anew" in told
+    assert " --> sums:" in told and "this is of `sums`, which must be redeployed" in told
 
 
 def test_what_fails_with_the_first_partitions_is_told_with_the_deployment(cep: Workbench) -> None:

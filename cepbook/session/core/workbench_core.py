@@ -15,16 +15,8 @@ from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.session.core.cell_deployments import CellDeployment
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.event_log import EventRecorder
+from cepbook.session.io import time_conversion as times
 from cepbook.session.io.event_validation import EventValidator, find_type
-from cepbook.session.io.time_conversion import (
-    ClockTime,
-    TimeLike,
-    check_clock_range,
-    parse_period,
-    period_units,
-    timedelta_units,
-    to_clock_units,
-)
 
 RegisteredFunctions = dict[str, tuple[Callable[..., Any], FunctionType]]
 
@@ -36,7 +28,7 @@ class WorkbenchCore:
     """
 
     def __init__(
-        self, *, start: TimeLike = 0, feed_capacity: int | None = 100_000, config: Config | None = None
+        self, *, start: times.TimeLike = 0, feed_capacity: int | None = 100_000, config: Config | None = None
     ) -> None:
         check_argument("Workbench", "feed_capacity", "int | None", feed_capacity)
         if config is not None and not isinstance(config, Config):
@@ -64,22 +56,22 @@ class WorkbenchCore:
         return self._engine.runtime
 
     @property
-    def clock(self) -> ClockTime:
+    def clock(self) -> times.ClockTime:
         """The current time of the engine."""
-        return ClockTime(self.runtime.now, self._config.second)
+        return times.ClockTime(self.runtime.now, self._config.second)
 
     @property
-    def start(self) -> ClockTime:
+    def start(self) -> times.ClockTime:
         """The time at which the clock began. `rewind` and `reset` return to it."""
-        return ClockTime(self._start, self._config.second)
+        return times.ClockTime(self._start, self._config.second)
 
     def _moment(self, value: object) -> int:
         second = self._config.second
-        return check_clock_range(to_clock_units(value, second), second)
+        return times.check_clock_range(times.to_clock_units(value, second), second)
 
     def advance(
-        self, to: TimeLike | timedelta | None = None, *, by: str | timedelta | None = None, stepping: bool = False
-    ) -> ClockTime:
+        self, to: times.TimeLike | timedelta | None = None, *, by: str | timedelta | None = None, stepping: bool = False
+    ) -> times.ClockTime:
         """Move the clock forward. Everything that is due fires in order, at the new time.
 
         `to` is a point in time (int in ms, or µs with such a clock; datetime; ISO 8601 text) or a timedelta; `by` is a
@@ -92,16 +84,16 @@ class WorkbenchCore:
         second = self._config.second
         with self._lock:
             if by is not None:
-                time = self.runtime.now + period_units(by, second)
+                time = self.runtime.now + times.period_units(by, second)
             elif isinstance(to, timedelta):
-                time = self.runtime.now + timedelta_units(to, second)
-            elif isinstance(to, str) and (period := parse_period(to, second)) is not None:
+                time = self.runtime.now + times.timedelta_units(to, second)
+            elif isinstance(to, str) and (period := times.parse_period(to, second)) is not None:
                 time = self.runtime.now + period
             else:
-                time = to_clock_units(to, second)
-            check_clock_range(time, second)
+                time = times.to_clock_units(to, second)
+            times.check_clock_range(time, second)
             if time < self.runtime.now:
-                raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time, second)}")
+                raise EventError(f"the clock cannot go back from {self.clock} to {times.ClockTime(time, second)}")
             self._engine.event_log.record_stop(time, stepping=stepping)
             with self._engine.manual_call(), self._engine.raising_failures():
                 self.runtime.advance(time, stepping=stepping)

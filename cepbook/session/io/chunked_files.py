@@ -19,17 +19,8 @@ import pandas as pd
 from cepbook.errors import EventError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import SIZED_NUMBERS
+from cepbook.session.io import files
 from cepbook.session.io.column_readers import ROW_OF_FILE
-from cepbook.session.io.files import (
-    CSV,
-    JSON_LINES,
-    PARQUET,
-    ColumnSelection,
-    check_numeric_columns,
-    file_samples,
-    parquet_rows,
-    pieces,
-)
 from cepbook.session.io.frame_source import EventChunk, FrameSource, ReplaySource, SourceOptions, backwards_time_error
 
 LARGE = 500_000  # rows from which a Parquet file is read in pieces, if its rows are in order
@@ -114,9 +105,9 @@ def _whole(column: _Column) -> Any:
 def is_large(path: str, times: int = 1) -> bool:
     """Return True if a file is `times` as large as one that is read in pieces."""
     lower = path.lower()
-    if lower.endswith(PARQUET):
-        return parquet_rows(path) >= times * LARGE
-    if not lower.endswith((*CSV, *JSON_LINES)) or not os.path.isfile(path):
+    if lower.endswith(files.PARQUET):
+        return files.parquet_rows(path) >= times * LARGE
+    if not lower.endswith((*files.CSV, *files.JSON_LINES)) or not os.path.isfile(path):
         return False
     return os.path.getsize(path) >= times * (SIZE if lower.endswith(".csv") else SIZE // SMALLER)
 
@@ -124,7 +115,7 @@ def is_large(path: str, times: int = 1) -> bool:
 def empty_frame_of(path: str) -> pd.DataFrame | None:
     """Return `DtypeTally.frame` of a file. Raises as `read_file` does."""
     kinds = DtypeTally()
-    for piece in pieces(path, None, PIECE):
+    for piece in files.pieces(path, None, PIECE):
         kinds.take(piece)
     return kinds.frame()
 
@@ -139,7 +130,7 @@ class ChunkedFileSource(ReplaySource):
     def __init__(
         self,
         path: str,
-        columns: ColumnSelection,
+        columns: files.ColumnSelection,
         options: SourceOptions,
         *,
         first_time: int,
@@ -173,7 +164,7 @@ class ChunkedFileSource(ReplaySource):
     def chunks(self) -> Iterator[EventChunk]:
         left = self.total
         check = None if self._checked else _Check(self._path, self._wanted)
-        for frame in pieces(self._path, self._columns, PIECE):
+        for frame in files.pieces(self._path, self._columns, PIECE):
             piece = FrameSource(frame, self._wanted) if check is None else check.piece(frame)
             yield from piece.chunks()
             left = None if left is None else left - piece.before(None)
@@ -187,7 +178,7 @@ class _Check:
     def __init__(self, path: str, options: SourceOptions) -> None:
         self._path = path
         self._wanted = replace(options, sort=False, late="error")
-        self._texts = path.lower().endswith(CSV)
+        self._texts = path.lower().endswith(files.CSV)
         self._kinds = DtypeTally()
         self._rows = 0
         self._last: int | None = None
@@ -198,7 +189,7 @@ class _Check:
         frame.index = pd.RangeIndex(rows, rows + len(frame), name=ROW_OF_FILE)
         try:
             if self._texts:
-                check_numeric_columns(self._path, frame, options.event_type, {options.time}, rows)
+                files.check_numeric_columns(self._path, frame, options.event_type, {options.time}, rows)
             source = FrameSource(frame, options)
             self._kinds.take(frame)
             odd = self._kinds.odd(options.event_type, {options.time})
@@ -228,7 +219,7 @@ def _stamp(path: str) -> object:
     return status.st_mtime_ns, status.st_size
 
 
-def open_chunked(path: str, columns: ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
+def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
     """Return the source of a large file that is in order.
 
     None if it must be sorted, or has an error, which reading all of it reports, or if pieces would be read otherwise
@@ -244,7 +235,7 @@ def open_chunked(path: str, columns: ColumnSelection, options: SourceOptions) ->
     kinds = DtypeTally()
     check_options = replace(options, sort=False, late="error", until=None)
     try:
-        for frame in pieces(path, columns, PIECE):
+        for frame in files.pieces(path, columns, PIECE):
             if frame.empty:
                 continue
             kinds.take(frame)
@@ -261,7 +252,7 @@ def open_chunked(path: str, columns: ColumnSelection, options: SourceOptions) ->
     return ChunkedFileSource(path, columns, options, first_time=first, stamp=stamp, checked=True, total=total)
 
 
-def _looked_at(path: str, columns: ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
+def _looked_at(path: str, columns: files.ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
     """Return the source of a text file that is checked while it is read.
 
     None if the file must be checked before, because a sample is not good or none can be taken.
@@ -271,7 +262,7 @@ def _looked_at(path: str, columns: ColumnSelection, options: SourceOptions) -> C
     check_options = replace(options, sort=False, late="error", until=None)
     size = rows = 0
     try:
-        for probe in file_samples(path, columns):
+        for probe in files.file_samples(path, columns):
             if probe.frame.empty:
                 continue
             kinds.take(probe.frame)
@@ -289,7 +280,7 @@ def _looked_at(path: str, columns: ColumnSelection, options: SourceOptions) -> C
 
 
 def _agree(kinds: DtypeTally, path: str, options: SourceOptions) -> bool:
-    if not path.lower().endswith(PARQUET) and kinds.odd(options.event_type, {options.time}) is not None:
+    if not path.lower().endswith(files.PARQUET) and kinds.odd(options.event_type, {options.time}) is not None:
         return False
     # only the whole file tells if a property has no value in any line
-    return not (path.lower().endswith(JSON_LINES) and kinds.empty())
+    return not (path.lower().endswith(files.JSON_LINES) and kinds.empty())

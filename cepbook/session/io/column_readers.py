@@ -15,14 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cepbook.engine.vectorized.array_columns import (
-    ArrayColumn,
-    ComputedColumn,
-    NumberColumn,
-    TextColumn,
-    python_values,
-    with_nulls,
-)
+from cepbook.engine.vectorized import array_columns as arrays
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import BITS, Type, is_integral
 from cepbook.session.io.event_validation import EventTypes, TypeMismatch, value_converter
@@ -78,43 +71,43 @@ def _as_is(rows: pd.Series[Any]) -> ColumnValues:
 
 def _objects(rows: pd.Series[Any]) -> ColumnValues:
     array: Any = rows  # the type stubs do not allow None as na_value
-    return python_values(array.to_numpy(dtype=object, na_value=None))
+    return arrays.python_values(array.to_numpy(dtype=object, na_value=None))
 
 
-def engine_column(values: pd.Series[Any], read: ColumnReader) -> ArrayColumn:
+def engine_column(values: pd.Series[Any], read: ColumnReader) -> arrays.ArrayColumn:
     """Return the column whose values `read` makes, as arrays where possible.
 
     Repeated texts become codes: equal texts are one object, which is quick to compare.
     """
     if read is _floats:
-        return NumberColumn(values.to_numpy(dtype="float64", na_value=np.nan), gaps=True)
+        return arrays.NumberColumn(values.to_numpy(dtype="float64", na_value=np.nan), gaps=True)
     if read is _as_is:
-        return NumberColumn(values.to_numpy())
+        return arrays.NumberColumn(values.to_numpy())
     sample = values.iloc[:_SAMPLE]
     if read is not _objects or not isinstance(values.dtype, pd.StringDtype) or sample.nunique() * 4 > len(sample):
-        return ComputedColumn(lambda rows: read(values.iloc[rows]))
+        return arrays.ComputedColumn(lambda rows: read(values.iloc[rows]))
     codes, texts = pd.factorize(values)
-    return TextColumn(
+    return arrays.TextColumn(
         codes.astype("int32"), np.array([*texts, None], dtype=object)
     )  # code -1 (missing) is the last one
 
 
 def _singles(rows: pd.Series[Any]) -> ColumnValues:
     with np.errstate(over="ignore"):
-        return with_nulls(rows.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
+        return arrays.with_nulls(rows.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
 
 
 def _floats(rows: pd.Series[Any]) -> ColumnValues:
-    return with_nulls(rows.to_numpy(dtype="float64", na_value=np.nan))
+    return arrays.with_nulls(rows.to_numpy(dtype="float64", na_value=np.nan))
 
 
 def _nullable(numbers: npt.NDArray[np.int64], rows: pd.Series[Any]) -> ColumnValues:
     missing = rows.isna().to_numpy()
     if not missing.any():
-        return python_values(numbers)
+        return arrays.python_values(numbers)
     values = numbers.astype(object)
     values[missing] = None
-    return python_values(values)
+    return arrays.python_values(values)
 
 
 def datetime_units(rows: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:

@@ -130,7 +130,7 @@ class FileSink:
     def _successor(self, statement: RunningStatement | None) -> None:
         self._write()
         if statement is not None and dict(statement.output_type.properties) != self._types and self.error is None:
-            self.error = UsageError(f"`{self.name}` was deployed anew with other columns than {self.path!r} has")
+            self.error = UsageError(f"`{self.name}` was redeployed with other columns than {self.path!r} has")
 
     def _when_full(self) -> None:
         if self._tap.rows >= BATCH:

@@ -68,7 +68,7 @@ def test_a_sink_goes_on_with_the_statement_that_is_deployed_anew(cep: Workbench,
     assert sink.flush().rows == 3
     cep.run(EPL.replace("id, x from", "id, x * 2 as twice from"))
     send(cep, 4)
-    with pytest.raises(SinkError, match=r"deployed anew with other columns.*; 1 row of `q` lost"):
+    with pytest.raises(SinkError, match=r"redeployed with other columns.*; 1 row of `q` lost"):
         sink.close()
     assert path.read_text().splitlines()[1:] == ["0,0,insert,e1,1", "0,1,insert,e2,2", "0,2,insert,e3,3"]
 
