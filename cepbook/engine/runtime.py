@@ -73,10 +73,7 @@ class Runtime(EventEngine):
         self.catalog.functions[name] = returns if isinstance(returns, FunctionType) else FunctionType(returns)
 
     def define(self, event_type: EventType, *, replace: bool = False) -> None:
-        """Add an event type from Python.
-
-        Errors: UsageError if a type of that name exists, unless `replace` is set and no statement uses it.
-        """
+        """Add an event type. Errors: UsageError if it exists, unless `replace` is set and no statement uses it."""
         name = event_type.name
         if name in self.catalog.event_types:
             users = deployments_using(self._deployer.deployments, [("event type", name)])
@@ -108,10 +105,7 @@ class Runtime(EventEngine):
         return variable.value if variable.type.of is None else deep_copied(variable.value)
 
     def set_variable(self, name: str, value: object) -> None:
-        """Assign a variable. None is null.
-
-        Errors: UsageError for an unknown name, a constant, or a value that does not fit the variable's type.
-        """
+        """Assign a variable; None is null. Errors: UsageError (unknown name, constant, value that does not fit)."""
         self.entered()
         variable = find_variable(name, self.registry.variables)
         if self.catalog.variables[name].constant:
@@ -138,10 +132,7 @@ class Runtime(EventEngine):
         return self._deployer.compile(epl)
 
     def deploy(self, epl: str | ModulePlan, *, deployment_id: str | None = None) -> Deployment:
-        """Compile a module and start all of it, or on any error nothing.
-
-        Errors: ParseError, BindError; UsageError if `deployment_id` is taken.
-        """
+        """Compile a module and start all of it, or nothing. Errors: ParseError, BindError, UsageError (id is taken)."""
         self.entered()
         return self._deployer.deploy(epl, deployment_id)
 
@@ -220,9 +211,8 @@ class Runtime(EventEngine):
             raise running.error(failure) from failure
 
     def query(self, epl: str, selector: Selector | None = None) -> list[Row]:
-        """Run a fire-and-forget query over named windows and tables, over the partitions that `selector` chooses.
-
-        Errors: ParseError, BindError; StatementError if an expression fails on a row.
+        """Run a fire-and-forget query. Errors: ParseError, BindError; StatementError if an expression fails on a
+        row.
         """
         self.entered()
         self.turn.check()

@@ -86,10 +86,7 @@ def compile_plan(
     functions: Mapping[str, Callable[..., Any]],
     variables: Variables,
 ) -> CompiledModule:
-    """Compile the statements of `plan`. New variables get initial values, which may read the values of `variables`.
-
-    Errors: BindError if the engine refuses a statement or an initial value cannot be computed.
-    """
+    """Compile `plan`. Errors: BindError if a statement is refused or an initial value cannot be computed."""
     cells = {name: variables[name] for name in catalog.variables}
     scope_in = partial(expression_scope, clock, config, dict(functions), cells)
     compilation = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound)

@@ -173,18 +173,12 @@ def _columns(plan: ModulePlan) -> list[tuple[str, Type]]:
 
 
 def run_query(runtime: Any, epl: str, selector: Selector | None = None) -> QueryResult:
-    """Run `epl` over the context partitions that `selector` chooses, or all.
-
-    Errors: ParseError, BindError; StatementError if an expression fails on a row.
-    """
+    """Run `epl` over the context partitions that `selector` chooses. Errors: ParseError, BindError, StatementError."""
     return FireAndForgetQuery(runtime, epl).ask(settings_of(epl).get("parameters"), selector)
 
 
 def replace_rows(runtime: Any, name: str, rows: Iterable[Sequence[Any]]) -> None:
-    """Replace all rows of a named window; values are in the order of its columns.
-
-    Errors: UsageError if there is no such window, it has a context, or a row has another number of values.
-    """
+    """Replace all rows of a named window, values in column order. Errors: UsageError (context, wrong width)."""
     store: Store = lookup_name("named window", name, runtime.stores)
     if store.type.kind != "window" or store.type.context is not None:
         raise UsageError(f"the rows of `{name}` cannot be replaced: it is not a named window without a context")
@@ -230,9 +224,7 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
     """
     store: Store = runtime.stores[target]
     _check_unread(store)
-    targets: dict[int | None, tuple[Any, list[Row]]] = {
-        id_: (state, []) for id_, state in _meant(runtime, store, selector)
-    }
+    targets: dict[int | None, tuple[Any, list[Row]]] = {i: (state, []) for i, state in _meant(runtime, store, selector)}
     placed: list[Row] = []
     for row in rows:
         own = {name: row.get(name) for name in store.columns}
@@ -339,10 +331,7 @@ def _states(
 def _held(
     runtime: Any, store: Store, partition: Any, selector: Selector | None, picking: StoreQuery | None
 ) -> list[Any]:
-    """Return the items of a store for a partition of its own context, else for the partitions that `selector` chooses.
-
-    With `picking`, only the items found by an index.
-    """
+    """Return a store's items for a partition of its context, else of those chosen; `picking` uses an index."""
     if partition is not None and store.type.context == partition.name:
         states = [entry for entry in store.owner.states() if entry[0] == partition.id]
     else:

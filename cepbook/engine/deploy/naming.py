@@ -21,10 +21,7 @@ _MADE_UP = re.compile(r"stmt_\d+")
 
 
 def lookup_name(what: str, name: str, among: Mapping[str, _Kept], catalog: Catalog | None = None) -> _Kept:
-    """Return the object with this name. `what` is the word for it. Errors: UsageError with the nearest known name.
-
-    If the `catalog` has the name for something else, the error says that and lists the known names.
-    """
+    """Return the object with this name. Errors: UsageError with the nearest names, or what the name is instead."""
     match = among.get(name)
     if match is None:
         other = None if catalog is None else _other(name, catalog)

@@ -120,10 +120,7 @@ class EventEngine:
             raise
 
     def send_together(self, events: Iterable[tuple[str, dict[str, Any]]]) -> None:
-        """Process events (type, event) that arrive together as one activation. Other statements see them one by one.
-
-        Errors as `send`.
-        """
+        """Process events (type, event) that arrive together as one activation. Errors as `send`."""
         with self.turn:
             with self._activations.gathering():
                 for type_name, event in events:

@@ -58,11 +58,7 @@ class FailureLog:
 
 
 def attribute_failure(failure: Exception, statements: Collection[RunningStatement]) -> bool:
-    """Report an exception as the failure of the statement whose generated code raised it. Return False if there is
-    none.
-
-    In that case timers of any statement may be missing, so all statements arm what is due.
-    """
+    """Report a failure of generated code as its statement's. If there is none, all rearm timers; return False."""
     raised_in = list(traceback_namespaces(failure))
     for statement in statements:
         if any(statement.program.namespace is namespace for namespace in raised_in):

@@ -145,10 +145,7 @@ def ignore_call() -> None:
 def _subscriptions(
     registry: StatementRegistry, type_name: str, among: Container[str] | None
 ) -> tuple[list[Subscription], int]:
-    """Return the subscriptions for events of a type, and the number of contexts among them.
-
-    `among` restricts them to the named statements, which are all statements of their contexts.
-    """
+    """Return the subscriptions to a type (of statements `among` these) and the number of contexts in them."""
     subscriptions: list[Subscription] = []
     contexts = 0
     for context in registry.contexts.values():

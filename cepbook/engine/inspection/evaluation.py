@@ -60,10 +60,7 @@ def evaluate(
     *,
     calls: bool = False,
 ) -> Any:
-    """Return the value of `e` with the events of its streams (None: null), or an `UnknownValue`.
-
-    Python functions are called only with `calls`. If the evaluation fails with these events, the value is unknown.
-    """
+    """Return the value of `e` with `events`, or an `UnknownValue`. Python functions run only with `calls`."""
     reason = _obstacle(e, events, partition, calls)
     if reason is not None:
         return UnknownValue(reason)

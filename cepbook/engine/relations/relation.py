@@ -115,9 +115,8 @@ class SortedIndex(HashIndex):
             self.keys.remove(key)
 
     def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterable[Item]:
-        """Return the items whose keys lie between `low` and `high` (None: no bound), by key and then by arrival.
-
-        A bound itself is included only with `with_low` or `with_high`. A reversed range is empty.
+        """Return the items with keys between `low` and `high` (None: no bound; included if `with_…`), by key,
+        arrival.
         """
         if low is not None and high is not None and not low <= high:
             return ()

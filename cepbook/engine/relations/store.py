@@ -189,11 +189,7 @@ class Store:
             state[2].name(name, requested)
 
     def lookup_function(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
-        """Return a function that gives, for a state of the owner, the object that a reader looks into.
-
-        Without the index (as for a query, which does not last) that is an index on part of the key, or the rows
-        themselves.
-        """
+        """Return a function from an owner's state to the index, or without one to a part of it or the rows."""
         indexed = name in self.wanted and not self.collects_batches
         if want.kind == "composite":
             if indexed:
@@ -217,10 +213,8 @@ class Store:
             return False
         if want.kind == "composite":
             return want.name("") in self.wanted or self.has_index_for(want.by_keys)
-        parts_of_names = (name[1:] for name, requested in self.wanted.items() if requested.kind == "hash" and name[1])
-        return want.name("") in self.wanted or (
-            want.kind == "hash" and any({*p} <= {*want.columns} for p in parts_of_names)
-        )
+        parts = (name[1:] for name, requested in self.wanted.items() if requested.kind == "hash" and name[1])
+        return want.name("") in self.wanted or (want.kind == "hash" and any({*p} <= {*want.columns} for p in parts))
 
     def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
         indexes = [(name[1:], self.by_key) for name, index in self.wanted.items() if index.kind == "hash" and name[1]]
@@ -294,10 +288,7 @@ class Store:
 
     # -------------------------------------------------------------- changes by others
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
-        """Remove and insert rows as one change; each new row names the item that it replaces, if any.
-
-        Rows that the data windows evict because of this leave in the same change.
-        """
+        """Remove rows and insert rows (with the items that they replace) as one change, with its evictions."""
         view = state[1]
         if self.uniques and new:
             gone, fresh = {item[0] for item in old}, list[Item]()

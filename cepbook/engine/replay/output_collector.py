@@ -175,11 +175,7 @@ class OutputCollector:
     def watched(
         self, batch: ColumnBatch, keys: Sequence[CauseKey]
     ) -> tuple[Iterator[int], Iterable[int], Callable[[], CauseKey]]:
-        """Return the times of a batch, the causes to put into the marks, and a function for the cause of the latest
-        event.
-
-        The cause is one of `keys` for derived events, else the position.
-        """
+        """Return a batch's times, causes for the marks, and a function for the cause of the latest event."""
         times, count = iter(batch.times), len(batch.times)
         self._causes = causes = DeliveryCauses(batch.places, keys)
 

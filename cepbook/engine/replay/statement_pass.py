@@ -343,11 +343,7 @@ class StatementPass:
                 clock.now = before
 
     def _joined(self, statement: RunningStatement, batches: list[ColumnBatch]) -> list[_Read | None] | None:
-        """Return the input of each stream of a join for its loop over columns, and last the input that several streams
-        read.
-
-        Each position holds at most one batch; None where there is no such assignment.
-        """
+        """Return the batch of each stream of a join, last the one that several read; None if not one each."""
         if statement.program.loop is None:
             return None
         is_a, scans = self._runtime.catalog.is_a, statement.steps.scans
@@ -392,10 +388,7 @@ class StatementPass:
     def _advancing(
         self, statement: RunningStatement, out: OutputCollector, pending: PendingDelivery | None
     ) -> Callable[[int], None]:
-        """Return a function that advances the clock, with stops where a timer of the statement is due.
-
-        The clock stops only at times of events; a timer that becomes due at a stop waits for the next one.
-        """
+        """Return a function that advances the clock, stopping at event times if a timer of the statement is due."""
         clock, ticks, timed = self._runtime.clock, self.ticks, statement.timed
 
         def advance(t: int) -> None:

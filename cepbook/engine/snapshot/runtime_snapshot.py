@@ -107,10 +107,7 @@ def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Fu
 
 
 def restore_state(runtime: Any, data: bytes) -> None:
-    """Set the state of a new runtime in which the modules of a snapshot are deployed.
-
-    Errors: SnapshotError if it is not a snapshot, is damaged, or has another program.
-    """
+    """Set the state of a runtime with the modules of a snapshot. Errors: SnapshotError as `restore_runtime`."""
     with garbage_collection_paused():
         document = unpack_document(data)
         if "modules" not in document:
@@ -222,10 +219,7 @@ def _owner(parts: RuntimeParts, path: str) -> str:
 
 
 def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
-    """Define types and variables and deploy the modules of a snapshot.
-
-    Variables get their saved values as soon as they exist, because the start of a statement may depend on them.
-    """
+    """Define and deploy a snapshot's modules. Variables get their values at once: statements may start from them."""
     for data in document["types"]:
         runtime.define(event_type_from(data))
     reader = GraphReader(document["given"])

@@ -22,10 +22,7 @@ def traceback_namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
 def statement_error(
     failure: Exception, name: str, programs: Sequence[StatementProgram], source: str, *, query: bool = False
 ) -> StatementError:
-    """Return `failure` of statement `name` as an error for users; `programs` are its own and those of its subqueries.
-
-    For a `query` the message names neither statement nor event.
-    """
+    """Return `failure` as an error for users; `programs` are those of the statement and its subqueries."""
     span = None
     listener = False
     trace = failure.__traceback__

@@ -257,10 +257,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     # -------------------------------------------------------------- reading
     def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:
-        """Return (partition id, rows of the iterator) of every live partition, or of those `wanted`, by id.
-
-        The rows belong to the engine. Errors: whatever an expression of the statement raises.
-        """
+        """Return (partition id, the engine's own rows) of live partitions, or of those `wanted`, by id."""
         rows, states = self.program["rows"], self.states(wanted)
         if self.reads_only_tables:
             states = [(id_, self.refreshed_state(state, now)) for id_, state in states]
@@ -463,10 +460,7 @@ class RunningStatement(StoreAccess, ContextMember):
         return len(self.leading) == len(conjuncts(self.steps.source.filter))
 
     def ways(self, type_name: str) -> list[tuple[IndexCondition, ...]]:
-        """Return the leading conditions of each input that reads a type, in subqueries too.
-
-        An event is relevant only if it meets one of them. The list is empty if that is not known for all inputs.
-        """
+        """Leading conditions of each input that reads a type; relevant events meet one. Empty if not all known."""
         steps = [self.steps, *(source.steps for source in self.program.subqueries)]
         scans = [scan.source for source in steps for scan in source.scans if scan.source.store is None]
         sources = [source for source in scans if self._takes(source, type_name)]
@@ -522,18 +516,12 @@ class RunningStatement(StoreAccess, ContextMember):
             self._services.report(StatementError(self.name, text, pattern.span, OverflowError(fact)))
 
     def failed(self, failure: Exception) -> None:
-        """Report a run-time failure at the EPL text that the failing line was generated from.
-
-        Timers that the failure may have prevented from being armed are armed.
-        """
+        """Report a run-time failure at its EPL text, and arm timers that it kept from being armed."""
         self.timed.mend(self._shaken_by(failure))
         self._services.report(self.error(failure))
 
     def _shaken_by(self, failure: Exception) -> list[Any]:
-        """Return the states that a failure may have left inconsistent: the one in which generated code raised it.
-
-        If that is unknown, return all of them, unless they are so many that failures would cost more than events.
-        """
+        """Return the states that a failure may have left inconsistent, unless they are too many to be mended."""
         if self.context is None:
             return [] if self.state is None else [self.state]
         trace, raised_in = failure.__traceback__, None

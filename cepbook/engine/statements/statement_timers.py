@@ -110,9 +110,7 @@ class StatementTimers(OwnerTimers):
         if "dues" in self._program.namespace:
             due_times += self._program["dues"](state)
         due_times += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
-        due_times += [
-            (SUBQUERY + number, inner["dues"](state[FIRST_SUBQUERY_SLOT + number])) for number, inner in self._timed
-        ]
+        due_times += [(SUBQUERY + n, inner["dues"](state[FIRST_SUBQUERY_SLOT + n])) for n, inner in self._timed]
         return due_times
 
     def mend(self, states: Iterable[Any]) -> None:
@@ -198,10 +196,7 @@ class StatementTimers(OwnerTimers):
         return self._collected(now, self.take(now))
 
     def expire(self, now: int, out: Callable[[list[Any]], object], cause_of: Callable[[int], int] | None) -> None:
-        """Expire events within a batch, where the program has `expire_all`; rows leave as records.
-
-        A timer stays due until it has a new time, so no failure can lose it.
-        """
+        """Expire events within a batch, if the program has `expire_all`. Timers stay due until they have a new time."""
         due, states = self.upto(now), list[Any]()
         for _, path in due:
             state = self._states.get(path[0])
@@ -250,10 +245,7 @@ class StatementTimers(OwnerTimers):
         return deliveries[0] if deliveries else None
 
     def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, sides: dict[int, TimerRows]) -> bool:
-        """Run timers in the order of their due times, also if the clock has jumped over several of them.
-
-        Windows (and groups of one) that are due after an output run after it. Timers of windows may be early.
-        """
+        """Run timers by due time, windows due after an output behind it. Timers of windows may be early."""
         forced = False
         outputs = {id_: at for _, id_, place, at in due if place == OUTPUT and at < now}
         held_back: set[int] = set()

@@ -65,10 +65,9 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
 
     def open_store_lookups(self) -> None:
         """Request the indexes that the statement needs."""
-        if self.lookups is NO_LOOKUPS and self.program.index_requests:
-            self.lookups = StoreLookups(
-                self.program.namespace, self.program.index_requests, self.name, self.stores, late=True
-            )
+        program = self.program
+        if self.lookups is NO_LOOKUPS and program.index_requests:
+            self.lookups = StoreLookups(program.namespace, program.index_requests, self.name, self.stores, late=True)
         self.lookups.attach()
 
     @property
@@ -112,10 +111,9 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         store = stores[target_type.name]
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
-        self.program.namespace.update(store.functions(lambda state: None if self.context is None else state[0]))
-        self.lookups = StoreLookups(
-            self.program.namespace, self.program.index_requests, self.name, {0: store}, changes=True
-        )
+        program = self.program
+        program.namespace.update(store.functions(lambda state: None if self.context is None else state[0]))
+        self.lookups = StoreLookups(program.namespace, program.index_requests, self.name, {0: store}, changes=True)
 
     def fill_from_stores(self, partition: ContextPartition) -> None:
         """Fill a new partition with the contents of the stores, one input after the other."""

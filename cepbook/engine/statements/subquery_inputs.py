@@ -173,9 +173,7 @@ class SubqueryInputs:
 
     def _for(self, type_name: str, among: Iterable[tuple[int, StatementProgram]]) -> list[tuple[int, StatementProgram]]:
         is_a = self._host.catalog.is_a  # not kept, because a deployment replaces the catalog
-        return [
-            (n, program) for n, program in among if any(is_a(type_name, read) for read in program.steps.event_types)
-        ]
+        return [(n, inner) for n, inner in among if any(is_a(type_name, read) for read in inner.steps.event_types)]
 
     def reading(self, type_name: str, main: EventReader | None) -> EventReader | None:
         """Combine the reader of the statement itself, `main`, with those of its subqueries."""

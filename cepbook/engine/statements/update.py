@@ -74,10 +74,7 @@ def _change(plan: p.UpdateStatement, props: dict[str, str], scope: CodeScope) ->
 
 
 def handler_after_updates(statements: Sequence[RunningStatement], handler: EventHandler) -> EventHandler:
-    """Return `handler` behind the updates of the stream: by priority, lowest first, then in deployment order.
-
-    An update that fails leaves the event unchanged; one with `@Drop` drops it.
-    """
+    """Return `handler` behind the updates, lowest priority first. One that fails changes nothing; `@Drop` drops."""
     if not statements:
         return handler
     ordered = sorted(statements, key=lambda s: (s.plan.priority, s.order[1]))

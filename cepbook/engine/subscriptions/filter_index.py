@@ -258,10 +258,7 @@ def _with_one_slot(first: EventHandler, second: EventHandler, failed: Callable[[
 
 
 def _dropping(ordered: list[Subscription], failed: Callable[[Exception], None], contexts: int) -> EventHandler:
-    """Return the dispatcher used when any subscriber has `@Drop`.
-
-    Handlers return whether they consumed the event. A statement that fails counts as having consumed it.
-    """
+    """Dispatch with `@Drop`: handlers return whether they consumed the event; one that raises has consumed it."""
     takers = [(s.checked, s.drops, s.reads is not None) for s in ordered]
     blank: ContextSlots = [None] * contexts
 

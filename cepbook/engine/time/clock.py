@@ -20,6 +20,8 @@ __all__ = ["LAST_TIME", "NEVER", "Clock"]
 
 LAST_TIME = (1 << 61) - 1
 
+_DueOwners = list[tuple[OwnerTimers, list[DueEntry]]]
+
 
 class Clock(DueQueue[DispatchOrder], TimerFollower):
     """Engine time and the timers of all owners. Its entries are the orders of the owners.
@@ -68,7 +70,7 @@ class Clock(DueQueue[DispatchOrder], TimerFollower):
             return self.due
         return min((each.beyond(time) for each in self._owners.values()), default=NEVER)
 
-    def pop_due(self, t: int) -> list[tuple[OwnerTimers, list[DueEntry]]]:
+    def pop_due(self, t: int) -> _DueOwners:
         """Remove and return everything due at or before `t`, in the order in which it must run.
 
         A timer that is armed meanwhile waits for the next advance, whatever its time.
@@ -82,7 +84,7 @@ class Clock(DueQueue[DispatchOrder], TimerFollower):
             if timers.due < NEVER:
                 self.arm(order, timers.due)
             return [(timers, entries)]
-        due_owners: list[tuple[OwnerTimers, list[DueEntry]]] = []
+        due_owners: _DueOwners = []
         while self.due <= t:
             order = self.pop()
             timers = self._owners[order]
@@ -99,17 +101,11 @@ class Clock(DueQueue[DispatchOrder], TimerFollower):
         place = self._place(due[0].order)
         return (place[0], 0, *place[1:]) if due[0].drops else place  # no serial number is below 1
 
-    def _around_leading(
-        self, due_owners: list[tuple[OwnerTimers, list[DueEntry]]]
-    ) -> list[tuple[OwnerTimers, list[DueEntry]]]:
+    def _around_leading(self, due_owners: _DueOwners) -> _DueOwners:
         """Order the entries so that everything due before an entry of a leading owner runs before it."""
-        entries = [
-            (entry[0], self._place_of(entry_owner), entry, entry_owner[0])
-            for entry_owner in due_owners
-            for entry in entry_owner[1]
-        ]
+        entries = [(entry[0], self._place_of(due), entry, due[0]) for due in due_owners for entry in due[1]]
         entries.sort(key=lambda entry_owner: entry_owner[:2])
-        ordered: list[tuple[OwnerTimers, list[DueEntry]]] = []
+        ordered: _DueOwners = []
         pending: dict[DispatchOrder, tuple[OwnerTimers, list[DueEntry]]] = {}
         for _, place, entry, timers in entries:
             if timers.leads:

@@ -45,10 +45,7 @@ class CrontabSchedule:
         self._texts: list[str] = []
 
     def next_time(self, now: int, numbers: tuple[int | None, ...]) -> int:
-        """Return the first due time after `now`, or `NEVER`.
-
-        Errors: ValueError for a number that is null or outside of its field.
-        """
+        """Return the first due time after `now`, or `NEVER`. Errors: ValueError for a null or invalid number."""
         if numbers != self._read:
             self._texts = _texts(self._crontab, iter(numbers))
             self._read = numbers
@@ -80,10 +77,7 @@ class CrontabSchedule:
         return self._on_last_weekday(start) if last_weekday else _next(self._texts[: _SECONDS + 1], start)
 
     def _fraction_after(self, rest: int, beyond: int) -> int | None:
-        """Return the first matching fraction of a second after `rest`, by the fields of milliseconds and microseconds.
-
-        Without a field for microseconds these stay as they are, `beyond` the full milliseconds.
-        """
+        """Return the next matching fraction of a second; without a field of microseconds these stay `beyond`."""
         unit = self._second // 1000
         ranges = [_members(text) for text in self._texts[_SECONDS + 1 :]]
         within = ranges[1] if len(ranges) > 1 else [beyond]
