@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocation, PartitionLocator
 from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignment, PartitionCounts
-from cepbook.engine.vectorized.event_order import iterate_events, merge_positions
+from cepbook.engine.vectorized.column_batch import iterate_events, merge_positions
 
 
 class ArrivingColumns(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.vectorized.event_order import iterate_events
+from cepbook.engine.vectorized.column_batch import iterate_events
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import EXACT_KEY_TYPES, Type, is_hashable
 

@@ -17,10 +17,10 @@ from cepbook.engine.deploy.deployments import (
     deployments_using,
     explain_redeploy_error,
     fresh_id,
+    split_off_statement,
     statement_names_text,
 )
 from cepbook.engine.deploy.naming import lookup_name
-from cepbook.engine.deploy.undeploy_statement import split_off_statement
 from cepbook.engine.dispatch.statement_registry import StatementRegistry
 from cepbook.engine.dispatch.turn import Turn, run_all_steps
 from cepbook.engine.relations.store import apply_declared_indexes

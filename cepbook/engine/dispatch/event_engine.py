@@ -16,9 +16,8 @@ from cepbook.engine.delivery.delta import Row
 from cepbook.engine.delivery.outlet import DeliveryServices
 from cepbook.engine.dispatch.failures import ErrorListener, FailureLog, attribute_failure
 from cepbook.engine.dispatch.routing import EventRoutes, build_route, ignore_call
-from cepbook.engine.dispatch.senders import build_handler_sender, build_sender
 from cepbook.engine.dispatch.statement_registry import StatementRegistry
-from cepbook.engine.dispatch.turn import Turn
+from cepbook.engine.dispatch.turn import Turn, build_handler_sender, build_sender
 from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.statement import RunningStatement

@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from cepbook.engine.dispatch.senders import build_handler_sender
 from cepbook.engine.dispatch.statement_registry import StatementRegistry
-from cepbook.engine.dispatch.turn import Turn
+from cepbook.engine.dispatch.turn import Turn, build_handler_sender
 from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
 from cepbook.engine.statements.statement import RunningStatement

@@ -13,8 +13,7 @@ from typing import Any
 from cepbook.engine.delivery.delta import CauseKey
 from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass
-from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
-from cepbook.engine.vectorized.event_order import iterate_events, merge_positions
+from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
 
 SendEvent = Callable[[dict[str, Any]], None]
 # selects the events of a batch to send; None: all

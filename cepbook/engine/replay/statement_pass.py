@@ -33,8 +33,7 @@ from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.replay.output_collector import UNORDERED_CAUSE, DerivedEvents, OutputCollector, PendingDelivery
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.subquery_inputs import without_state
-from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
-from cepbook.engine.vectorized.event_order import iterate_events, merge_positions
+from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
 from cepbook.lang.plan.references import reads_whole_events
 
 _Read = tuple[ColumnBatch, tuple[int, ...]]  # events, and the numbers of the streams that they are for

@@ -31,19 +31,13 @@ from typing import Any, TypeVar
 
 from cepbook.engine.config import Config
 from cepbook.engine.dispatch.turn import Turn
-from cepbook.engine.snapshot.definitions import (
-    event_type_data,
-    event_type_from,
-    function_data,
-    function_from,
-    type_data,
-    type_from,
-)
 from cepbook.engine.snapshot.file_format import WRITTEN_BY, garbage_collection_paused, pack_document, unpack_document
 from cepbook.engine.snapshot.runtime_parts import RuntimeParts, runtime_parts
 from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
 from cepbook.errors import CompileError, SnapshotError, UsageError
+from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.lang.syntax.source_text import SourceText, dialect_of, settings_of
+from cepbook.lang.types import Type
 
 R = TypeVar("R")
 Functions = Mapping[str, Callable[..., Any]]
@@ -237,3 +231,49 @@ def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
             raise SnapshotError(f"module `{id_}` of the snapshot cannot be deployed here: {error}") from error
         for name in deployment.variables:
             runtime.variables[name].restore(values[name][0])
+
+
+def type_data(type_: Type | None) -> Any:
+    """Return a type as a list: name, element type, event type, columns."""
+    if type_ is None:
+        return None
+    columns = None if type_.fields is None else [[name, type_data(column_type)] for name, column_type in type_.fields]
+    return [type_.name, type_data(type_.of), type_.event, columns]
+
+
+def type_from(data: Any) -> Type:
+    """Return the type of `type_data`."""
+    name, of, event, columns = data
+    fields = None if columns is None else tuple((column, type_from(each)) for column, each in columns)
+    return Type(name, None if of is None else type_from(of), event, fields)
+
+
+def function_data(function: FunctionType) -> Any:
+    """Return the type of a function as a list."""
+    parameters = None if function.parameters is None else [type_data(parameter) for parameter in function.parameters]
+    flags = [function.kind, function.optional, function.clocked]
+    return [type_data(function.returns), parameters, list(function.nullable), *flags]
+
+
+def function_from(data: Any) -> FunctionType:
+    """Return the function type of `function_data`."""
+    returns, parameters, nullable, kind, optional, clocked = data
+    parameter_types = None if parameters is None else tuple(map(type_from, parameters))
+    return FunctionType(type_from(returns), parameter_types, tuple(nullable), kind, optional, clocked)
+
+
+def event_type_data(event_type: EventType) -> dict[str, Any]:
+    """Return an event type as a dict."""
+    return {
+        "name": event_type.name,
+        "properties": [[name, type_data(of)] for name, of in event_type.properties.items()],
+        "supertypes": list(event_type.supertypes),
+        "time": event_type.time_property,
+        "end": event_type.end_time_property,
+    }
+
+
+def event_type_from(data: Mapping[str, Any]) -> EventType:
+    """Return the event type of `event_type_data`."""
+    properties = {name: type_from(of) for name, of in data["properties"]}
+    return EventType(data["name"], properties, tuple(data["supertypes"]), data["time"], data["end"])

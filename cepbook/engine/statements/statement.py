@@ -26,7 +26,7 @@ from cepbook.engine.statements.join_inputs import join_handler
 from cepbook.engine.statements.statement_timers import StatementTimers, partition_id
 from cepbook.engine.statements.store_access import StoreAccess
 from cepbook.engine.statements.subquery_inputs import SubqueryInputs, ignore_state, indexable_filter, without_state
-from cepbook.engine.statements.variable_watcher import VariableWatcher
+from cepbook.engine.statements.variables import VariableWatcher
 from cepbook.engine.subscriptions.filter_index import (
     EventHandler,
     EventReader,
