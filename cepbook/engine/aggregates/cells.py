@@ -134,9 +134,8 @@ class ArgumentCells:
     def assigned(self) -> set[str]:
         """The locals that the code of a `CellUpdate` assigns."""
         plain = ("n", "nulls", "s", "lost")
-        return {
-            c for kind, c in self.cells.items() if kind in plain or (kind in CELL_KINDS and CELL_KINDS[kind].assigned)
-        }
+        assigned = {*plain, *(kind for kind, row in CELL_KINDS.items() if row.assigned)}
+        return {cell for kind, cell in self.cells.items() if kind in assigned}
 
 
 @dataclass(frozen=True, slots=True)

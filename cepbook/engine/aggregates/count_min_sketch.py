@@ -19,7 +19,7 @@ class CountMinSketch(State):
     __slots__ = ("counts", "most", "seed", "top", "total", "width")
 
     def __init__(
-        self, epsilon: float = 0.0001, confidence: float = 0.99, seed: int = 1234567, most: int | None = None
+        self, epsilon: float = 1e-4, confidence: float = 0.99, seed: int = 1234567, most: int | None = None
     ) -> None:
         self.width = math.ceil(2 / epsilon)
         self.counts: list[dict[int, int]] = [{} for _ in range(max(1, math.ceil(-math.log2(1 - confidence))))]

@@ -105,9 +105,8 @@ class AggregateCodegen:
             if argument.distinct:
                 self._cell(argument, "seen", "{}")
         read = [e for e in (*argument.exprs, argument.filter) if e is not None]
-        changing = (
-            self.remembers or argument.risky or any(isinstance(node, TIME_VARYING) for e in read for node in x.walk(e))
-        )
+        varies = any(isinstance(node, TIME_VARYING) for e in read for node in x.walk(e))
+        changing = self.remembers or argument.risky or varies
         if changing and self.leaving is not Eviction.NONE and not _lasts(call):
             self._remember(argument)
         return argument
@@ -275,9 +274,8 @@ class AggregateCodegen:
         return f"{self.source.bind('_median', accumulators.median_value)}({name}, {nans or 0})"
 
     def _spread(self, call: AggregateCall, argument: ArgumentCells, *, of: Literal["sample", "population"]) -> str:
-        accumulator = (
-            accumulators.RecoveringStandardDeviation if self.scope.compensated_sums else accumulators.StandardDeviation
-        )
+        recovers = self.scope.compensated_sums
+        accumulator = accumulators.RecoveringStandardDeviation if recovers else accumulators.StandardDeviation
         return f"{self._made(argument, 'spread', accumulator)}.{of}()"
 
     def _accumulated(self, call: AggregateCall, argument: ArgumentCells) -> str:
@@ -417,7 +415,7 @@ def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:
 
 
 def drop_idle_groups(
-    groups: dict[object, list[Any]], touched: int, now: int, age: float | None, every: float | None
+    groups: dict[Any, list[Any]], touched: int, now: int, age: float | None, every: float | None
 ) -> float:
     """Drop the groups that no event has touched for more than `age` (None: none); return the time of the next check."""
     if age is not None:

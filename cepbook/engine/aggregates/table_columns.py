@@ -14,6 +14,8 @@ from cepbook.engine.physical.operators import Eviction
 from cepbook.errors import Refusal
 from cepbook.lang.plan import nodes as p
 
+Calls = Sequence[p.AggregateCall]
+
 
 def table_column_cells(
     scope: CodeScope, calls: Mapping[str, object]
@@ -36,9 +38,7 @@ class TableAggregateCodegen(AggregateCodegen):
     `remembered` returns the code of a dict, of the statement itself, for values of events by ordinal.
     """
 
-    def __init__(
-        self, scope: CodeScope, calls: Sequence[p.AggregateCall], into: p.IntoTable, remembered: Callable[[], str]
-    ) -> None:
+    def __init__(self, scope: CodeScope, calls: Calls, into: p.IntoTable, remembered: Callable[[], str]) -> None:
         self.source = scope.source
         self.calls = calls
         declared, places = table_column_cells(scope, into.store.calls)

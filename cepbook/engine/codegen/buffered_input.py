@@ -16,9 +16,7 @@ from cepbook.engine.expressions import to_python as lower
 def write_buffered_input(body: StatementCodegen) -> None:
     """Write ``item0`` and so on, for each input, and ``moved``."""
     source, joins = body.source, body.joins
-    inputs = (
-        [(body.code, body.pipeline)] if joins is None else [(input_.code, input_.pipeline) for input_ in joins.inputs]
-    )
+    inputs = [(body.code, body.pipeline)] if joins is None else [(own.code, own.pipeline) for own in joins.inputs]
     for number, (code, pipeline) in enumerate(inputs):
         with source.block(f"def item{number}(e, S, now):"):
             write_event_reading(code, code.steps.source.filter, "now")

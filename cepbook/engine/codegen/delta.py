@@ -184,11 +184,8 @@ class DeltaCodegen:
         """True if an arrival changes no group but its own."""
         steps = self.code.steps
         same = self.leaves is None or (steps.evicts_own_group and steps.where is None)
-        return (
-            self.alone
-            and same
-            and not (self.code.local or steps.levels or self.code.risky or steps.may_leave_unentered)
-        )
+        several = self.code.local or steps.levels or self.code.risky or steps.may_leave_unentered
+        return self.alone and same and not several
 
     def arrival_delta(self, leaves: tuple[str, str] | None, emit: Emitter, *, hoisted: bool) -> None:
         """Write the delta of an arriving event that enters alone, with the items that leave, and its delivery."""
@@ -472,14 +469,8 @@ class DeltaCodegen:
         steps, code = self.code.steps, self.code
         if steps.kind != "fully_aggregated_grouped" or code.aggregates.size is None:
             return False
-        apart = (
-            code.local
-            or steps.levels
-            or code.risky
-            or steps.may_leave_unentered
-            or code.table
-            or code.aggregates.lasting
-        )
+        apart = code.local or steps.levels or code.risky or code.table or code.aggregates.lasting
+        apart = apart or steps.may_leave_unentered
         return not (apart or steps.resets_aggregates or steps.buffers_input)
 
     def _left_one_group(self, q: CodeScope) -> None:

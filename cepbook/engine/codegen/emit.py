@@ -113,9 +113,8 @@ class ColumnEmitter(Emitter):
         columns = [self._batch_columns[name] for name in names]
         of = columns[0] if len(columns) == 1 else f"zip({', '.join(columns)})"
         truth = lower.truth(self._scope, condition)
-        self._code.source.line(
-            f"kept = None if prefiltered else [{truth} for {', '.join(names)} in {of}]", condition.span
-        )
+        of_event = f"[{truth} for {', '.join(names)} in {of}]"
+        self._code.source.line(f"kept = None if prefiltered else {of_event}", condition.span)
 
     def kept(self, rows: str) -> str:
         """Return the code of those of `rows` that pass the filter."""
@@ -183,9 +182,8 @@ class RecordEmitter(Emitter):
     def __call__(self, insert: str | None, remove: str | None) -> None:
         source, begins = self._code.source, self._begins
         span = self._code.steps.projection.span
-        sides = {"istream": ("ins",), "rstream": ("rem",), "irstream": ("ins", "rem")}[
-            self._code.steps.delivered_selector
-        ]
+        selector = self._code.steps.delivered_selector
+        sides = {"istream": ("ins",), "rstream": ("rem",), "irstream": ("ins", "rem")}[selector]
         first, *then = [side for side in sides if side in self._one] or [""]  # one side may make no rows
         if first == begins:
             with source.block(f"if {first}:"):

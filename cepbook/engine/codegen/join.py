@@ -156,7 +156,7 @@ class JoinCodegen(ViewCodegen):
         write_store_items(f"taken{number}", input_.code, input_.pipeline)
 
     def changed(self, unread: str) -> None:
-        """Write how the input, a named window, takes a change; `unread` is from `deferred_filter_failure`."""
+        """Write how the input, a named window, takes a change; `unread` is from `filter_failures`."""
         entered = f"taken{self.at}(W.states[{self.at}], entered, now{unread})"
         left = f"taken{self.at}(W.states[{self.at}], left, now{', []' if unread else ''})"
         self.source.line(f"change = changed{self.at}(W, {entered}, {left})")
@@ -476,6 +476,5 @@ def stream_names(join: nodes.StreamJoin) -> list[str]:
 
 def _out_of_order(accesses: Sequence[AccessPath]) -> bool:
     inputs = [path.input for path in accesses]
-    return inputs != sorted(inputs) or any(
-        path_.range is not None or any(key.more for key in path_.keys) for path_ in accesses
-    )
+    sorts = any(path.range is not None or any(key.more for key in path.keys) for path in accesses)
+    return sorts or inputs != sorted(inputs)

@@ -24,9 +24,7 @@ from cepbook.engine.windows.window_view import ViewDelta, WindowView
 MISSING_ORDINAL = -1
 InputRelations = list[Relation]
 ArriveFunction = Callable[[Any, Any, int], ViewDelta | None]  # (event, state of the input, now)
-ChangedFunction = Callable[
-    [Any, Sequence[Item], Sequence[Item]], ViewDelta | None
-]  # (the view of the join, entered, left)
+ChangedFunction = Callable[[Any, Sequence[Item], Sequence[Item]], ViewDelta | None]  # (view, entered, left)
 FindFunction = Callable[[InputRelations, Iterable[Item]], list[Item]]  # the combinations with these items of an input
 
 

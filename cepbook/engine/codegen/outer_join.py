@@ -76,11 +76,8 @@ class OuterJoinCodegen(JoinCodegen):
                 source.line(self._unpacking(range(number), "item"))
                 source.line("alone = True")
                 present = " and ".join(f"q{n}_o >= 0" for n in before)
-                with (
-                    source.block(f"if {present}:" if present else "if True:"),
-                    self._loop_over(path),
-                    self._if(path.rest),
-                ):
+                test = f"if {present}:" if present else "if True:"
+                with source.block(test), self._loop_over(path), self._if(path.rest):
                     source.line(f"found.append(item + {self._item(number)})")
                     source.line("alone = False")
                 if kind in ("left", "full"):

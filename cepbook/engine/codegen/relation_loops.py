@@ -45,9 +45,8 @@ def write_loop_head(path: AccessPath, within: str, item: str, scope: CodeScope, 
         (equal,) = path.keys
         options = [lower.value(scope, e) for e in (equal.other, *equal.more)]
         keys = [key_code(source, code, e.type) for code, e in zip(options, (equal.other, *equal.more), strict=True)]
-        find = (
-            source.bind("_several_rows", lookup_primary_keys) if path.unique else source.bind("_several", lookup_keys)
-        )
+        name, function = ("_several_rows", lookup_primary_keys) if path.unique else ("_several", lookup_keys)
+        find = source.bind(name, function)
         return f"for {item} in {find}({within}, ({', '.join(keys)},)):"
     if path.keys:
         key, checks = _key(path, scope)

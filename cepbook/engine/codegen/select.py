@@ -68,9 +68,8 @@ def compile_select(
     if plan.output is not None:
         bind_limiter(steps, plan.output, namespace)
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
-    watched, output_watched = (
-        tuple(scope.variables[name] for name in names) for names in (steps.watched, steps.output_watched)
-    )
+    names = steps.watched, steps.output_watched
+    watched, output_watched = (tuple(scope.variables[name] for name in group) for group in names)
     program = StatementProgram(
         steps, source.text, namespace, source.spans, writer.columns, constants, source.bound, writer.code.row_columns
     )

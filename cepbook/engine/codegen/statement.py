@@ -75,11 +75,8 @@ class StatementCodegen(DeltaCodegen):
         if isinstance(e, x.Prior):
             return self.pipeline.prior(e, arriving=place is RowOrigin.ARRIVING)
         if isinstance(e, x.Prev):
-            return (
-                "None"
-                if place is RowOrigin.LEAVING
-                else self._prev(e, self.p if place is RowOrigin.ARRIVING else self.q)
-            )
+            scope = self.p if place is RowOrigin.ARRIVING else self.q
+            return "None" if place is RowOrigin.LEAVING else self._prev(e, scope)
         if isinstance(e, x.Grouping):
             return self._grouping(e)
         raise Refusal("no-row", f"the row engine does not support `{type(e).__name__.lower()}`")
@@ -128,11 +125,8 @@ class StatementCodegen(DeltaCodegen):
         if not lower.is_columnar(steps.source.filter):
             return False
         conditions = steps.where, steps.having, steps.output, steps.context
-        if (
-            steps.row is None
-            or any(condition is not None for condition in conditions)
-            or steps.delivered_selector != "istream"
-        ):
+        filtered = any(condition is not None for condition in conditions)
+        if steps.row is None or filtered or steps.delivered_selector != "istream":
             return False
         if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:
             return False
@@ -179,9 +173,9 @@ class StatementCodegen(DeltaCodegen):
     def joins_rows(self) -> bool:
         """True if each combination that enters is a row, and nothing else is."""
         steps = self.steps
-        return (
-            self.joins is not None and steps.kind == "unaggregated" and not steps.makes_remove_rows and not steps.output
-        )
+        if self.joins is None or steps.output is not None:
+            return False
+        return steps.kind == "unaggregated" and not steps.makes_remove_rows
 
     def _joined_rows(self, emit: Emitter) -> None:
         source, code = self.source, self.code
@@ -362,9 +356,7 @@ class StatementCodegen(DeltaCodegen):
     def expire_all(self, emit: RecordEmitter) -> None:
         """Write ``expire_all(states, now, out, mark_of)``: `expire` of several states at one time, for one delivery."""
         source, steps = self.source, self.steps
-        sides = [
-            side_ for side_, needed in (("ins", steps.makes_insert_rows), ("rem", steps.makes_remove_rows)) if needed
-        ]
+        sides = ["ins"] * steps.makes_insert_rows + ["rem"] * steps.makes_remove_rows
         source.bind("_NEVER", NEVER)
         with source.block("def expire_all(states, now, out, mark_of):"):
             self._no_rows()

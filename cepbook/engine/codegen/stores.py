@@ -11,7 +11,7 @@ from cepbook.engine.codegen.emit import Emitter
 from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.relation_loops import LookupCodegen, write_item_unpacking, write_loop_head
 from cepbook.engine.codegen.statement import StatementCodegen
-from cepbook.engine.codegen.views import deferred_filter_failure, write_store_items
+from cepbook.engine.codegen.views import filter_failures, write_store_items
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
@@ -87,7 +87,7 @@ def write_store_reader(body: StatementCodegen) -> None:
     """Write ``taken(S, stored, now)``, rows of the store as items of the statement, and ``on_change``."""
     source, code = body.source, body.code
     write_store_items("taken", code, body.pipeline)
-    with source.block("def on_change(S, entered, left, now):"), deferred_filter_failure(source, code.steps) as unread:
+    with source.block("def on_change(S, entered, left, now):"), filter_failures(source, code.steps) as unread:
         left = ", []" if unread else ""  # a row that failed to enter leaves without a report
         source.line(f"change = taken(S, entered, now{unread}), taken(S, left, now{left})")
         with source.block("if change[0] or change[1]:"):
@@ -123,7 +123,7 @@ def write_joined_stores(body: StatementCodegen, joins: JoinCodegen) -> None:
         own = joins.inputs[number].code.steps
         with (
             source.block(f"def on_change{number}(S, entered, left, now):"),
-            deferred_filter_failure(source, own) as unread,
+            filter_failures(source, own) as unread,
         ):
             code.load_state()
             joins.changed(unread)

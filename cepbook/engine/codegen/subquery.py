@@ -27,7 +27,7 @@ from functools import partial
 from cepbook.engine.codegen import relation_loops as loops
 from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
 from cepbook.engine.codegen.statement import StatementCodegen
-from cepbook.engine.codegen.views import deferred_filter_failure, write_event_reading, write_store_items
+from cepbook.engine.codegen.views import filter_failures, write_event_reading, write_store_items
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
@@ -222,7 +222,7 @@ class _Writer(StatementCodegen):
         write_store_items("taken", self.code, self.pipeline, "base")
         with (
             source.block("def on_change(S, entered, left, base, now):"),
-            deferred_filter_failure(source, self.steps) as unread,
+            filter_failures(source, self.steps) as unread,
         ):
             left = f"taken(S, left, base, now{', []' if unread else ''})"
             source.line(f"process(S, taken(S, entered, base, now{unread}), {left}, now)")

@@ -427,7 +427,7 @@ def write_store_items(name: str, code: CodegenContext, pipeline: ViewCodegen, ba
 
 
 @contextmanager
-def deferred_filter_failure(source: SourceWriter, steps: PhysicalPlan) -> Iterator[str]:
+def filter_failures(source: SourceWriter, steps: PhysicalPlan) -> Iterator[str]:
     """Write code around the taking of rows of a store; yield the argument that collects filter failures.
 
     The first failure is raised at the end, once the change has taken effect.

@@ -125,14 +125,13 @@ class CycleState(State):
         dead: list[StageRow] = []
         for place, (stage, own) in enumerate(zip(self.stages[number], form.stages[number], strict=True)):
             if place:
-                rows = self._accepted(
-                    new if own.node.takes == "new" else dead, form.conditions[number][place], form, state
-                )
+                source = new if own.node.takes == "new" else dead
+                rows = self._accepted(source, form.conditions[number][place], form, state)
             new, dead = stage.step(now, rows, own, self.fresh)
         return new, dead
 
     def _accepted(
-        self, rows: Sequence[StageRow], condition: StageCondition | None, form: CycleSpec, state: Any
+        self, rows: list[StageRow], condition: StageCondition | None, form: CycleSpec, state: Any
     ) -> list[StageRow]:
         accepted: list[StageRow] = []
         for _, time, values in rows:

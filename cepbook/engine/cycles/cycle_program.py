@@ -62,18 +62,16 @@ def compile_cycles(
         source.line("return selected(S, now)")
     with source.block("def dues(S):"):
         source.line("return [(0, S[1].due)]")
-    select = compile_select(
-        plan.select, scope_in, all_properties=(), subqueries=tuple(subquery.steps for subquery in subqueries)
-    )
+    plans = tuple(subquery.steps for subquery in subqueries)
+    select = compile_select(plan.select, scope_in, all_properties=(), subqueries=plans)
     namespace = source.load()
     stages = [stage for partition in plan.partitions for stage in partition.stages]
     named = {call.name for stage in stages for call in stage.aggregates if call.name not in CYCLE_AGGREGATES}
     namespace["aggregating"] = {name: _of_values(scope.user_functions[name]) for name in named}
     constants = {name: value for name, value in source.constants.items() if name != "clock"}
     columns = tuple(plan.output_type.properties)
-    program = StatementProgram(
-        lower_statement(plan), source.text, namespace, source.spans, (), constants, source.bound, columns
-    )
+    steps = lower_statement(plan)
+    program = StatementProgram(steps, source.text, namespace, source.spans, (), constants, source.bound, columns)
     program.select = select
     return program
 
@@ -102,9 +100,8 @@ def _write_take(number: int, partition: StreamPartition, read: frozenset[str], s
         for name, place in local.items():
             source.line(f"{place} = e.get({source.const(name, 'n')})")
         if condition is not None:
-            with source.block(
-                f"if not {lower.truth(scope.at(props=lower.property_codes(local)), condition)}:", condition.span
-            ):
+            test = lower.truth(scope.at(props=lower.property_codes(local)), condition)
+            with source.block(f"if not {test}:", condition.span):
                 source.line("return None")
         items = [f"{source.const(name, 'n')}: {local[name]}" for name in retained]
         source.line(f"return {{{', '.join(items)}}}")

@@ -134,9 +134,8 @@ class StageState(State):
         if leaf is None:
             self._made += 1
             totals = [make_stage_accumulator(aggregate.name) for aggregate in form.node.aggregates]
-            leaf = self._leaves[key] = KeyedWindow(
-                self._made, key, make_stage_window(form.node.window, form.fills), totals
-            )
+            window = make_stage_window(form.node.window, form.fills)
+            leaf = self._leaves[key] = KeyedWindow(self._made, key, window, totals)
             self._numbered[leaf.number] = leaf
         return leaf
 
@@ -205,10 +204,8 @@ class StageState(State):
             dead += [] if before is None else [before]
             return
         names = form.node.columns
-        totals = [
-            self._value(accumulator, node, form)
-            for accumulator, node in zip(leaf.totals, form.node.aggregates, strict=True)
-        ]
+        aggregates = zip(leaf.totals, form.node.aggregates, strict=True)
+        totals = [self._value(accumulator, node, form) for accumulator, node in aggregates]
         values: RowValues = dict(zip(names, (*leaf.key, *totals), strict=True))
         if before is not None:
             if all(_same(values[name], before[2][name]) for name in names):

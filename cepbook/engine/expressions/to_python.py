@@ -349,11 +349,8 @@ def _copied_argument(scope: CodeScope, e: x.BoundExpr) -> str:
 
 def _convert(scope: CodeScope, e: x.Convert) -> str:
     source_type, to = e.operand.type, e.type
-    if (
-        source_type == to
-        or to.name == "object"
-        or (is_integral(source_type) and to.name in _WIDER.get(source_type.name, ()))
-    ):
+    widens = is_integral(source_type) and to.name in _WIDER.get(source_type.name, ())
+    if source_type == to or to.name == "object" or widens:
         return value(scope, e.operand)
     if to.name == "double" and (is_integral(source_type) or source_type.name == "float"):
         (operand,), checks = null_checked(scope, e.operand)

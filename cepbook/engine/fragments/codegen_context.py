@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from cepbook.engine.aggregates.incremental import AggregateCodegen, drop_idle_groups
-from cepbook.engine.aggregates.local_groups import LocalGroups, distinct_local_keys
+from cepbook.engine.aggregates.local_groups import LocalGroups, LocalKeys, distinct_local_keys
 from cepbook.engine.aggregates.table_columns import TableAggregateCodegen
 from cepbook.engine.delivery.delta import INSERT
 from cepbook.engine.expressions import to_python as lower
@@ -22,6 +22,8 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall, OutputColumn
 from cepbook.lang.types import is_hashable
+
+Write = Callable[[], None]
 
 
 class CodegenContext:
@@ -81,9 +83,7 @@ class CodegenContext:
         self.helpers: list[Callable[[], None]] = []  # write further functions, after those of the statement
         self.in_column_loop = False  # True while the loop of `run` is written, where ``now`` is a local
 
-    def _local_groups(
-        self, scope: CodeScope, calls: Sequence[AggregateCall], keys: tuple[x.BoundExpr, ...]
-    ) -> LocalGroups:
+    def _local_groups(self, scope: CodeScope, calls: Sequence[AggregateCall], keys: LocalKeys) -> LocalGroups:
         steps = self.steps
         row_keys = keys
         if steps.rows_per_group:  # rows stand for groups
@@ -283,10 +283,8 @@ class CodegenContext:
         have.
         """
         chosen = self.steps.levels[level]
-        codes = [
-            key_code(self.source, lower.value(scope, e), e.type) if i in chosen else "None"
-            for i, e in enumerate(self.steps.keys)
-        ]
+        keys = enumerate(self.steps.keys)
+        codes = [key_code(self.source, lower.value(scope, e), e.type) if i in chosen else "None" for i, e in keys]
         return f"({', '.join([str(level), *codes])})"
 
     def _row_key(self, key: str) -> str:
@@ -328,9 +326,7 @@ class CodegenContext:
             forget_ = self.source.bind("_forget", drop_idle_groups)
             self.source.line(f"{self._look} = {forget_}(groups, {self.aggregates.touched}, now, {age}, {every})")
 
-    def find_or_make(
-        self, target: str, table: str, key: str, fresh: str, then: Callable[[], None] | None = None
-    ) -> None:
+    def find_or_make(self, target: str, table: str, key: str, fresh: str, then: Write | None = None) -> None:
         """Write ``target = table[key]``, created as `fresh` if new; `then` writes what else happens for a new key."""
         source = self.source
         with source.block(f"if {key} in {table}:"):  # faster than a call of ``get``
@@ -355,9 +351,7 @@ class CodegenContext:
             self.source.line(f"G = {groups}.get(k)")
         self.aggregates.load(f"{self.aggregates.fresh()} if G is None else G")
 
-    def leave_group(
-        self, scope: CodeScope, key: str, before: Callable[[], None] | None = None, *, emptied: bool = False
-    ) -> None:
+    def leave_group(self, scope: CodeScope, key: str, before: Write | None = None, *, emptied: bool = False) -> None:
         """Write code that removes the event of `scope` from its group, and drops an empty group.
 
         `before` is written when the cells are loaded. `emptied`: as in `load_group_or_fresh`.

@@ -295,13 +295,9 @@ def make_collector(form: CollectorOptions, make: RowFactory) -> RowCollector:
     if form.kind == "fully_aggregated_grouped":
         return EveryGroupedRow() if form.which is None else PresentGroupRows(make, every, form.levels, form.removes)
     if form.kind == "aggregated_grouped":
-        return (
-            EveryGroupedRow()
-            if form.which is None
-            else EveryRowOfGroups(make, form.leaving)
-            if every
-            else LastRowOfGroups()
-        )
+        if form.which is None:
+            return EveryGroupedRow()
+        return EveryRowOfGroups(make, form.leaving) if every else LastRowOfGroups()
     if form.kind == "fully_aggregated":
         last = form.which == "last"
         return LastAggregate(make, form.removes) if last else EveryAggregate(make, form.removes, every)

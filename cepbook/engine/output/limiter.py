@@ -8,13 +8,14 @@ from typing import Any
 
 from cepbook.engine.output import collectors, first_rows
 from cepbook.engine.output import rate_triggers as triggers
+from cepbook.engine.output.collectors import Rows
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import OutputClause
 
-DeliveredRows = tuple[collectors.Rows, collectors.Rows]
-TimedRows = tuple[collectors.Rows, collectors.Rows, bool]  # the last: it is delivered even without rows
+DeliveredRows = tuple[Rows, Rows]
+TimedRows = tuple[Rows, Rows, bool]  # the last: it is delivered even without rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class LimiterSpec:
             return FirstLimiter(self, partition, now)
         return Limiter(self, partition, now)
 
-    def present(self, state: Any, rows: collectors.Rows, now: int) -> collectors.Rows:
+    def present(self, state: Any, rows: Rows, now: int) -> Rows:
         """Return the rows at `now`, with deferred rows made."""
         functions = self.functions
         return [
@@ -103,9 +104,7 @@ class Limiter(State):
     def due(self) -> int:
         return self._trigger.due
 
-    def take(
-        self, state: Any, now: int, ins: collectors.Rows, rem: collectors.Rows, n_in: int, n_out: int
-    ) -> DeliveredRows | None:
+    def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> DeliveredRows | None:
         """Collect the rows of one change; return those that are due at once, None if there are none.
 
         `n_in` and `n_out` are the numbers of entered and left events that pass the where clause.
@@ -185,9 +184,7 @@ class FirstLimiter(Limiter):
     def due(self) -> int:
         return NEVER
 
-    def take(
-        self, state: Any, now: int, ins: collectors.Rows, rem: collectors.Rows, n_in: Any, n_out: Any
-    ) -> DeliveredRows | None:
+    def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: Any, n_out: Any) -> DeliveredRows | None:
         """Return the rows that pass, as `Limiter.take`; for grouped statements `n_in` and `n_out` are keys."""
         if not (n_in or n_out):
             return None

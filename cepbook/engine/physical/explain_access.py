@@ -56,9 +56,8 @@ def _why_not(e: x.BoundExpr, target: int, store: StoreType | None) -> str | None
         return f"{read} is an aggregation column, which has no index: an equality with another column would have one"
     if isinstance(e, x.Logic) and e.op == "or":
         return "`or` has no index: write `in (…)` for several values of one column, or several statements"
-    if (isinstance(e, x.ComparisonExpr) and e.op == "!=") or (
-        isinstance(e, (x.Is, x.InList, x.RangeTest)) and e.negated
-    ):
+    excludes = isinstance(e, (x.Is, x.InList, x.RangeTest)) and e.negated
+    if excludes or (isinstance(e, x.ComparisonExpr) and e.op == "!="):
         return "an exclusion has no index: an equality with a column would have one"
     if isinstance(e, x.ComparisonExpr) and all(target in inputs_read(side) for side in (e.left, e.right)):
         return "both sides read the row: compare a column with a value known before the lookup"

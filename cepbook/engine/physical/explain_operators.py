@@ -58,9 +58,8 @@ def _steps(steps: PhysicalPlan, notes: Sequence[str]) -> Iterator[str]:
         yield f"  {name:{_WIDTH}}{' ' * (len(name) >= _WIDTH)}{head}"
         if isinstance(step, JoinOperator):
             facts += _joined(step, steps)
-        if (isinstance(step, op.WindowOperator) and step is steps.stages[0]) or (
-            isinstance(step, op.EmitOperator) and steps.emit.merges
-        ):
+        first = isinstance(step, op.WindowOperator) and step is steps.stages[0]
+        if first or (isinstance(step, op.EmitOperator) and steps.emit.merges):
             facts += notes
         yield from (f"  {'':{_WIDTH}}{fact}" for fact in facts)
 
@@ -87,7 +86,7 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
             yield from show_partitions(plan)
         case JoinOperator():
             yield f"{len(steps.inputs)} streams" + (
-                ", only events of unidirectional ones make rows" if step.unidirectional else ""
+                ", only unidirectional ones make rows" if step.unidirectional else ""
             )
         case op.WindowOperator():
             yield from _kept(step, steps)

@@ -31,9 +31,8 @@ def lower_statement(plan: p.StatementPlan) -> PhysicalPlan:
     if isinstance(plan, p.SelectStatement):
         return _of_select(plan)
     if isinstance(plan, p.OnSetStatement):
-        return PhysicalPlan(
-            plan.span, plan.context, _scan(plan.source), op.EmitOperator(plan.selector, None, plan.assigned)
-        )
+        emit = op.EmitOperator(plan.selector, None, plan.assigned)
+        return PhysicalPlan(plan.span, plan.context, _scan(plan.source), emit)
     if isinstance(plan, p.SplitStatement):
         emit = op.EmitOperator("istream", None, plan.assigned, plan.drop, plan.branches)
         return PhysicalPlan(plan.span, plan.context, _scan(plan.source), emit)
@@ -46,10 +45,8 @@ def lower_statement(plan: p.StatementPlan) -> PhysicalPlan:
             table=plan.store,
         )
     if isinstance(plan, p.CycleStatement):
-        inputs = [
-            PhysicalPlan(source.span, None, op.ScanOperator(source), op.EmitOperator("istream"))
-            for source in plan.sources
-        ]
+        emit = op.EmitOperator("istream")
+        inputs = [PhysicalPlan(source.span, None, op.ScanOperator(source), emit) for source in plan.sources]
         scan, inner = op.ScanOperator(plan.source), tuple(inputs)
         return PhysicalPlan(
             plan.span,

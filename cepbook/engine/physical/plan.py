@@ -297,13 +297,8 @@ class PhysicalPlan:
     def lazy(self) -> bool:
         """True for a time window whose expiry nobody sees: swept on arrival, on inspection and once per period."""
         only = None if self.lookup is not None or self.into is not None or self.buffers_input else self.single_window
-        if (
-            only is None
-            or not only.row.lazy_expiry
-            or self.makes_remove_rows
-            or self.rows_per_group
-            or not self._steady
-        ):
+        visible = self.makes_remove_rows or self.rows_per_group
+        if only is None or not only.row.lazy_expiry or visible or not self._steady:
             return False
         groups = self.stages[0].groups
         return x.is_positive_period(only.args[0]) and (groups is None or groups.reclaim is None)
@@ -350,12 +345,8 @@ class PhysicalPlan:
     @property
     def aggregate_only(self) -> bool:
         """True if a batch window need not keep events, because only aggregates are visible."""
-        return (
-            self.resets_aggregates
-            and self.rows_per_group
-            and self.single_window is not None
-            and self.single_window.row.counts
-        )
+        single = self.single_window
+        return self.resets_aggregates and self.rows_per_group and single is not None and single.row.counts
 
     @property
     def clock_starts_with_group(self) -> bool:
@@ -373,9 +364,8 @@ class PhysicalPlan:
         within = self._leaving()
         nodes = (node for e in aggregate_inputs(self.calls) if e is not None for node in x.walk(e))
         nested = any(isinstance(node, x.AggregateRef) for node in nodes)  # other values leave than entered
-        return (
-            op.Eviction.ARBITRARY if within is op.Eviction.FIFO and (self.membership_may_change or nested) else within
-        )
+        mixed = self.membership_may_change or nested
+        return op.Eviction.ARBITRARY if within is op.Eviction.FIFO and mixed else within
 
     @property
     def keeps_relation(self) -> bool:
