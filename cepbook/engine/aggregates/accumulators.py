@@ -481,9 +481,8 @@ _HALF = 2.0**1023  # half of the range of floating numbers
 
 
 def add_with_overflow(total: float, lost: float, value: float, sign: int, spilled: list[int]) -> tuple[float, float]:
-    """Add ``sign * value`` to a sum that would become infinite; return the finite sum and the rounding loss.
-
-    `spilled` counts what is kept beside the sum: infinities, negative infinities, NaN, and multiples of 2 ** 1023.
+    """Add ``sign * value`` to a sum that would become infinite; return the finite sum and the rounding loss. `spilled`
+    counts what is kept beside the sum: infinities, negative infinities, NaN, and multiples of 2 ** 1023.
     """
     if value - value != 0.0:
         spilled[0 if value == math.inf else 1 if value == -math.inf else 2] += sign

@@ -69,10 +69,8 @@ class AggregateCodegen:
         joined: bool = False,
         remembered: Callable[[], str] | None = None,
     ) -> None:
-        """`shuffled`: events may enter out of order; values are kept in the order of their ordinals.
-
-        `remembered` returns the code of a new dict outside the cells, for the values of events that must leave as they
-        entered.
+        """`shuffled`: events may enter out of order; values are kept in the order of their ordinals. `remembered`
+        returns the code of a new dict outside the cells, for the values of events that must leave as they entered.
         """
         self._remembered = remembered or (lambda: self._local("{}"))
         self.by_ordinal: type[Any] = accumulators.OrdinalMap if shuffled else OrderedDict
@@ -107,7 +105,8 @@ class AggregateCodegen:
         read = [e for e in (*argument.exprs, argument.filter) if e is not None]
         varies = any(isinstance(node, TIME_VARYING) for e in read for node in x.walk(e))
         changing = self.remembers or argument.risky or varies
-        if changing and self.leaving is not Eviction.NONE and not _lasts(call):
+        lasts = call.ever or isinstance(call.args[-1] if call.args else None, x.Period)
+        if changing and self.leaving is not Eviction.NONE and not lasts:
             self._remember(argument)
         return argument
 
@@ -148,9 +147,8 @@ class AggregateCodegen:
         return self._cell(self._events(), "n") if self.size is not None or any(of_all) else None
 
     def _number(self, argument: ArgumentCells) -> tuple[str, str]:
-        """Return the code of the number of values that are not null, and of whether there are any.
-
-        Next to a count of all events only nulls are counted, which are rare.
+        """Return the code of the number of values that are not null, and of whether there are any. Next to a count of
+        all events only nulls are counted, which are rare.
         """
         whole = self._whole
         apart = argument.distinct or argument.filter is not None or argument.risky or argument.remembered is not None
@@ -333,9 +331,8 @@ class AggregateCodegen:
             self.source.line(f"{', '.join(self.names)}{',' if len(self.names) == 1 else ''} = {state}")
 
     def store(self, state: str, begin: int = 0) -> None:
-        """Write code that stores the assigned locals in the group's list, from index `begin`.
-
-        Counts of nulls are stored where they change, if they were unpacked from that list.
+        """Write code that stores the assigned locals in the group's list, from index `begin`. Counts of nulls are
+        stored where they change, if they were unpacked from that list.
         """
         assigned = set().union(*(argument.assigned for argument in self.arguments))
         if state == self._loaded:
@@ -403,10 +400,6 @@ _EVENTS: _Identity = ((), False, None, (), False)  # all of them
 def _identity(call: AggregateCall) -> _Identity:
     distinct = call.distinct and aggregate_row(call.name).repeats
     return call.args, distinct, call.filter, call.criteria, call.ever and distinct
-
-
-def _lasts(call: AggregateCall) -> bool:
-    return call.ever or isinstance(call.args[-1] if call.args else None, x.Period)
 
 
 def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:

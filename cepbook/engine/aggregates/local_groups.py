@@ -79,9 +79,8 @@ class LocalGroups:
 
 
 def distinct_local_keys(calls: Sequence[AggregateCall]) -> list[LocalKeys]:
-    """Return the distinct lists of local keys.
-
-    Errors: Refusal if an aggregate is nested in another one and either has local keys.
+    """Return the distinct lists of local keys. Errors: Refusal if an aggregate is nested in another one and either has
+    local keys.
     """
     for call in calls:
         read = [e for e in (*call.args, call.filter, *(e for e, _ in call.criteria)) if e is not None]

@@ -68,21 +68,14 @@ class DeltaCodegen:
             with self._where("former", self.gone):
                 body(self.gone)
 
-    def _drop_left(self) -> None:
-        if self.leaves is not None and not self.leaves[1].isidentifier():
-            head, item = self.leaves
-            with self.code.source.block(head):
-                self.code.source.line(item)
-
     def _passes(self) -> AbstractContextManager[None]:
         if self.code.steps.where is None and not self.code.risky_keys:
             return nullcontext()
         return self.code.source.block("if ok:") if self.passed else self.code.where(self.p)
 
     def _note_passing(self) -> None:
-        """Evaluate the where clause of the arriving event into ``ok``.
-
-        Local groups of a join that resets its aggregates are cleared, too.
+        """Evaluate the where clause of the arriving event into ``ok``. Local groups of a join that resets its
+        aggregates are cleared, too.
         """
         source, where = self.code.source, self.code.steps.where
         for group in self.code.local if self.code.steps.join is not None and self.code.steps.resets_aggregates else ():
@@ -233,9 +226,8 @@ class DeltaCodegen:
         self.leaves = "for item in former:", "item"
 
     def change(self) -> None:
-        """Write the delta; rows go to ``ins`` and ``rem``.
-
-        ``forced`` asks for a row even of an empty delta, where one row stands for all events.
+        """Write the delta; rows go to ``ins`` and ``rem``. ``forced`` asks for a row even of an empty delta, where one
+        row stands for all events.
         """
         kind = {
             "unaggregated": self._unaggregated,
@@ -265,7 +257,9 @@ class DeltaCodegen:
         if steps.makes_remove_rows:
             self.left(lambda q: self.append_row("rem", q))
         else:
-            self._drop_left()
+            if self.leaves is not None and not self.leaves[1].isidentifier():  # evict what nobody reads
+                with self.code.source.block(self.leaves[0]):
+                    self.code.source.line(self.leaves[1])
         if steps.makes_insert_rows:
             self.entered(lambda q: self.append_row("ins", q))
 

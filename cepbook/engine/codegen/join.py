@@ -248,7 +248,10 @@ class JoinCodegen(ViewCodegen):
     def _write_combinations(self) -> None:
         for number, active in enumerate(self.join.active):
             if active or number == 0:
-                self._write_loops(number)
+                with self.source.block(f"def find{number}(R, items{', failing=None' * self._may_fail}):"):
+                    self.source.line("found = []")
+                    self.write_found(number, "items", partial(self._append, number))
+                    self.source.line("return found")
         with self.source.block("def joined_rows(R):"):
             self.source.line(f"return find0(R, {self._whole(0)})")
 
@@ -359,17 +362,9 @@ class JoinCodegen(ViewCodegen):
         names = self.rows.locals_of(number)
         return f"({', '.join(names)}{',' * (len(names) == 1)})"
 
-    def _write_loops(self, number: int) -> None:
-        failing = ", failing=None" if self._may_fail else ""
-        with self.source.block(f"def find{number}(R, items{failing}):"):
-            self.source.line("found = []")
-            self.write_found(number, "items", partial(self._append, number))
-            self.source.line("return found")
-
     def write_found(self, number: int, items: str, write_match: Callable[[], None], *, apart: bool = False) -> None:
-        """Write loops over the combinations of an inner join with these items of an input.
-
-        `write_match` writes what happens to one; with `apart` its items are unpacked.
+        """Write loops over the combinations of an inner join with these items of an input. `write_match` writes what
+        happens to one; with `apart` its items are unpacked.
         """
         source, open_conditions = self.source, list(self.join.conditions)
         open_conditions += [e for n, (_, filters) in self.join.shared.items() if n != number for e in filters]

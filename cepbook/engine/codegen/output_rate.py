@@ -64,9 +64,8 @@ class OutputRateCodegen(StatementCodegen):
             source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
 
     def _deferred_row(self, scope: CodeScope) -> str:
-        """Return the code of a row that is made at delivery, by a function ``late0(S, now, …)``.
-
-        The code captures the values that may change until then: the item, the key, aggregates, ``prev``.
+        """Return the code of a row that is made at delivery, by a function ``late0(S, now, …)``. The code captures the
+        values that may change until then: the item, the key, aggregates, ``prev``.
         """
         source, steps = self.source, self.steps
         captured = {} if steps.rows_per_group else {"item": "item"}

@@ -25,9 +25,8 @@ _NOTHING: Mapping[int, object] = {}
 
 
 def lookup_target(path: AccessPath, relation: str, index: int) -> str:
-    """Return the code of what an access path reads: the table of a hash index, a sorted index, or all rows.
-
-    `relation` is the code of the relation, `index` the position of the path's index.
+    """Return the code of what an access path reads: the table of a hash index, a sorted index, or all rows. `relation`
+    is the code of the relation, `index` the position of the path's index.
     """
     if path.scans:
         return f"{relation}.rows"
@@ -35,10 +34,8 @@ def lookup_target(path: AccessPath, relation: str, index: int) -> str:
 
 
 def write_loop_head(path: AccessPath, within: str, item: str, scope: CodeScope, *, by_age: bool = False) -> str:
-    """Write the key or bounds of an access path; return the head of the loop over its items.
-
-    `within` is the code that `lookup_target` returned, `scope` knows the values to look up. With `by_age` items come in
-    the order of arrival.
+    """Write the key or bounds of an access path; return the head of the loop over its items. `within` is the code that
+    `lookup_target` returned, `scope` knows the values to look up. With `by_age` items come in the order of arrival.
     """
     source = scope.source
     if path.keys and path.keys[0].more:
@@ -119,9 +116,8 @@ def new_index_code(kind: str, key: str, source: SourceWriter) -> str:
 def write_key_function(
     name: str, exprs: Sequence[x.BoundExpr], unpack: Callable[[str], None], scope: CodeScope, parts: Sequence[str] = ()
 ) -> None:
-    """Write the function of the key of an item; ``unpack("item")`` writes how the item is unpacked for `scope`.
-
-    `parts` are the locals of an item that is a plain tuple. A key that consists of some of them needs no function.
+    """Write the function of the key of an item; ``unpack("item")`` writes how the item is unpacked for `scope`. `parts`
+    are the locals of an item that is a plain tuple. A key that consists of some of them needs no function.
     """
     places = plain_key_positions(exprs, scope, parts)
     if places is not None:

@@ -43,10 +43,9 @@ def compile_select(
     iterable_unbound: bool = False,
     subqueries: tuple[PhysicalPlan, ...] = (),
 ) -> StatementProgram:
-    """Generate, compile and load the module of `plan`.
-
-    `scope_in` returns the scope of a module, `all_properties` are those of the source's event type in order. The
-    functions of `subqueries` are known to the scope. Errors: Refusal for a construct that is not supported.
+    """Generate, compile and load the module of `plan`. `scope_in` returns the scope of a module, `all_properties` are
+    those of the source's event type in order. The functions of `subqueries` are known to the scope. Errors: Refusal for
+    a construct that is not supported.
     """
     steps = lower_statement(plan)
     steps.subqueries = subqueries

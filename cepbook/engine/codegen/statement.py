@@ -325,9 +325,8 @@ class StatementCodegen(DeltaCodegen):
         emit("ins", "rem")
 
     def run_expiry(self, emit: Emitter) -> None:
-        """Write ``run_expiry(S, W, upto, ticks, push)``: advance the single view; return its next due time.
-
-        Once, at `upto`; within `run` at those `ticks` at which the clock stops, if it does not stop at each event.
+        """Write ``run_expiry(S, W, upto, ticks, push)``: advance the single view; return its next due time. Once, at
+        `upto`; within `run` at those `ticks` at which the clock stops, if it does not stop at each event.
         """
         with self.source.block("def run_expiry(S, W, upto, ticks, push):"), self._whenever_due(once=True):
             self._process_change()
@@ -377,9 +376,8 @@ class StatementCodegen(DeltaCodegen):
 
     @contextmanager
     def _whenever_due(self, *, once: bool) -> Iterator[None]:
-        """Write the advance of the single view up to `upto`, at the `ticks`; its delta is the local ``change``.
-
-        Without ticks and with `once` it is advanced once.
+        """Write the advance of the single view up to `upto`, at the `ticks`; its delta is the local ``change``. Without
+        ticks and with `once` it is advanced once.
         """
         source = self.source
         source.bind("_bisect_left", bisect_left)

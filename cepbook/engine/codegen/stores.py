@@ -146,7 +146,9 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
     look = lookups.look(path)
     condition = trigger.source.filter
     read = {name: _property(name, source) for name in lower.property_names(condition)}
-    filtered = code.base.at(props=lower.property_codes({**read, **_locals(rows, 1)}), events={0: "e"}, now="now")
+    items = rows.inputs[1]
+    read |= {name: f"q1_{items.positions[name]}" for name in items.properties}
+    filtered = code.base.at(props=lower.property_codes(read), events={0: "e"}, now="now")
     scope = rows.scope(code.base.at(now="now"))
     alone = steps.kind == "fully_aggregated"  # one row, whatever matches, for an event that passes
     with source.block("def select(S, events, now):"):
@@ -186,11 +188,6 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
         source.line("select(S, [item[-1] for item in entered], now)")
     lookups.write_keys(lambda _, item: write_item_unpacking(rows.inputs[0], item, "q0_", source), scope)
     return lookups
-
-
-def _locals(rows: JoinedLayout, number: int) -> dict[str, str]:
-    items = rows.inputs[number]
-    return {name: f"q{number}_{items.positions[name]}" for name in items.properties}
 
 
 def _unpack(rows: JoinedLayout, number: int, source: SourceWriter) -> None:

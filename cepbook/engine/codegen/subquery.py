@@ -66,9 +66,8 @@ def scope_with_subqueries(subqueries: Sequence[StatementProgram], scope_in: Scop
 def compile_subquery(
     subquery: p.SubqueryPlan, context: str | None, scope_in: ScopeFactory, fed: str | None = None
 ) -> StatementProgram:
-    """Generate, compile and load the module of `subquery`, of a statement that feeds the table `fed`.
-
-    Errors: Refusal for a construct that is not supported.
+    """Generate, compile and load the module of `subquery`, of a statement that feeds the table `fed`. Errors: Refusal
+    for a construct that is not supported.
     """
     steps = lower_subquery(subquery, context, fed)
     source = SourceWriter()
@@ -167,10 +166,8 @@ class _Writer(StatementCodegen):
                 source.line("process(S, taken(S, rows, base, now), (), now)")
 
     def _follow(self) -> None:
-        """Write ``begin`` for a followed table: ``S[3]`` maps each table key to the items made from its row.
-
-        The items of changed keys are replaced. After a failure ``S[3]`` is 0, so that the next lookup rebuilds
-        everything.
+        """Write ``begin`` for a followed table: ``S[3]`` maps each table key to the items made from its row. The items
+        of changed keys are replaced. After a failure ``S[3]`` is 0, so that the next lookup rebuilds everything.
         """
         source = self.source
         for name in ("since", "follow", "items"):

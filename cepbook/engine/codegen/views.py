@@ -51,7 +51,10 @@ class ViewCodegen:
         self.derive = code.steps.derive
         self.operands: list[str] = []  # code for the arriving event, of the stage that was written last
         self.first_operands: list[str] = []
-        self._priors = self._prior_slots() if self.steps.priors else None
+        self._priors: str | None = None  # state slot of the values of ``prior``
+        if self.steps.priors:
+            most = max(prior.index for prior in self.steps.priors)
+            self._priors = code.slot(f"{self.source.bind('_deque', deque)}(maxlen={most + 1})")
         self.recognize: RecognizeCodegen | None = None
         self.prefetched = False  # True while the loop of `run` is written, after the locals of `prefetch`
 
@@ -213,10 +216,6 @@ class ViewCodegen:
                 with source.block("if posted:"):
                     self._write_priors()
             source.line(f"return {items.pack('now', operands)}")
-
-    def _prior_slots(self) -> str:
-        most = max(prior.index for prior in self.steps.priors)
-        return self.code.slot(f"{self.source.bind('_deque', deque)}(maxlen={most + 1})")
 
     def _write_priors(self) -> None:
         if self._priors is None:
@@ -428,9 +427,8 @@ def write_store_items(name: str, code: CodegenContext, pipeline: ViewCodegen, ba
 
 @contextmanager
 def filter_failures(source: SourceWriter, steps: PhysicalPlan) -> Iterator[str]:
-    """Write code around the taking of rows of a store; yield the argument that collects filter failures.
-
-    The first failure is raised at the end, once the change has taken effect.
+    """Write code around the taking of rows of a store; yield the argument that collects filter failures. The first
+    failure is raised at the end, once the change has taken effect.
     """
     guarded = lower.may_fail(steps.source.filter)
     if guarded:
@@ -448,10 +446,9 @@ def write_store_unnest(name: str, code: CodegenContext) -> str | None:
 
 
 def write_store_item(code: CodegenContext, pipeline: ViewCodegen, unfold: str | None) -> None:
-    """Write that the row ``e`` of a store, number ``o``, becomes an item in ``found`` if it passes the filter.
-
-    With `unfold` the events that it contains become items. They are numbered within the row, so that the same items
-    leave with it.
+    """Write that the row ``e`` of a store, number ``o``, becomes an item in ``found`` if it passes the filter. With
+    `unfold` the events that it contains become items. They are numbered within the row, so that the same items leave
+    with it.
     """
     source, condition = code.source, code.steps.source.filter
     places = code.first.positions.items()

@@ -42,9 +42,8 @@ def updated_copy_code(whole: str, path: Sequence[BoundExpr], value: str, scope: 
 
 
 def updated_copy(whole: Any, path: Sequence[Any], value: Any) -> Any:
-    """Return a copy of `whole`, an array, event or map, with another value at `path`.
-
-    Only the containers on the path are copied. Errors: ValueError for null on the path, or an index out of range.
+    """Return a copy of `whole`, an array, event or map, with another value at `path`. Only the containers on the path
+    are copied. Errors: ValueError for null on the path, or an index out of range.
     """
     key, *rest = path
     if key is None:

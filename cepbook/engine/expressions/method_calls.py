@@ -45,10 +45,8 @@ def _lambda(scope: CodeScope, e: x.LambdaExpr, receiver: str) -> str:
 
 
 def method_may_fail(e: x.MethodCall) -> bool:
-    """Return whether a method may raise an exception.
-
-    Elements or keys whose type is unknown until run time may not be comparable. Dates may leave the range of years, or
-    have a pattern that is unknown until run time.
+    """Return whether a method may raise an exception. Elements or keys whose type is unknown until run time may not be
+    comparable. Dates may leave the range of years, or have a pattern that is unknown until run time.
     """
     known = (arg.value for arg in e.args if isinstance(arg, x.Const))
     if any(isinstance(value, Chronology) and not isinstance(value, EpochChronology) for value in known):

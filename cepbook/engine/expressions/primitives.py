@@ -73,9 +73,8 @@ _FOLDED: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operato
 
 
 def arithmetic_chain(operators: str, operands: Sequence[Any], bits: int | None, rounds: bool) -> Any:
-    """Return ``a + b - c …``, with `operators` between the operands, from left to right; null if any is null.
-
-    Integers have `bits` (None: unlimited). With `rounds` each step is rounded to single precision.
+    """Return ``a + b - c …``, with `operators` between the operands, from left to right; null if any is null. Integers
+    have `bits` (None: unlimited). With `rounds` each step is rounded to single precision.
     """
     if None in operands:
         return None
@@ -182,9 +181,8 @@ def member(target: Any, name: str) -> Any:
 
 
 def convert(value: Any, to: Type) -> Any:
-    """Return ``cast(value, to)``: parse strings, truncate floats towards zero, wrap integers; null stays null.
-
-    Errors: ValueError if a string is no number of that type, TypeError if there is no such conversion.
+    """Return ``cast(value, to)``: parse strings, truncate floats towards zero, wrap integers; null stays null. Errors:
+    ValueError if a string is no number of that type, TypeError if there is no such conversion.
     """
     if value is None:
         return None

@@ -65,9 +65,8 @@ def value_of_key(component: Any) -> Any:
 
 
 def sort_key_code(scope: CodeScope, criteria: Sequence[tuple[BoundExpr, bool]]) -> str:
-    """Return the code of the sort key of the event of `scope` by (expression, descending) `criteria`.
-
-    Numbers need no call.
+    """Return the code of the sort key of the event of `scope` by (expression, descending) `criteria`. Numbers need no
+    call.
     """
     up = scope.source.bind("_ascending", ascending_key)
     down = scope.source.bind("_descending", descending_key)

@@ -22,10 +22,8 @@ _codes: OrderedDict[str, CodeType] = OrderedDict()  # oldest use first
 
 
 def _compiled(text: str) -> CodeType:
-    """Return the code object of a module text.
-
-    Statements that differ only in constants share it, and so share the processor's caches. Texts that have been unused
-    for long are dropped, here and in `linecache`.
+    """Return the code object of a module text. Statements that differ only in constants share it, and so share the
+    processor's caches. Texts that have been unused for long are dropped, here and in `linecache`.
     """
     code = _codes.get(text)
     if code is None:
@@ -67,9 +65,8 @@ class SourceWriter:
         self._parts: list[Span] = []
 
     def line(self, text: str, span: Span | None = None) -> None:
-        """Add one line at the current depth. An error raised there is shown at `span`.
-
-        Segments that begin with a `part` stand on lines of their own, and errors in them are shown at their own spans.
+        """Add one line at the current depth. An error raised there is shown at `span`. Segments that begin with a
+        `part` stand on lines of their own, and errors in them are shown at their own spans.
         """
         self.shared.clear()
         first, *rest = text.split("\n")
@@ -150,10 +147,8 @@ class SourceWriter:
         return "\n".join(self.lines) + "\n"
 
     def load(self) -> dict[str, Any]:
-        """Compile and run the module; return its namespace.
-
-        The text is in `linecache`, so tracebacks and debuggers show it. ``__source__`` holds the text and the
-        constants.
+        """Compile and run the module; return its namespace. The text is in `linecache`, so tracebacks and debuggers
+        show it. ``__source__`` holds the text and the constants.
         """
         namespace = dict(self.constants)
         namespace["__source__"] = self.text, self.constants

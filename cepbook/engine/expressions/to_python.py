@@ -54,10 +54,8 @@ def truth(scope: CodeScope, e: x.BoundExpr) -> str:
 
 
 def filter_condition(scope: CodeScope, e: x.BoundExpr) -> str:
-    """Return a Python condition that is true if an event passes the filter `e`.
-
-    It reads variables as they were before the event: assignments in reaction to the event apply to the next one
-    (recorded: pattern_variable_set_by_pattern).
+    """Return a Python condition that is true if an event passes the filter `e`. It reads variables as they were before
+    the event: assignments in reaction to the event apply to the next one (recorded: pattern_variable_set_by_pattern).
     """
     return truth(scope.at(deciding=True), e)
 
@@ -100,9 +98,8 @@ def _may_be_nan(e: x.ComparisonExpr | x.Is) -> bool:
 
 
 def _equality(op: str, a: str, b: str, first: str = "", second: str = "") -> str:
-    """Return the code of ``==`` or ``!=`` of floating numbers.
-
-    `first` and `second` are the code of the first occurrence of the operands, if that assigns the names `a` and `b`.
+    """Return the code of ``==`` or ``!=`` of floating numbers. `first` and `second` are the code of the first
+    occurrence of the operands, if that assigns the names `a` and `b`.
     """
     rest = f"or {a} != {a} and {b} != {b}" if op == "==" else f"and ({a} == {a} or {b} == {b})"
     return f"({first or a} {op} {second or b} {rest})"
@@ -452,10 +449,8 @@ def property_codes(names: Mapping[str, str], at: int = 0) -> dict[PropertyKey, s
 
 
 def may_fail(*exprs: x.BoundExpr | None) -> bool:
-    """Return whether an expression may raise an exception at run time.
-
-    These are functions from Python, texts parsed as numbers, subqueries, methods that compare values of unknown type,
-    and division of whole numbers.
+    """Return whether an expression may raise an exception at run time. These are functions from Python, texts parsed as
+    numbers, subqueries, methods that compare values of unknown type, and division of whole numbers.
     """
     return any(_fails(node) for e in exprs if e is not None for node in x.walk(e))
 

@@ -19,9 +19,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def as_declared_type(value: Any, to: Type) -> Any:
-    """Return the result of a function as a value of type `to`; numbers of numpy become Python numbers.
-
-    Errors: TypeError for a value of another type.
+    """Return the result of a function as a value of type `to`; numbers of numpy become Python numbers. Errors:
+    TypeError for a value of another type.
     """
     if value is None:
         return None

@@ -143,10 +143,8 @@ class CodegenContext:
         return self.items.scope(self.base.at(now=now), retained=True)
 
     def parameter(self, e: x.BoundExpr, checked: Callable[[Any], Any] | None = None) -> str:
-        """Return the code of a window parameter: the constant itself, or a state slot.
-
-        A slot is filled through `checked`, which raises ValueError for an invalid value. The binder has checked
-        constants.
+        """Return the code of a window parameter: the constant itself, or a state slot. A slot is filled through
+        `checked`, which raises ValueError for an invalid value. The binder has checked constants.
         """
         code = lower.value(self.base.at(partition="P"), e)
         if isinstance(e, x.Const):
@@ -168,9 +166,8 @@ class CodegenContext:
 
     @contextmanager
     def reported(self, *then: str) -> Iterator[None]:
-        """Write what follows so that a failure is reported and other windows and timers go on.
-
-        `then` are lines that run after a failure.
+        """Write what follows so that a failure is reported and other windows and timers go on. `then` are lines that
+        run after a failure.
         """
         with self.source.block("try:"):
             yield
@@ -217,9 +214,8 @@ class CodegenContext:
         return f"(({key}), {code})"
 
     def record(self, scope: CodeScope, now: str, mark: str | None = None) -> str:
-        """Return the code of the record of an insert row, by default the only one of its delivery.
-
-        In the loop over columns the record carries the mark of the event.
+        """Return the code of the record of an insert row, by default the only one of its delivery. In the loop over
+        columns the record carries the mark of the event.
         """
         values = self._whole(scope) if self.steps.projection.wildcard else self._values_of(scope)
         return f"({mark or ('mark' if self.in_column_loop else INSERT)}, {now}, {values})"
@@ -337,9 +333,8 @@ class CodegenContext:
                 then()
 
     def load_group_or_fresh(self, groups: str = "groups", *, emptied: bool = False) -> None:
-        """Load the cells of group ``k`` of `groups`, or those of an empty group.
-
-        `emptied`: a group that this delta has emptied keeps its aggregates over all events ever.
+        """Load the cells of group ``k`` of `groups`, or those of an empty group. `emptied`: a group that this delta has
+        emptied keeps its aggregates over all events ever.
         """
         if self.table:
             self.source.line(f"G = {self.table}.peek(S[0], {self._row_key('k')})")
@@ -352,9 +347,8 @@ class CodegenContext:
         self.aggregates.load(f"{self.aggregates.fresh()} if G is None else G")
 
     def leave_group(self, scope: CodeScope, key: str, before: Write | None = None, *, emptied: bool = False) -> None:
-        """Write code that removes the event of `scope` from its group, and drops an empty group.
-
-        `before` is written when the cells are loaded. `emptied`: as in `load_group_or_fresh`.
+        """Write code that removes the event of `scope` from its group, and drops an empty group. `before` is written
+        when the cells are loaded. `emptied`: as in `load_group_or_fresh`.
         """
         source = self.source
         self.find_to_leave(key)

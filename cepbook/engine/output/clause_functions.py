@@ -7,7 +7,7 @@ from cepbook.engine.expressions.assignments import write_assignments, write_new_
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.nodes import CrontabSpec, OutputClause, VariableAssignment
+from cepbook.lang.plan.nodes import CrontabSpec, OutputClause
 
 COUNTERS_PARAMETER = "C"  # the name that `to_python` uses
 
@@ -26,7 +26,8 @@ def write_clause_functions(output: OutputClause, scope: CodeScope) -> None:
                 scope.source.line(f"return {lower.truth(own, condition)}", condition.span)
     for name, assignments in (("output_then", output.then_set), ("output_ended", output.terminated_then)):
         if assignments:
-            _write_assignments(name, assignments, own)
+            with scope.source.block(f"def {name}({COUNTERS_PARAMETER}, P, now):"):
+                write_assignments(write_new_values(assignments, own), own, "now")
 
 
 def _write_amount(name: str, amount: x.BoundExpr, scope: CodeScope) -> None:
@@ -45,8 +46,3 @@ def _write_point(crontab: CrontabSpec, scope: CodeScope) -> None:
     numbers = "".join(f"{lower.value(scope, e)}, " for e in schedule.operands)
     with scope.source.block("def output_point(P, now):"):
         scope.source.line(f"return {next_time}(now, ({numbers}))", crontab.span)
-
-
-def _write_assignments(name: str, assignments: tuple[VariableAssignment, ...], scope: CodeScope) -> None:
-    with scope.source.block(f"def {name}({COUNTERS_PARAMETER}, P, now):"):
-        write_assignments(write_new_values(assignments, scope), scope, "now")

@@ -105,9 +105,8 @@ class Limiter(State):
         return self._trigger.due
 
     def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> DeliveredRows | None:
-        """Collect the rows of one change; return those that are due at once, None if there are none.
-
-        `n_in` and `n_out` are the numbers of entered and left events that pass the where clause.
+        """Collect the rows of one change; return those that are due at once, None if there are none. `n_in` and `n_out`
+        are the numbers of entered and left events that pass the where clause.
         """
         if not (n_in or n_out or ins or rem):
             return None
@@ -136,9 +135,8 @@ class Limiter(State):
             self._trigger.changed(now)
 
     def terminate(self, state: Any, now: int) -> TimedRows | None:
-        """Return the rows since the last output, at the end of the context partition.
-
-        Rows that a timer delivered at this very instant are not repeated (recorded: output_every_and_terminated).
+        """Return the rows since the last output, at the end of the context partition. Rows that a timer delivered at
+        this very instant are not repeated (recorded: output_every_and_terminated).
         """
         output, functions = self._form.output, self._form.functions
         if not output.and_terminated or self._delivered_at == now:

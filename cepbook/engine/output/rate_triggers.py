@@ -112,9 +112,8 @@ class PeriodTrigger(OutputTrigger):
 
 
 def next_grid_point(now: int, origin: int, length: PeriodLength) -> int:
-    """Return the first point after `now` of the grid through `origin`.
-
-    Errors: ValueError for a length that is null or 0.
+    """Return the first point after `now` of the grid through `origin`. Errors: ValueError for a length that is null or
+    0.
     """
     months, units, *calendar = length
     if months is None or units is None:

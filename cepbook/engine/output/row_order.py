@@ -5,8 +5,8 @@ Insert rows and remove rows are ordered separately. Sorting is stable, and null 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cepbook.engine.expressions.hashable import hashable
@@ -36,7 +36,7 @@ class RowOrder:
         if self.distinct and not self.distinct_last:
             keyed = _distinct(keyed)
         for position in reversed(range(len(self.descending))):
-            keyed = sorted(keyed, key=_nulls_first(position), reverse=self.descending[position])
+            keyed = sorted(keyed, key=partial(_nulls_first, position), reverse=self.descending[position])
         limit, offset = _present(self.limit), _present(self.offset) or 0
         keyed = keyed[max(offset, 0) :]
         keyed = keyed if limit is None or limit < 0 else keyed[:limit]
@@ -50,12 +50,9 @@ def _present(count: int | ReadableVariable | None) -> int | None:
     return number
 
 
-def _nulls_first(position: int) -> Callable[[KeyedRow], tuple[bool, Any]]:
-    def key(item: KeyedRow) -> tuple[bool, Any]:
-        value = item[0][position]
-        return (value is not None, value if value is not None else 0)
-
-    return key
+def _nulls_first(position: int, item: KeyedRow) -> tuple[bool, Any]:
+    value = item[0][position]
+    return (value is not None, value if value is not None else 0)
 
 
 def _distinct(keyed: list[KeyedRow]) -> list[KeyedRow]:

@@ -140,9 +140,8 @@ def plan_store_access(
     store: StoreType,
     filters: Sequence[x.BoundExpr] = (),
 ) -> AccessPath:
-    """Plan how `target`, rows of `store`, is read: by primary key, by indexes on columns, else by an own index.
-
-    Rows must also pass `filters`, whose equalities become parts of keys.
+    """Plan how `target`, rows of `store`, is read: by primary key, by indexes on columns, else by an own index. Rows
+    must also pass `filters`, whose equalities become parts of keys.
     """
     if filters:
         equal_ones = [e for e in filters if _equal(e, target, known) is not None]
@@ -154,7 +153,8 @@ def plan_store_access(
     if store.keys and all(name in by_name for name in store.keys):
         primary = [by_name[name] for name in store.keys]
         used = [e for e, _ in primary]
-        return AccessPath(target, tuple(key for _, key in primary), None, _without(conditions, used), unique=True)
+        rest = tuple(e for e in conditions if e not in used)
+        return AccessPath(target, tuple(key for _, key in primary), None, rest, unique=True)
     usable = [e for e in lasting if _on_columns(plan_access([e], target, known))]
     path = plan_access(usable, target, known)
     if path.scans:
@@ -165,10 +165,6 @@ def plan_store_access(
 
 def _on_columns(path: AccessPath) -> bool:
     return path.index is not None and all(key_column(e) is not None for e in path.index[1])
-
-
-def _without(conditions: Sequence[x.BoundExpr], used: Sequence[x.BoundExpr]) -> tuple[x.BoundExpr, ...]:
-    return tuple(e for e in conditions if e not in used)
 
 
 def _reads_calls(e: x.BoundExpr, target: int, store: StoreType) -> bool:

@@ -35,9 +35,8 @@ _EVICTION = {
 
 
 def explain_operators(name: str, steps: PhysicalPlan, notes: Sequence[str] = ()) -> list[str]:
-    """Return lines for the operators of a plan: held events, eviction, state, and reasons.
-
-    `notes` describe generated code and follow the operator that they are about.
+    """Return lines for the operators of a plan: held events, eviction, state, and reasons. `notes` describe generated
+    code and follow the operator that they are about.
     """
     with display_names(streams=_names(steps)):
         lines = [name, *_steps(steps, notes)]
@@ -156,12 +155,9 @@ def _joined(join: JoinOperator, steps: PhysicalPlan) -> Iterator[str]:
         yield f"{' '.join([f'{names[number]}:', *words])} {head}: {facts[0] if facts else 'keeps no events'}"
         of_trigger = [join.of_target] if number and steps.on_select is not None else []
         for path in of_trigger if steps.on_select is not None else join.reached(number) if join.active[number] else ():
-            for fact in explain_access_path(path, _looked_into(path.input, join, steps)):
+            shares = path.input in join.shared or steps.on_select is not None
+            for fact in explain_access_path(path, steps.inputs[path.input].source.store if shares else None):
                 yield f"    {names[path.input]} {fact}"
-
-
-def _looked_into(number: int, join: JoinOperator, steps: PhysicalPlan) -> StoreType | None:
-    return steps.inputs[number].source.store if number in join.shared or steps.on_select is not None else None
 
 
 def _read(lookup: op.LookupOperator, steps: PhysicalPlan) -> Iterator[str]:

@@ -62,10 +62,9 @@ class JoinOperator:
         return plan_store_access(conditions, target, known, store, filters)
 
     def reached(self, number: int) -> list[AccessPath]:
-        """Plan how an event of input `number` finds the events of the others, one access path after the other.
-
-        An inner join uses indexes before it scans. An outer join reaches its streams in the order in which they are
-        written: first those `before` the input, then those `beyond`.
+        """Plan how an event of input `number` finds the events of the others, one access path after the other. An inner
+        join uses indexes before it scans. An outer join reaches its streams in the order in which they are written:
+        first those `before` the input, then those `beyond`.
         """
         count = len(self.node.inputs)
         if not self.inner:
@@ -89,9 +88,7 @@ class JoinOperator:
 
     def before(self, number: int) -> AccessPath:
         """Plan, for an outer join, how items of `number` find those of the first earlier input that the on clause
-        names.
-
-        Without a condition that is input 0, and all combinations up to this one.
+        names. Without a condition that is input 0, and all combinations up to this one.
         """
         conditions = self.tied(number)
         partner = next((n for e in conditions for n in sorted(inputs_read(e)) if n < number), 0)

@@ -24,10 +24,7 @@ from cepbook.lang.types import BOOLEAN
 
 
 def lower_statement(plan: p.StatementPlan) -> PhysicalPlan:
-    """Return the physical plan of a statement.
-
-    Errors: Refusal for a construct that the row engine does not support.
-    """
+    """Return the physical plan of a statement. Errors: Refusal for a construct that the row engine does not support."""
     if isinstance(plan, p.SelectStatement):
         return _of_select(plan)
     if isinstance(plan, p.OnSetStatement):
@@ -122,10 +119,8 @@ def _priors(after: list[BoundExpr | None]) -> tuple[x.Prior, ...]:
 
 
 def _join(steps: PhysicalPlan, node: p.StreamJoin, triggered: bool) -> None:
-    """Plan a join: each input retains what the join, and everything after it, reads of its events.
-
-    With `triggered` the join combines an on-trigger with the rows of a store; then the bounds of a range may be
-    swapped.
+    """Plan a join: each input retains what the join, and everything after it, reads of its events. With `triggered` the
+    join combines an on-trigger with the rows of a store; then the bounds of a range may be swapped.
     """
     join = JoinOperator(node, ())
     if join.inner:
@@ -180,7 +175,6 @@ def _as_input(e: BoundExpr, number: int) -> BoundExpr:
 
 def reads_shared_relation(source: p.SourceNode, context: str | None, after: Iterable[BoundExpr | None]) -> bool:
     """Return whether a reader in `context` reads the relation of the store itself, instead of a copy of its rows.
-
     `after` are the expressions over its items, as those of stream 0. A filter whose value may change decides when a row
     enters, so it needs a copy. Rows of a table, and their filters, are always evaluated at the time of reading.
     """

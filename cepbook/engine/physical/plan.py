@@ -83,9 +83,8 @@ class PhysicalPlan:
 
     @property
     def dispatched_last(self) -> bool:
-        """True if statements without this property see an event first, where no priorities are given.
-
-        These are statements that may receive one event in several ways, or that order their rows.
+        """True if statements without this property see an event first, where no priorities are given. These are
+        statements that may receive one event in several ways, or that order their rows.
         """
         types = [scan.source.event_type for scan in self.scans]
         ordered = self.row is not None and bool(self.projection.order_by)
@@ -275,10 +274,9 @@ class PhysicalPlan:
 
     @property
     def sorts_matches(self) -> bool:
-        """True if all matches that one event completes are one delta, so that they are sorted together.
-
-        Without ``order by`` each match is a delta of its own (recorded: order_by_over_a_pattern,
-        pattern_multi_rows_count), and a limit applies to each.
+        """True if all matches that one event completes are one delta, so that they are sorted together. Without ``order
+        by`` each match is a delta of its own (recorded: order_by_over_a_pattern, pattern_multi_rows_count), and a limit
+        applies to each.
         """
         matches = isinstance(self.scan, op.PatternOperator) and not self.inputs
         return matches and self.output is None and bool(self.row and self.projection.order_by)
@@ -396,10 +394,8 @@ class PhysicalPlan:
 
     @property
     def may_leave_unentered(self) -> bool:
-        """True if an event or combination may leave that never entered.
-
-        Examples are the first former value of a derived-value window, and a combination of an outer join whose missing
-        event came and went.
+        """True if an event or combination may leave that never entered. Examples are the first former value of a
+        derived-value window, and a combination of an outer join whose missing event came and went.
         """
         if self.join is not None:
             return True  # conditions are tested again when a combination leaves, with the values at that time
@@ -420,10 +416,9 @@ class PhysicalPlan:
 
     @property
     def membership_may_change(self) -> bool:
-        """True if an event may belong to another group, or pass the filter no more, when it leaves.
-
-        Nothing records the group that an event entered, nor the events of a dropped group. So an event that leaves a
-        group without having entered is ignored, and one that leaves no group stays.
+        """True if an event may belong to another group, or pass the filter no more, when it leaves. Nothing records the
+        group that an event entered, nor the events of a dropped group. So an event that leaves a group without having
+        entered is ignored, and one that leaves no group stays.
         """
         if self.reclaims and self.data_window_names:
             return True

@@ -28,9 +28,8 @@ _NO_CONTEXT = ""  # stands for the context of a subquery outside contexts: its f
 
 
 def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed_table: str | None = None) -> PhysicalPlan:
-    """Return the physical plan of a subquery of a statement in `context` that feeds the table `fed_table`.
-
-    Errors: Refusal for a construct that the row engine does not support.
+    """Return the physical plan of a subquery of a statement in `context` that feeds the table `fed_table`. Errors:
+    Refusal for a construct that the row engine does not support.
     """
     statement = p.SelectStatement(
         name="",
@@ -66,10 +65,8 @@ def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed_table: str
 
 
 def _can_follow_table(steps: PhysicalPlan, fed_table: str | None) -> bool:
-    """True if aggregates over a table can be updated from its changed rows.
-
-    The aggregates do not depend on the order of rows, conditions and arguments depend on the row only, and the
-    statement does not change the table itself.
+    """True if aggregates over a table can be updated from its changed rows. The aggregates do not depend on the order
+    of rows, conditions and arguments depend on the row only, and the statement does not change the table itself.
     """
     store = steps.source.store
     if store is None or store.kind != "table" or store.context is not None or steps.context or store.name == fed_table:
