@@ -46,7 +46,9 @@ class EventEngine:
         self.services = EngineServices(config, self.clock, deliveries, changes, activations, self.report)
         self.registry = StatementRegistry(self.services)
         self._activations = activations
-        self._stores = self.services.stores
+        self.statements: Mapping[str, RunningStatement] = self.registry.statements  # in deployment order
+        self.contexts: Mapping[str, Context] = self.registry.contexts
+        self.stores: Mapping[str, Store] = self.services.stores
         self._routes: dict[str, EventHandler] = {}  # built at the first event of the type after a change
         self.routes = EventRoutes(self.registry, self.turn, self._routes, self._route, self._caught)
 
@@ -69,21 +71,6 @@ class EventEngine:
     def variables(self) -> Variables:
         """The variables and constants, by name."""
         return self.registry.variables
-
-    @property
-    def statements(self) -> Mapping[str, RunningStatement]:
-        """The running statements by name, in deployment order."""
-        return self.registry.statements
-
-    @property
-    def contexts(self) -> Mapping[str, Context]:
-        """The running contexts, by name."""
-        return self.registry.contexts
-
-    @property
-    def stores(self) -> Mapping[str, Store]:
-        """The running named windows and tables, by name."""
-        return self.services.stores
 
     def readers(self, type_name: str) -> list[RunningStatement]:
         """Return the statements that read events of a type, in delivery order."""
@@ -143,7 +130,7 @@ class EventEngine:
         """Queue rows for a stream. Rows for a table are inserted at once."""
         for reader, number in self._activations.readers.get(type_name, ()):
             reader.put(number, rows)
-        store = self._stores.get(type_name)
+        store = self.stores.get(type_name)
         if store is None or store.type.kind == "window":
             self._queue.append((type_name, rows))
             return
@@ -160,7 +147,7 @@ class EventEngine:
         return route
 
     def _known_route(self, type_name: str) -> EventHandler | None:
-        store = self._stores.get(type_name)
+        store = self.stores.get(type_name)
         if store is not None:
             return self.routes.into(store)
         return self._route(type_name) if type_name in self.services.catalog.event_types else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cepbook.engine.contexts.context import Context
-from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.variables import Variables
@@ -19,6 +18,7 @@ class StatementRegistry:
 
     def __init__(self, services: EngineServices) -> None:
         self.services = services
+        self.stores = services.stores
         self.version = 0
         self.variables: Variables = {}
         self.statements: dict[str, RunningStatement] = {}
@@ -32,11 +32,6 @@ class StatementRegistry:
     @catalog.setter
     def catalog(self, catalog: Catalog) -> None:
         self.services.catalog = catalog
-
-    @property
-    def stores(self) -> dict[str, Store]:
-        """The running named windows and tables, by name."""
-        return self.services.stores
 
     def readers(self, type_name: str) -> list[RunningStatement]:
         """Return the statements that read events of a type, in delivery order."""

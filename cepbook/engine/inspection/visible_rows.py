@@ -15,6 +15,7 @@ from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.windows.aggregate_only_batch import AggregateOnlyBatch
 from cepbook.lang.plan.expressions import Prop
 
+_Views = Sequence[tuple[Any, Sequence[Any]]]
 PartitionIds = Container[int | None]
 
 
@@ -139,7 +140,7 @@ def _properties(statement: RunningStatement) -> dict[str, int] | None:
     return positions if tuple(positions) == layout.columns else None
 
 
-def _tuples(statement: RunningStatement, views: Sequence[tuple[Any, Sequence[Any]]]) -> Sequence[Any]:
+def _tuples(statement: RunningStatement, views: _Views) -> Sequence[Any]:
     """Return the items of all views as tuples."""
     items = statement.program.items
     view_items = views[0][1] if len(views) == 1 else [item for _, items_of_view in views for item in items_of_view]
@@ -152,9 +153,7 @@ def _places(total: int, most: int, shown: range | None) -> range:
     return range(first, 0, -1) if shown is None else range(first, 0, -1)[shown.start : shown.stop]
 
 
-def _tails(
-    views: Sequence[tuple[Any, Sequence[Any]]], places: range
-) -> list[tuple[tuple[Any, Sequence[Any]], list[Any]]]:
+def _tails(views: _Views, places: range) -> list[tuple[tuple[Any, Sequence[Any]], list[Any]]]:
     """Return, for the views that hold the items at `places` (counted from the end of the last view), these items."""
     if not places:
         return []
@@ -233,7 +232,7 @@ def all_window_events(statement: RunningStatement, wanted: PartitionIds | None =
     return _events(statement, views)
 
 
-def _events(statement: RunningStatement, views: Sequence[tuple[Any, Sequence[Any]]]) -> RowTable:
+def _events(statement: RunningStatement, views: _Views) -> RowTable:
     items, tuples = statement.program.items, _tuples(statement, views)
     assert items is not None
     if "e" in items.parts:

@@ -14,6 +14,7 @@ from cepbook.engine.relations.relation import Item, ItemKey
 from cepbook.engine.relations.store import DeferredReader, Store, StoreChange
 from cepbook.engine.relations.store_indexes import ColumnKey, IndexRequest, UnreportedChange, as_reported
 
+_Look = Callable[[Any], Any]
 LookupRequests = Mapping[str, tuple[int, IndexRequest]]  # by the name of the lookup function: input and request
 
 
@@ -76,9 +77,7 @@ class StoreLookups:
                 look = _in_partition(store, look)
             self._namespace[name] = look
 
-    def _as_told(
-        self, store: Store, look: Callable[[Any], Any], want: IndexRequest, missing: UnreportedChanges
-    ) -> Callable[[Any], Any]:
+    def _as_told(self, store: Store, look: _Look, want: IndexRequest, missing: UnreportedChanges) -> _Look:
         look, key, moved = _in_partition(store, look), self._key(want), missing.moved
 
         def look_as_reported(partition: Any) -> Any:
@@ -126,7 +125,7 @@ class StoreLookups:
             missing.moved[:] = [change for change in missing.moved if id(change[0]) not in reported_ids]
 
 
-def _once(look: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _once(look: _Look) -> _Look:
     results: dict[int, Any] = {}
 
     def once(state: Any) -> Any:
@@ -137,7 +136,7 @@ def _once(look: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return once
 
 
-def _in_partition(store: Store, look: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _in_partition(store: Store, look: _Look) -> _Look:
     owner = store.owner
     if store.type.context is None:
         return lambda partition: look(owner.state_of(None))

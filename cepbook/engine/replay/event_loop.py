@@ -15,6 +15,7 @@ from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
 
+_Batches = Sequence[ColumnBatch]
 SendEvent = Callable[[dict[str, Any]], None]
 # selects the events of a batch to send; None: all
 PrefilterBatch = Callable[[ColumnBatch], FilteredBatch | None]
@@ -32,7 +33,7 @@ class EventLoop:
     def __init__(
         self,
         runtime: EventEngine,
-        batches: Sequence[ColumnBatch],
+        batches: _Batches,
         times: Sequence[int],
         senders: Mapping[str, SendEvent],
         prefilter: PrefilterBatch,
@@ -141,7 +142,7 @@ class HybridLoop:
     """
 
     def __init__(
-        self, runtime: EventEngine, batches: Sequence[ColumnBatch], times: Sequence[int], nodes: Sequence[ReplayNode]
+        self, runtime: EventEngine, batches: _Batches, times: Sequence[int], nodes: Sequence[ReplayNode]
     ) -> None:
         self.called = False
         self._worker: EventLoop | StatementPass | None = None
@@ -210,7 +211,7 @@ class HybridLoop:
         now = self._runtime.clock.now
         self._through([batch.part(0, count) for batch, count in zip(self._batches, counts, strict=True)], now)
 
-    def _through(self, batches: Sequence[ColumnBatch], last: int) -> None:
+    def _through(self, batches: _Batches, last: int) -> None:
         clock, before = self._runtime.clock, self._worker
         clock.restore_timers(self._timers)
         now, clock.now = clock.now, self._begin

@@ -36,6 +36,8 @@ from cepbook.engine.statements.subquery_inputs import without_state
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
 from cepbook.lang.plan.references import reads_whole_events
 
+_Batches = Sequence[ColumnBatch]
+_Derived = Sequence[DerivedEvents]
 _Read = tuple[ColumnBatch, tuple[int, ...]]  # events, and the numbers of the streams that they are for
 _Shown = tuple[int, Row, Any]  # time, event, and in a context its partitions
 
@@ -91,9 +93,7 @@ class StatementPass:
     The clock stops at `ticks`: the times of the events, or `stops` if given (ascending, including these, up to `last`).
     """
 
-    def __init__(
-        self, runtime: EventEngine, batches: Sequence[ColumnBatch], last: int, stops: Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, runtime: EventEngine, batches: _Batches, last: int, stops: Sequence[int] | None = None) -> None:
         self._runtime = runtime
         self._batches = {s.type: s for s in batches if s.times}
         self.last = last
@@ -146,7 +146,7 @@ class StatementPass:
         finally:
             node.statement.processor_time.seconds += thread_time() - began
 
-    def _run(self, node: ReplayNode, batches: list[ColumnBatch], derived: list[DerivedEvents]) -> DerivedEvents:
+    def _run(self, node: ReplayNode, batches: _Batches, derived: _Derived) -> DerivedEvents:
         out = OutputCollector(node.statement, self._batches.values(), node.keyed)
         self._present_cause = lambda: out.key
         several_partitions = self._shares(node.statement, batches, derived)
@@ -164,9 +164,7 @@ class StatementPass:
             node.statement.outlet.deliver_records(out.flat, out.causes)
         return out.derived()
 
-    def _shares(
-        self, statement: RunningStatement, batches: Sequence[ColumnBatch], derived: Sequence[DerivedEvents]
-    ) -> bool:
+    def _shares(self, statement: RunningStatement, batches: _Batches, derived: _Derived) -> bool:
         """Return True if an event may be in several partitions, whose rows are one delivery."""
         context = statement.context
         if context is None or context.assigner is None:
@@ -176,15 +174,11 @@ class StatementPass:
             (context.name, s.type) in self._in_several for s in batches
         )
 
-    def _run_plain(
-        self, node: ReplayNode, batches: list[ColumnBatch], derived: list[DerivedEvents], out: OutputCollector
-    ) -> None:
+    def _run_plain(self, node: ReplayNode, batches: _Batches, derived: _Derived, out: OutputCollector) -> None:
         with node.statement.timed.aside():
             self._run_through(node, batches, derived, out)
 
-    def _run_through(
-        self, node: ReplayNode, batches: list[ColumnBatch], derived: list[DerivedEvents], out: OutputCollector
-    ) -> None:
+    def _run_through(self, node: ReplayNode, batches: _Batches, derived: _Derived, out: OutputCollector) -> None:
         if node.merges or node.whole:
             self._run_events(node.statement, *self._merged(node.statement, batches, derived), out)
         elif batches:
@@ -228,7 +222,7 @@ class StatementPass:
             out.take(InsertColumns(batch.times, output[1]), output[0])
 
     def _merged(
-        self, statement: RunningStatement, batches: list[ColumnBatch], derived_inputs: list[DerivedEvents]
+        self, statement: RunningStatement, batches: _Batches, derived_inputs: _Derived
     ) -> tuple[list[tuple[CauseKey, int]], list[Iterator[_Shown]]]:
         """Merge several inputs: the key and stream of each event in order, and the streams."""
         order: list[tuple[CauseKey, int]] = []
@@ -245,7 +239,7 @@ class StatementPass:
 
     # -------------------------------------------------------------- several streams, in order
     def _in_order(
-        self, node: ReplayNode, batches: list[ColumnBatch], derived_inputs: list[DerivedEvents]
+        self, node: ReplayNode, batches: _Batches, derived_inputs: _Derived
     ) -> tuple[Iterable[tuple[Any, int]], list[Iterator[_Shown]], list[Callable[..., object]]]:
         """Return the key (or position) and stream of each event in order, the streams, and the handlers."""
         statement = node.statement
@@ -341,7 +335,7 @@ class StatementPass:
             finally:
                 clock.now = before
 
-    def _joined(self, statement: RunningStatement, batches: list[ColumnBatch]) -> list[_Read | None] | None:
+    def _joined(self, statement: RunningStatement, batches: _Batches) -> list[_Read | None] | None:
         """Return the batch of each stream of a join, last the one that several read; None if not one each."""
         if statement.program.loop is None:
             return None
@@ -508,7 +502,7 @@ def filter_for_patterns(statements: Iterable[RunningStatement], batch: ColumnBat
     return FilteredBatch(batch.where(flags), flags)
 
 
-def _ticks(batches: Sequence[ColumnBatch], last: int) -> list[int]:
+def _ticks(batches: _Batches, last: int) -> list[int]:
     """Return the sorted times at which the clock stops, the end among them. For one batch these are its own times."""
     if len(batches) == 1 and batches[0].times[-1] == last:
         return batches[0].times

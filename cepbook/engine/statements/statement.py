@@ -125,10 +125,8 @@ class RunningStatement(StoreAccess, ContextMember):
         at = number if self.steps.inputs and self.steps.on_select is None else None
         take = self._match if at is None else self._match_of_input(number)
         arm, limit = partial(self.timed.arm_pattern, place), services.config.pattern_limit
-        partials_limit_reached, post = partial(self._crowded, number), self.program.namespace.get("post")
-        matching = StatementPattern(
-            program, services.clock, arm, take, self.failed, limit, partials_limit_reached, at, post
-        )
+        on_limit, post = partial(self._crowded, number), self.program.namespace.get("post")
+        matching = StatementPattern(program, services.clock, arm, take, self.failed, limit, on_limit, at, post)
         self.timed.add_matching(matching)
         return matching
 

@@ -105,10 +105,10 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return self.context.partitions_of_event(store.partitioned_as or store.name, row)
 
     def connect_target(
-        self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0
+        self, stores: Mapping[str, Store], target: StoreType, trigger: StoreType | None, number: int = 0
     ) -> None:
         """Connect an on-trigger to its target, and to the store `trigger` that sets it off as input `number`."""
-        store = stores[target_type.name]
+        store = stores[target.name]
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
         program = self.program
