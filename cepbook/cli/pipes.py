@@ -54,7 +54,6 @@ class StandardOutput:
                     self._replay.step(left)
 
     def flush(self) -> None:
-        """Write buffered rows."""
         for sink in self.sinks:
             if sink.error is None:
                 with suppress(SinkError):  # kept by the sink; `close` tells

@@ -211,7 +211,6 @@ class ReplayProgressBar:
         return f"[{bar}] {share:4.0%}  {at.events:,} of {about}{of:,} events, {tail}"
 
     def clear(self) -> None:
-        """Leave an empty line."""
         if self._drawn:
             write_progress_line(None)
 

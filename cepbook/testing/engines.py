@@ -63,9 +63,8 @@ class RowsEngine:
         types = self._statements[statement].output_type.properties
 
         def deliver(delta: Delta) -> None:
-            on_delivery(
-                statement, self._java_rows(delta.insert or (), types), self._java_rows(delta.remove or (), types)
-            )
+            rows = (self._java_rows(rows or (), types) for rows in (delta.insert, delta.remove))
+            on_delivery(statement, *rows)
 
         self._statements[statement].add_listener(deliver)
 

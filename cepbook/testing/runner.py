@@ -161,9 +161,8 @@ def run(case: ScenarioCase, open_engine: OpenEngine, engine: str = "rows") -> Ca
     case or the engine; the result reports it.
     """
     result = _Run(case, engine, open_engine).result()
-    is_set = any(
-        setting.key in _PRIORITIES for f in case.fences if isinstance(f, ConfigFence) for setting in f.settings
-    )
+    configs = (fence for fence in case.fences if isinstance(fence, ConfigFence))
+    is_set = any(setting.key in _PRIORITIES for config in configs for setting in config.settings)
     if case.oracle is None or is_set or result.broken is not None or result.outcome is not Outcome.FAILED:
         return result
     without = _Run(case, engine, open_engine, {"prioritized": False}).result()
@@ -205,9 +204,8 @@ class _Run:
             pass
         except Exception as error:  # noqa: BLE001 - a defect of the engine is a result, reported with its traceback
             self.broken = BrokenRun(self.line, f"{type(error).__name__}: {error}", traceback.format_exc())
-        return CaseResult(
-            self.case, self.engine_name, tuple(self.steps), tuple(self.invalid), tuple(self.refusals), self.broken
-        )
+        results = tuple(self.steps), tuple(self.invalid), tuple(self.refusals)
+        return CaseResult(self.case, self.engine_name, *results, self.broken)
 
     def _start(self) -> None:
         start, options, variables = 0, dict[str, Any](), list[str]()

@@ -176,11 +176,7 @@ def _module(source: str, number: int) -> Iterator[str]:
 
 def _event(log_entry: LogEntry) -> str:
     values = {name: value for name, value in log_entry.event.items() if value is not None}
-    return (
-        f"{format_name(log_entry.type_name or '')} {format_row(values)}"
-        if values
-        else format_name(log_entry.type_name or "")
-    )
+    return f"{format_name(log_entry.type_name or '')} {format_row(values) if values else ''}".rstrip()
 
 
 def _quoted(name: str) -> str:

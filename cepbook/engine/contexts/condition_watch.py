@@ -53,7 +53,6 @@ class ConditionWatch(State, ABC):
         return []
 
     def remove(self, owner: PartitionNode) -> None:
-        """Stop watching for `owner`."""
         self._disarm(owner)
 
     def on_event(self, routing: EventRouting, among: PartitionNode | None = None) -> Satisfied:

@@ -45,6 +45,7 @@ from cepbook.lang.plan.pattern import EVENT_STREAM
 from cepbook.lang.types import OBJECT
 
 Locators = Mapping[str, PartitionLocator]  # by listed event type
+_Write = Callable[[CodeScope], str]
 
 
 def compile_locators(spec: KeyedStreams, scope_in: ScopeFactory) -> Locators:
@@ -65,9 +66,8 @@ def _locator(stream: KeyedStream, scope_in: ScopeFactory) -> PartitionLocator:
 def _locate_function(stream: KeyedStream, scope_in: ScopeFactory) -> Callable[[Any], PartitionLocation]:
     source = SourceWriter()
     names = lower.property_names(stream.filter, *stream.keys)
-    scope = scope_in(source).at(
-        props=lower.property_codes({name: f"p{i}" for i, name in enumerate(names)}), events={0: "e"}
-    )
+    locals_ = {name: f"p{i}" for i, name in enumerate(names)}
+    scope = scope_in(source).at(props=lower.property_codes(locals_), events={0: "e"})
     source.bind("OUTSIDE", OUTSIDE)
     with source.block("def locate(e):"):
         for i, name in enumerate(names):
@@ -259,9 +259,7 @@ class _LevelCompiler:
         return self._function("P, now", (), write)
 
     # -------------------------------------------------------------- functions
-    def _function(
-        self, parameters: str, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], str]
-    ) -> Callable[..., Any]:
+    def _function(self, parameters: str, exprs: Sequence[x.BoundExpr], write: _Write) -> Callable[..., Any]:
         """Compile a function of `parameters` that returns the code from `write`.
 
         Its properties are those of event `e`.
@@ -303,14 +301,10 @@ def _sides(e: x.BoundExpr) -> tuple[x.BoundExpr, x.BoundExpr] | None:
         return None
     for event, node in ((e.left, e.right), (e.right, e.left)):
         fixed = _reads(node, (x.ContextProp,)) and not _reads(node, (x.Prop, x.EventOf, *_TIME_VARYING))
-        if fixed and _reads_event_only(event) and not _reads(event, (x.ContextProp, *_TIME_VARYING)):
+        streams = {read.stream for read in x.walk(event) if isinstance(read, (x.Prop, x.EventOf))}
+        if fixed and streams == {EVENT_STREAM} and not _reads(event, (x.ContextProp, *_TIME_VARYING)):
             return event, node
     return None
-
-
-def _reads_event_only(e: x.BoundExpr) -> bool:
-    """Return whether `e` reads the arriving event, and no event that a pattern matched before."""
-    return {node.stream for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf))} == {EVENT_STREAM}
 
 
 def _reads(e: x.BoundExpr, kinds: tuple[type, ...]) -> bool:

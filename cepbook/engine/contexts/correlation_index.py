@@ -29,7 +29,6 @@ class CorrelationIndex(State):
                 self._add(slot, partition)
 
     def remove_statement(self, slot: int) -> None:
-        """Drop the table of a statement."""
         self._by_slot.pop(slot, None)
 
     def add(self, partition: ContextPartition) -> None:

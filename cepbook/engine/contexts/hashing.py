@@ -60,10 +60,7 @@ def hash_code(types: Sequence[Type], values: Sequence[Any]) -> int:
     return combined
 
 
-HASHES: dict[str, Callable[[Sequence[Type], Sequence[Any]], int]] = {
-    "consistent_hash_crc32": crc32,
-    "hash_code": hash_code,
-}
+HASHES: dict[str, Callable[..., int]] = {"consistent_hash_crc32": crc32, "hash_code": hash_code}
 
 
 def hasher(function: str, types: Sequence[Type]) -> Callable[[Sequence[Any]], int]:

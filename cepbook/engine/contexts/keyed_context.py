@@ -14,7 +14,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.context_compiler import Locators
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocator
-from cepbook.engine.contexts.members import deliver_to_members, dispatch_order, dropping_members, report_drops
+from cepbook.engine.contexts.members import Readers, deliver_to_members, dispatch_order, dropping_members, report_drops
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.selectors import LevelIdentity, PartitionIdentity
@@ -22,7 +22,6 @@ from cepbook.engine.services import EngineServices
 from cepbook.engine.subscriptions.filter_index import (
     ContextSlots,
     EventHandler,
-    EventReader,
     StatementOrder,
     Subscription,
 )
@@ -165,7 +164,7 @@ class FlatKeyedContext(Context):
             self.partitions.update((other.owner, other) for other in partitions)
         self.notify("allocated", partition)
 
-    def _delivery_to_new(self, position: int, readers: Sequence[tuple[ContextMember, EventReader]]) -> EventHandler:
+    def _delivery_to_new(self, position: int, readers: Readers) -> EventHandler:
         """Return a handler that delivers an event in the partition that it allocated."""
 
         def on_event(event: Any, slots: ContextSlots) -> None:
@@ -175,9 +174,7 @@ class FlatKeyedContext(Context):
 
         return on_event
 
-    def _router(
-        self, listed: str, position: int, readers: Sequence[tuple[ContextMember, EventReader]] | None
-    ) -> EventHandler:
+    def _router(self, listed: str, position: int, readers: Readers | None) -> EventHandler:
         """Return the context's handler for events of a listed type: it finds or allocates the partition.
 
         If `readers` are given (the statements that read the event, in order), a new partition receives the event at
@@ -197,11 +194,10 @@ class FlatKeyedContext(Context):
                 slots[position] = partition
             elif key is not OUTSIDE:
                 partition = self.allocate(key, keys)
-                slots[position] = (
-                    NewPartitionRouting((), partition)
-                    if readers is None
-                    else NewPartitionRouting(deliver_to_members(readers, event, partition))
-                )
+                if readers is None:
+                    slots[position] = NewPartitionRouting((), partition)
+                else:
+                    slots[position] = NewPartitionRouting(deliver_to_members(readers, event, partition))
             if event_counters and partition is not None:
                 partition.arrived += 1
                 partition.last = clock.now

@@ -44,12 +44,10 @@ class LifecycleBranch(EndingBranch):
         return self.begins
 
     def wait(self) -> None:
-        """Watch the `awaited` condition."""
         self.waiting = PartitionNode(self, None, {})
         self.awaited.add(self.waiting, self.tree.now)
 
     def stop_waiting(self) -> None:
-        """Stop watching it."""
         if self.waiting is not None:
             self.awaited.remove(self.waiting)
             self.waiting.ended = True

@@ -16,6 +16,8 @@ from cepbook.engine.subscriptions.filter_index import (
 )
 from cepbook.engine.time.clock import Clock
 
+Readers = Sequence[tuple[ContextMember, EventReader]]  # in dispatch order
+
 
 class ContextMembers:
     """The statements of one context by slot. The slot of a removed statement holds None."""
@@ -49,7 +51,6 @@ class ContextMembers:
         return slot
 
     def create_states(self, partition: ContextPartition) -> None:
-        """Create the states of a new partition."""
         partition.states = [None if member is None else member.new_state(partition) for member in self.statements]
 
     def opened(self, partition: ContextPartition) -> None:
@@ -75,12 +76,11 @@ class ContextMembers:
         return next((member for member in self.statements if member is not None and member.caused(failure)), None)
 
     def settle(self) -> None:
-        """Repair the timers of all statements after a failure of the context."""
         for statement in self.statements:
             if statement is not None:
                 statement.settle()
 
-    def readers(self, type_name: str) -> list[tuple[ContextMember, EventReader]]:
+    def readers(self, type_name: str) -> Readers:
         """Return the statements that read events of a type, by priority (``@Drop`` first) and deployment order."""
         readers = [
             (statement, reader)
@@ -100,9 +100,7 @@ def dispatch_order(member: ContextMember, reader: EventReader, context: Statemen
     return max(context, before_peers(member.order)) if context < member.order else before_peers(member.order)
 
 
-def dropping_members(
-    readers: Iterable[tuple[ContextMember, EventReader]], context: StatementOrder
-) -> list[ContextMember]:
+def dropping_members(readers: Readers, context: StatementOrder) -> list[ContextMember]:
     """Return the statements before the context that keep a taken event from all later ones (``@Drop``).
 
     This also holds for an event that such a statement takes in a partition created by the event.
@@ -123,9 +121,7 @@ def report_drops(handler: EventHandler, position: int, droppers: Sequence[Contex
     return on_event
 
 
-def deliver_to_members(
-    readers: Iterable[tuple[ContextMember, EventReader]], event: Any, partition: ContextPartition
-) -> list[ContextMember]:
+def deliver_to_members(readers: Readers, event: Any, partition: ContextPartition) -> list[ContextMember]:
     """Deliver an event to statements in one partition and return those that took it; stop after a drop."""
     taken_by: list[ContextMember] = []
     for member, reader in readers:

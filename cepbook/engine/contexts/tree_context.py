@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from cepbook.engine.contexts.condition_watch import ConditionWatch
 from cepbook.engine.contexts.conditions import CompiledLevels
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.event_routing import EventRouting
@@ -137,7 +136,7 @@ class TreeContext(TreePartitions):
         return list(self._older_targets(EventRouting(type_name, event, NEVER)))
 
     def _handler(
-        self, member: ContextMember, type_name: str, position: int, take: Callable[[Any, Any], object]
+        self, member: ContextMember, type_name: str, position: int, take: Callable[..., object]
     ) -> EventHandler:
         slot = self._members.statements.index(member)
         ahead = member.order < self.order
@@ -225,9 +224,7 @@ class TreeContext(TreePartitions):
         return _assignment(new, older)
 
     # -------------------------------------------------------------- saved partitions
-    def enclosing_state(
-        self, partition: ContextPartition
-    ) -> tuple[Sequence[DetachedNode], Mapping[str, PartitionNode]]:
+    def enclosing_state(self, partition: ContextPartition) -> tuple[Sequence[DetachedNode], dict[str, PartitionNode]]:
         """Return the state of the nodes around `partition`, outermost first, and these nodes by name."""
         path: list[PartitionNode] = partition.owner.path
         named = {f"node {depth}": node for depth, node in enumerate(path)}
@@ -245,9 +242,7 @@ class TreeContext(TreePartitions):
             nodes[f"waiting {level.depth}"] = PartitionNode(self._root, None, {})
         return nodes
 
-    def admit(
-        self, partition: ContextPartition, enclosing: Sequence[DetachedNode], nodes: Mapping[str, PartitionNode]
-    ) -> None:
+    def admit(self, partition: ContextPartition, enclosing: Sequence[Any], nodes: Mapping[str, PartitionNode]) -> None:
         """Put in a saved partition in place of its counterpart, under its own id if that is free.
 
         Nodes of outer levels that live here stay as they are. Missing ones come with the partition.
@@ -320,14 +315,11 @@ class TreeContext(TreePartitions):
                 watch, owner = self._waiting.pop(path)
                 owner.due = NEVER
                 try:
-                    self._on_timer(watch, owner, routing)
+                    for match in watch.on_timer(owner, self.now):
+                        if not owner.ended:
+                            watch.branch.on_condition(owner, match, routing)
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     self.failed(failure)
-
-    def _on_timer(self, watch: ConditionWatch, owner: PartitionNode, routing: EventRouting) -> None:
-        for match in watch.on_timer(owner, self.now):
-            if not owner.ended:
-                watch.branch.on_condition(owner, match, routing)
 
 
 def _older_than_event(routing: EventRouting, partitions: Sequence[ContextPartition]) -> Sequence[ContextPartition]:

@@ -64,7 +64,6 @@ class Level:
         self._types: dict[str, frozenset[str]] = {}
 
     def branch(self, parent: PartitionNode | None) -> Branch:
-        """Return a new branch of this level under `parent`."""
         return self.branch_type(self, parent)
 
     def rewired(self) -> None:
@@ -169,7 +168,6 @@ class PartitionNode(Counted):
 
     @property
     def name(self) -> str:
-        """The name of the node's level."""
         return self.branch.level.name
 
     @property
@@ -318,7 +316,6 @@ class Branch(State, ABC):
         tree.open(partition)
 
     def abandon(self, node: PartitionNode) -> None:
-        """Give up a node that could not begin."""
         node.ended = True
         self.unwatch_end(node)
 
@@ -331,7 +328,6 @@ class Branch(State, ABC):
         return None
 
     def unwatch_end(self, node: PartitionNode) -> None:
-        """Stop watching it."""
         return None
 
     def deliver(self, node: PartitionNode | None, routing: EventRouting) -> None:

@@ -7,19 +7,18 @@ nodes nor levels. Branches and condition watches refer to it, and `TreeContext` 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from cepbook.engine.contexts.context import Context
-from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.correlation_index import CorrelationIndex
 from cepbook.engine.contexts.event_routing import EventRouting
-from cepbook.engine.contexts.members import deliver_to_members
+from cepbook.engine.contexts.members import Readers, deliver_to_members
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.patterns.state_node import PatternOwner
 from cepbook.engine.services import EngineServices
-from cepbook.engine.subscriptions.filter_index import EventReader, StatementOrder
+from cepbook.engine.subscriptions.filter_index import StatementOrder
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.timers import DueEntry, OwnerTimers
 from cepbook.errors import StatementError
@@ -47,9 +46,9 @@ class TreePartitions(Context, PatternOwner):
         self._correlations = CorrelationIndex()
         self._joining = False
         self._warned = False
-        self._readers: dict[str, list[tuple[ContextMember, EventReader]]] = {}  # by event type
+        self._readers: dict[str, Readers] = {}  # by event type
 
-    def readers_of(self, type_name: str) -> list[tuple[ContextMember, EventReader]]:
+    def readers_of(self, type_name: str) -> Readers:
         """Return the statements that read events of a type, by priority and deployment order."""
         readers = self._readers.get(type_name)
         if readers is None:
@@ -69,14 +68,11 @@ class TreePartitions(Context, PatternOwner):
         behind = [reader for reader in self.readers_of(routing.type_name) if reader[0].order > self.order]
         self._deliver(partition, routing, behind)
 
-    def _deliver(
-        self, partition: ContextPartition, routing: EventRouting, readers: Iterable[tuple[ContextMember, EventReader]]
-    ) -> None:
+    def _deliver(self, partition: ContextPartition, routing: EventRouting, readers: Readers) -> None:
         routing.taken_by += deliver_to_members(readers, routing.event, partition)
 
     # -------------------------------------------------------------- partitions
     def create_states(self, partition: ContextPartition) -> None:
-        """Create the states of a new partition."""
         self._members.create_states(partition)
 
     def open(self, partition: ContextPartition) -> None:
@@ -100,7 +96,6 @@ class TreePartitions(Context, PatternOwner):
     # -------------------------------------------------------------- timers
     @property
     def now(self) -> int:
-        """Engine time."""
         return self._host.clock.now
 
     def arm(self, depth: int, rank: int, waiting: tuple[Any, Any], due: int) -> TimerPath:
@@ -124,7 +119,6 @@ class TreePartitions(Context, PatternOwner):
         return saved
 
     def disarm(self, path: TimerPath) -> None:
-        """Forget an armed timer."""
         self._waiting.pop(path, None)
         self.timed.arm(path, NEVER)
 
@@ -134,7 +128,6 @@ class TreePartitions(Context, PatternOwner):
 
     # -------------------------------------------------------------- event types
     def is_a(self, type_name: str, supertype: str) -> bool:
-        """Return whether events of a type are events of another."""
         return self._host.catalog.is_a(type_name, supertype)
 
     def types_of(self, type_name: str) -> tuple[str, ...]:
@@ -147,10 +140,8 @@ class TreePartitions(Context, PatternOwner):
         """Report, once, that the pattern of a condition has reached the limit of partial matches."""
         if not self._warned:
             self._warned = True
-            fact = (
-                f"a pattern of context `{self.name}` has {self.pattern_limit:,} open partial matches, further ones are "
-                "dropped"
-            )
+            limit = f"{self.pattern_limit:,}"
+            fact = f"a pattern of context `{self.name}` has {limit} open partial matches, further ones are dropped"
             hint = "hint: end them (where timer:within, and not), or raise Config.pattern_limit"
             self._host.report(StatementError(self.name, f"{fact}\n  {hint}", None, OverflowError(fact)))
 

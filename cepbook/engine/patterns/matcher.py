@@ -54,6 +54,9 @@ class AtomGroup:
         return numbers
 
 
+Route = Sequence[AtomGroup]  # the atoms that may take an event
+
+
 @dataclass(frozen=True, slots=True)
 class PatternProgram:
     """A compiled pattern. `tags` are those of its matches, in order; `groups` are its atoms by event type.
@@ -98,7 +101,7 @@ class Matcher(PatternRun):
     __slots__ = ("armed", "completed", "ended", "program", "root", "timers")
 
     def __init__(
-        self, program: PatternProgram, owner: PatternOwner, *, partition: Any = None, limit: int = 1_000_000
+        self, program: PatternProgram, owner: PatternOwner, *, partition: Any = None, limit: int = 10**6
     ) -> None:
         super().__init__(owner, partition, limit)
         self.program = program
@@ -120,20 +123,17 @@ class Matcher(PatternRun):
         return self._matches()
 
     def stop(self) -> None:
-        """Drop all partial matches."""
         if self.root is not None:
             self.root.stop()
             self.root = None
         self.timers.clear()
         self.ended = True
 
-    def on_event(self, route: Sequence[AtomGroup], event: Any, now: int) -> list[CompleteMatch]:
+    def on_event(self, route: Route, event: Any, now: int) -> list[CompleteMatch]:
         """Return the matches that `event` completes, in order. `route` is that of its type (`PatternProgram.route`)."""
         return self.fire(self.candidates(route, event, now), event)
 
-    def candidates(
-        self, route: Sequence[AtomGroup], event: Any, now: int, bits: int | None = None
-    ) -> list[WaitingAtom]:
+    def candidates(self, route: Route, event: Any, now: int, bits: int | None = None) -> list[WaitingAtom]:
         """Return the waiting atoms that `event` satisfies, without a change. `bits` is the result of the one group in
         `route`.
         """
@@ -170,11 +170,9 @@ class Matcher(PatternRun):
 
     @property
     def due(self) -> int:
-        """The time of the next timer."""
         return self.timers.due
 
     def skip_due(self, now: int) -> None:
-        """Skip the due timers."""
         self.timers.skip_due(now)
 
     def partials(self, most: int | None = None) -> list[dict[str, Any]]:

@@ -446,7 +446,10 @@ class RepeatNode(OperatorNode, spec=RepeatSpec):
 
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if child.ordinal == 1:
-            self._on_until(match)
+            if self.count >= self.low:  # too few matches: it fails (recorded: until_min, repeat_bound_expression)
+                self._done(match)
+            else:
+                self.fail()
             return
         self.count += 1
         for tag in self.spec.tags:
@@ -463,13 +466,6 @@ class RepeatNode(OperatorNode, spec=RepeatSpec):
                 self._done(match.copy())
         elif ended and not self.starting:
             self._start_operand()
-
-    def _on_until(self, match: PatternMatch) -> None:
-        """Finish, or fail if there are too few matches (recorded: until_min, repeat_bound_expression)."""
-        if self.count >= self.low:
-            self._done(match)
-        else:
-            self.fail()
 
     def _done(self, match: PatternMatch) -> None:
         for tag, values in self.arrays.items():

@@ -27,7 +27,6 @@ class PatternTimers(State):
         self._times: list[int] = []  # a heap; it may contain times that are no longer in `_at`
 
     def add(self, timer: TimerNode) -> None:
-        """Add a timer, which must be new and have the highest serial."""
         due = timer.due
         entry = self._at.get(due)
         if entry is None:
@@ -70,7 +69,6 @@ class PatternTimers(State):
             self._drop_unused()
 
     def clear(self) -> None:
-        """Forget all timers."""
         self._at.clear()
         self._times.clear()
         self.due = NEVER

@@ -51,7 +51,6 @@ class StatementPattern(PatternOwner):
         self._taken = taken
 
     def failed(self, failure: Exception) -> None:
-        """Report a failing expression of the pattern."""
         self._failed(failure)
 
     def partials_limit_reached(self) -> None:
@@ -65,7 +64,6 @@ class StatementPattern(PatternOwner):
         return state if self.at is None else state[1].states[self.at]
 
     def matcher(self, state: Any) -> Matcher:
-        """Return the matcher of a state."""
         matcher: Matcher = state[-1] if self.at is None else state[1].states[self.at][-1]
         return matcher
 
@@ -165,7 +163,6 @@ class StatementPattern(PatternOwner):
         return min(self._clock.now, matcher.due) if matcher.completed else matcher.due
 
     def advance(self, state: Any, now: int) -> None:
-        """Run the due timers of a state."""
         matcher = self.matcher(state)
         matcher.armed = NEVER
         self._deliver(matcher.advance(now), state)

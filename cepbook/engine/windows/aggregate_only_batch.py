@@ -37,7 +37,6 @@ class AggregateOnlyBatch(BatchView):
         return self.count
 
     def clear(self) -> Any:
-        """Remove and return all groups."""
         groups, self.items = self.items, {}
         self.released, self.count = self.count, 0  # type: ignore[misc]
         return groups

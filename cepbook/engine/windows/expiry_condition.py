@@ -66,12 +66,10 @@ class ExpiryCondition(State):
         return self.test(self, item)
 
     def enter(self, item: Item) -> None:
-        """Add an event to the aggregates."""
         if self._enter is not None:
             self._enter(self, item)
 
     def leave(self, item: Item) -> None:
-        """Remove an event from the aggregates."""
         if self._leave is not None:
             self._leave(self, item)
 

@@ -28,19 +28,7 @@ class GroupWindow(WindowView):
     nothing can tell it from a new one.
     """
 
-    __slots__ = (
-        "_opened",
-        "_sweep",
-        "_timers",
-        "_until",
-        "at",
-        "by_key",
-        "forgets",
-        "make",
-        "reclaim",
-        "seen",
-        "state",
-    )
+    __slots__ = ("_count", "_sweep", "_timers", "_until", "at", "by_key", "forgets", "make", "reclaim", "seen", "state")
 
     def __init__(
         self,
@@ -58,14 +46,13 @@ class GroupWindow(WindowView):
         self.reclaim = reclaim
         self.forgets = forgets
         self.by_key: dict[Any, WindowView] = {}
-        self._opened = 0  # number of views created
+        self._count = 0  # number of views created
         self.seen: dict[Any, int] = {}
         self._timers: DueQueue[tuple[int, Any]] = DueQueue()  # by number and key
         self._until = NEVER  # the next `advance` skips groups that are due later
         self._sweep = NEVER if reclaim is None else now + reclaim[1]
 
     def view(self, item: Item) -> WindowView:
-        """Return the view of the item's group."""
         return self.by_key[item[self.at]]
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
@@ -83,10 +70,9 @@ class GroupWindow(WindowView):
         return change
 
     def open(self, key: Any, now: int) -> WindowView:
-        """Create the view of a new key."""
         view = self.by_key[key] = self.make(self.state, now)
-        self._opened += 1
-        view.number = self._opened
+        self._count += 1
+        view.number = self._count
         return view
 
     def arm(self, key: Any, view: WindowView) -> None:

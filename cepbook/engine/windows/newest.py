@@ -1,16 +1,19 @@
-"""``newest(k, …)`` after other windows: shows the last event of each key among those that they hold. Null is a key.
+"""``newest(k, …)`` after other windows: exposes only the newest event of each key in the windows before it.
+
+Null is a key.
 
 ::
 
     length(3)#newest(k)
-    arrivals   a1  a2  b1   c1
-    held       a1  a12 a12b a2b1c1
-    contents   a1  a2  a2b1 a2b1c1
-    leaves         a1
+    arrivals   a1      a2       b1         c1
+    length     a1      a1 a2    a1 a2 b1   a2 b1 c1
+    contents   a1      a2       a2 b1      a2 b1 c1
+    leaves             a1
 
-A hidden event still uses space in the windows before. It never becomes visible again, because these drop the oldest
-events first, so the newer event of the key stays at least as long. (Apama's ``with unique``. In contrast, Esper's
-``#unique`` beside other windows removes hidden events from them.)
+A hidden event still counts towards the size of the windows before. It stays hidden, since these windows evict in order
+of arrival: the newer event of its key leaves after it.
+
+This is Apama's ``with unique``. Esper's ``#unique`` beside other windows removes hidden events from them instead.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from cepbook.errors import Refusal
 
 
 class NewestWindow(ViewWrapper):
-    """A view around `view` that hides all but the newest item of each key; the key is at position `at` of items."""
+    """A view around `view` that hides all but the newest item of each key; the tuple of keys is at position `at` of
+    items.
+    """
 
     __slots__ = ("at", "by_key")
 
@@ -38,16 +43,16 @@ class NewestWindow(ViewWrapper):
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         change = self.view.arrive(item, now)
         self.due = self.view.due
-        return None if change is None else self._visible(change)
+        return None if change is None else self._hide_older(change)
 
     def advance(self, now: int) -> ViewDelta | None:
         change = super().advance(now)
-        return None if change is None else self._visible(change)
+        return None if change is None else self._hide_older(change)
 
     def sweep(self, now: int) -> ViewDelta | None:
         return self.advance(now)
 
-    def _visible(self, change: ViewDelta) -> ViewDelta | None:
+    def _hide_older(self, change: ViewDelta) -> ViewDelta | None:
         by_key, at = self.by_key, self.at
         entered: dict[int, Item] = {}
         left: list[Item] = []
@@ -77,6 +82,7 @@ class NewestWindow(ViewWrapper):
     def display_order(self) -> Iterable[Item]:
         return self.contents()
 
+    # `prev` counts visible items only, in contrast to a `ViewWrapper`.
     def prev_item(self, item: Item, index: int) -> Item | None:
         return WindowView.prev_item(self, item, index)
 
@@ -84,8 +90,8 @@ class NewestWindow(ViewWrapper):
         return WindowView.prev_items(self, item)
 
 
-def _alone(*_: object) -> str:
-    raise Refusal("no-window", "`newest` needs another window before it, such as `length(10)#newest(key)`")
+def _refuse_alone(*_: object) -> str:
+    raise Refusal("no-window", "`newest` needs a window before it, such as `length(10)#newest(key)`")
 
 
-WINDOW = WindowCodegen(_alone, key)
+WINDOW = WindowCodegen(_refuse_alone, key)

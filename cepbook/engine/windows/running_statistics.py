@@ -52,7 +52,6 @@ class RunningMoments(Statistic):
         self.squares = 0.0
 
     def add(self, x: float) -> None:
-        """Add `x`."""
         if not self.count:
             self.origin = float(x)
         self.count += 1
@@ -63,7 +62,6 @@ class RunningMoments(Statistic):
         self.squares += d * d
 
     def remove(self, x: float) -> None:
-        """Remove `x`, which was added before."""
         self.count -= 1
         if not self.count:
             self._reset()

@@ -162,7 +162,6 @@ class QueueView(WindowView):
         return [item for item in self.items if item[0] not in gone]
 
     def pop(self) -> Item:
-        """Remove and return the oldest item."""
         item = self.items.popleft()
         if self.gone:
             self._trim(self.gone)
@@ -176,7 +175,6 @@ class QueueView(WindowView):
         return left
 
     def clear(self) -> list[Item]:
-        """Remove and return all items."""
         items = list(self.contents())
         self.items.clear()
         self.gone = None
