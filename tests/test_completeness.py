@@ -11,7 +11,6 @@ import pytest
 
 from cepbook.engine import windows
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import BindError
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD
 from cepbook.lang.registry.functions import FUNCTIONS
@@ -27,7 +26,7 @@ ROWS = [
     for row in registry.values()
 ]
 WITHOUT_MODULE = {"groupwin", "merge"}  # they keep no events of their own but begin and end groups of windows
-WINDOW_ROWS = [pytest.param(row, id=row.name) for row in WINDOWS.values() if row.supported and not row.derived]
+WINDOW_ROWS = [pytest.param(row, id=row.name) for row in WINDOWS.values() if not row.derived]
 
 
 def statement(row: Any) -> str:
@@ -70,16 +69,10 @@ def test_example_shows_the_row(row: Any) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_example_runs_or_is_refused(row: Any) -> None:
-    """A supported row compiles and deploys; one that is only known by name is refused in so many words."""
+def test_example_runs(row: Any) -> None:
     runtime = Runtime()
     runtime.deploy(EXAMPLE_SCHEMA)
-    if getattr(row, "supported", True):
-        assert len(runtime.deploy(statement(row)).statements) == 1
-    else:
-        with pytest.raises(BindError, match="not supported yet"):
-            runtime.deploy(statement(row))
-        assert not runtime.statements
+    assert len(runtime.deploy(statement(row)).statements) == 1
 
 
 @pytest.mark.parametrize("row", WINDOW_ROWS)
@@ -105,9 +98,7 @@ def test_every_module_of_a_window_has_a_row() -> None:
     assert not missing, "write their rows in cepbook/lang/registry/windows.py"
 
 
-@pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row.name) for row in AGGREGATES.values() if getattr(row, "supported", True)]
-)
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in AGGREGATES.values()])
 def test_aggregate_has_a_case(row: Any) -> None:
     assert re.search(rf"\b{re.escape(row.name)}\s*\(", corpus(), flags=re.IGNORECASE), f"no scenario uses {row.name}"
 

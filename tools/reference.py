@@ -90,7 +90,7 @@ def windows() -> Iterator[str]:
         yield f"## {row.name}\n\n`{window_signature(row)}`\n\n{row.doc}\n"
         statement = row.example if is_statement(row.example) else f"select * from Tick{row.example}"
         yield f"```epl\n{format_epl(statement).rstrip()}\n```\n"
-        if row.supported and (FOLDER / f"{row.name}.svg").exists():
+        if (FOLDER / f"{row.name}.svg").exists():
             yield f"![{row.name}, drawn]({row.name}.svg)\n"
 
 
@@ -157,15 +157,14 @@ def pictures() -> Iterator[tuple[str, str]]:
     from cepbook.widgets.marble.marble_chart import marble_chart
 
     for row in WINDOWS.values():
-        if row.supported:
-            statement = row.example if is_statement(row.example) else f"select * from Tick{row.example}"
-            statement = re.sub(r"^select (?!irstream)", "select irstream ", statement)
-            try:
-                spec = marble_chart(played(statement).marble("example", label=["symbol", "price"])).to_dict()
-            except CepbookError:
-                continue
-            shown = next(value for key, value in render(spec).items() if "vegalite" in key)
-            yield row.name, vl_convert.vegalite_to_svg(_drawable(printed(shown)), vl_version="5.21")
+        statement = row.example if is_statement(row.example) else f"select * from Tick{row.example}"
+        statement = re.sub(r"^select (?!irstream)", "select irstream ", statement)
+        try:
+            spec = marble_chart(played(statement).marble("example", label=["symbol", "price"])).to_dict()
+        except CepbookError:
+            continue
+        shown = next(value for key, value in render(spec).items() if "vegalite" in key)
+        yield row.name, vl_convert.vegalite_to_svg(_drawable(printed(shown)), vl_version="5.21")
 
 
 def _rounded(svg: str) -> str:

@@ -72,9 +72,7 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     check(workbench, parts, cell)
     _check(expected, workbench, cell)
     moments = EventTimes(workbench)
-    expected = [
-        replace(expectation, reactions=[*moments.stated(None, expectation.reactions)]) for expectation in expected
-    ]
+    expected = [replace(e, reactions=[*moments.stated(None, e.reactions)]) for e in expected]
     parts = [*moments.read(parts)]
     since = DeliveryMarks() if options.all else host.since.latest
     results = [*_delivered(expected, workbench, since, moments)]

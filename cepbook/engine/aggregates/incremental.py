@@ -385,7 +385,7 @@ _VALUES: dict[str, _Rule] = {
 }
 _VALUES |= dict.fromkeys(ACCUMULATORS, AggregateCodegen._accumulated)
 for _row in AGGREGATES.values():  # other spellings were rewritten before
-    if _row.supported and _row.plain is None and _row.name not in _VALUES:
+    if _row.plain is None and _row.name not in _VALUES:
         raise TypeError(f"the row of aggregate {_row.name} has neither a value here nor an accumulator")
 for _name in _VALUES:
     if _name not in AGGREGATES and _name != USER_AGGREGATE.name:

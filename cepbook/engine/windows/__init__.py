@@ -20,7 +20,7 @@ from cepbook.lang.registry.windows import USER_WINDOW, USER_WINDOW_WITH_CLOCK, W
 def _load(name: str, *kinds: str) -> dict[str, object]:
     registered: dict[str, object] = {}
     for row in WINDOWS.values():
-        if row.kind in kinds and row.supported:
+        if row.kind in kinds:
             contribution = getattr(import_module(f"{__name__}.{row.name}"), name, None)
             if contribution is None:
                 raise TypeError(f"the row of window {row.name} has no {name} in its module {__name__}.{row.name}")

@@ -57,9 +57,8 @@ class _Text:
         word = "" if statement.selector == "istream" else f"{statement.selector} "
         columns = ", ".join(f"{self.of(c.value)} as {_name(c.name)}" for c in statement.root.columns)
         lines.append(f"select {word}{columns}")
-        lines.append(
-            f"from {', '.join(self._stream(stream, n) for n, stream in enumerate(plan.streams(statement.root)))}"
-        )
+        streams = [self._stream(stream, n) for n, stream in enumerate(plan.streams(statement.root))]
+        lines.append(f"from {', '.join(streams)}")
         where = [*self._on(), *(node.predicate for node in nodes if isinstance(node, plan.Selection))]
         lines += [f"where {' and '.join(map(self.of, where))}"] if where else []
         lines += [f"group by {', '.join(map(self.of, self.keys))}"] if self.keys else []

@@ -117,9 +117,7 @@ def _head(node: p.PatternExpr) -> str:
         case p.RepeatPattern():
             low, high = ("" if e is None else _show_tagged(e) for e in (node.low, node.high))
             bounds = low if low == high else f"{low}:{high}"
-            return " ".join(
-                ["repeat", *([f"[{bounds}]"] if bounds else []), *(["until"] if node.until is not None else [])]
-            )
+            return "repeat" + (f" [{bounds}]" if bounds else "") + (" until" if node.until is not None else "")
         case p.WithinGuard():
             count = f", {_show_tagged(node.count)} matches" if node.count is not None else ""
             return f"within {_show_tagged(node.period)}{count}"

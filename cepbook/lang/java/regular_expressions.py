@@ -37,7 +37,7 @@ class RegularExpression:
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self._pattern = re.compile(pattern, flags)
         self._parsed = _parser.parse(pattern, flags)
-        self._alternatives, self._unbounded, self._growth = _cost(self._parsed)
+        self._choices, self._unbounded, self._growth = _cost(self._parsed)
         self._longest = bisect_right(range(MAX_TEXT_LENGTH), MAX_BACKTRACKING_STEPS, key=self._steps) - 1
         self._automaton: _Automaton | None = None
 
@@ -65,9 +65,7 @@ class RegularExpression:
 
     def _steps(self, length: int) -> int:
         """An estimate of the steps that `re` takes; it grows with `length`."""
-        exponent = (
-            math.log2(self._alternatives) + max(self._unbounded, 1) * math.log2(length + 1) + self._growth * length
-        )
+        exponent = math.log2(self._choices) + max(self._unbounded, 1) * math.log2(length + 1) + self._growth * length
         return MAX_BACKTRACKING_STEPS + 1 if exponent > 64 else int(2**exponent)
 
 

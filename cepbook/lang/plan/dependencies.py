@@ -56,12 +56,12 @@ def dependencies_of(
     target: str,
     statements: Sequence[plan.StatementPlan],
     catalog: Catalog,
-    given: Iterable[str],
-    beside: Iterable[str] = (),
+    types: Iterable[str],
+    also: Iterable[str] = (),
 ) -> StatementDependencies:
     """What `target` needs: all statements that insert into a stream that it reads or assign a variable that it reads,
 
-    and so on, and their contexts. Of ``create variable`` it is what assigns the variable. The stores `beside` are
+    and so on, and their contexts. Of ``create variable`` it is what assigns the variable. The stores `also` are
     needed, too, with all that fills them.
     """
     selects = {s.name: s for s in statements if isinstance(s, QueryStatement)}
@@ -70,7 +70,7 @@ def dependencies_of(
     readers: list[plan.StreamStatement] = [*selects.values(), *triggers.values()]
     assigned = {s.variable.name for s in statements if isinstance(s, plan.CreateVariableStatement) and s.name == target}
     changed = {reader.name: stores_written(reader, catalog) for reader in readers}
-    extra = _with_origins(set(beside), statements)
+    extra = _with_origins(set(also), statements)
     waiting = [r for r in readers if r.name == target or assigned & r.assigned or extra & changed[r.name]]
     needed = {reader.name for reader in waiting}
     while waiting:
@@ -94,7 +94,7 @@ def dependencies_of(
     wanted_contexts = {s.context for s in (*reading, *(s for s in created if created_store(s) in extra))}
     contexts = tuple(c for name, c in declared.items() if name in wanted_contexts)
     read = set(event_types_read((*reading, *contexts)))
-    inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
+    inputs = tuple(t for t in types if any(catalog.is_a(t, r) for r in read))
     declaring = [s for s in statements if isinstance(s, plan.CreateVariableStatement)]
     own = tuple(s for s in declaring if s.context is not None and s.context in wanted_contexts)
     touched = _with_origins(set[str]().union(*(stores_read(s) | changed[s.name] for s in reading)), statements)

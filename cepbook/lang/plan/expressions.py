@@ -465,10 +465,8 @@ def operand_fields(kind: type[BoundExpr]) -> tuple[str, ...]:
     """Return the names of the fields of a class that may hold expressions."""
     names = _OPERANDS.get(kind)
     if names is None:
-        fields_ = kind.__dataclass_fields__.values()
-        names = _OPERANDS[kind] = tuple(
-            field_.name for field_ in fields_ if "BoundExpr" in re.findall(r"\w+", str(field_.type))
-        )
+        declared = kind.__dataclass_fields__.values()
+        names = _OPERANDS[kind] = tuple(f.name for f in declared if "BoundExpr" in re.findall(r"\w+", str(f.type)))
     return names
 
 

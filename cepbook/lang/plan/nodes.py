@@ -4,83 +4,19 @@ A select statement is a chain of nodes (`lang.plan.relational`) in a `SelectStat
 and a target. This module also exports all other nodes of a plan, so that readers of plans import one module.
 """
 
+# ruff: noqa: F403, F405
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from cepbook.lang.plan.catalog import ContextType, DeclaredExpression, EventType, IndexType, StoreType, VariableType
-from cepbook.lang.plan.context import ContextSpec, KeyedStream, KeyedStreams
-from cepbook.lang.plan.crontab import CRON_FIELDS, CronField, CronKind, CrontabSpec
+from cepbook.lang.plan.context import *
+from cepbook.lang.plan.crontab import *
 from cepbook.lang.plan.cycles import Correlation, StreamPartition
 from cepbook.lang.plan.expressions import BoundExpr
-from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
-from cepbook.lang.plan.relational import (
-    NO_EVENTS,
-    AggregateCall,
-    Aggregation,
-    AggregationNode,
-    Derivation,
-    FromNode,
-    Having,
-    HavingNode,
-    JoinInput,
-    JoinKind,
-    Projection,
-    QueryKind,
-    Recognition,
-    RowDefinition,
-    RowNode,
-    Selection,
-    SelectionNode,
-    Selector,
-    SourceNode,
-    StreamJoin,
-    StreamNode,
-    Windowed,
-    WindowSpec,
-    chain,
-    source_of,
-    streams,
-)
-
-__all__ = [
-    "CRON_FIELDS",
-    "NO_EVENTS",
-    "AggregateCall",
-    "Aggregation",
-    "AggregationNode",
-    "OutputColumn",
-    "ContainedSelection",
-    "CronField",
-    "CronKind",
-    "CrontabSpec",
-    "Derivation",
-    "FromNode",
-    "Having",
-    "HavingNode",
-    "StreamJoin",
-    "JoinInput",
-    "JoinKind",
-    "KeyedStreams",
-    "KeyedStream",
-    "PlanNode",
-    "Projection",
-    "QueryKind",
-    "Recognition",
-    "RowDefinition",
-    "RowNode",
-    "Selection",
-    "SelectionNode",
-    "Selector",
-    "SourceNode",
-    "StreamNode",
-    "WindowSpec",
-    "Windowed",
-    "chain",
-    "source_of",
-    "streams",
-]
+from cepbook.lang.plan.plan_node import *
+from cepbook.lang.plan.relational import *
 
 SubqueryForm = Literal[
     "value",  # the column of the only row; null for no row and for several

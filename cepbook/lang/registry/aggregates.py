@@ -59,7 +59,6 @@ class AggregateRow:
     nulls: Literal["ignored", "kept"] = "ignored"
     methods: bool = False
     column: str = ""
-    supported: bool = True
 
     @property
     def picks(self) -> bool:
@@ -179,14 +178,7 @@ _ROWS = (
     ),
     AggregateRow("total", _sum, "another name of sum", "total(volume)", values="numbers", distinct=True, plain="sum"),
     AggregateRow(
-        "avg",
-        _avg,
-        "sum divided by number of values",
-        "avg(price)",
-        values="numbers",
-        distinct=True,
-        repeats=True,
-        exact="whole",
+        "avg", _avg, "mean of the values", "avg(price)", values="numbers", distinct=True, repeats=True, exact="whole"
     ),
     _extreme("min", "smallest value; over an unbound stream the smallest ever"),
     _extreme("max", "largest value; over an unbound stream the largest ever"),
@@ -210,9 +202,7 @@ _ROWS = (
         exact="always",
         in_order=True,
     ),
-    AggregateRow(
-        "nth", _same, "the value n events ago, 0 being the last", "nth(price, 1)", second="index", in_order=True
-    ),
+    AggregateRow("nth", _same, "the value n events ago, 0 is the last", "nth(price, 1)", second="index", in_order=True),
     _statistic("median", "middle value, or mean of the middle two"),
     _statistic("stddev", "sample standard deviation; null below two values"),
     _statistic("stddevpop", "population standard deviation"),

@@ -269,10 +269,7 @@ _ROWS = (
         example="select * from A as a where exists (select * from B#keepall as b where b.id = a.id)",
     ),
     ClauseRow(
-        name="is",
-        keywords="is",
-        doc="Equality in which null equals null.",
-        example="select * from A(price is not null)",
+        name="is", keywords="is", doc="Equality where null equals null.", example="select * from A(price is not null)"
     ),
     ClauseRow(
         name="as",

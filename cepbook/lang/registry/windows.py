@@ -1,6 +1,6 @@
 """The data windows of EPL, one row each (Esper reference, chapter "EPL Reference: Data Windows").
 
-A row states how a window is called; `supported` says whether engines run it. Durations accept a time period or a number
+Durations accept a time period or a number
 of seconds. `EXAMPLE_SCHEMA` declares what the examples of this and the other registries refer to.
 """
 
@@ -98,7 +98,6 @@ class WindowRow:
     fields: Mapping[str, Type] = field(default_factory=dict)
     skips_unchanged: bool = False
     esper: bool = True
-    supported: bool = True
 
     def __post_init__(self) -> None:
         if self.holds != (self.leaves is not None):

@@ -11,12 +11,8 @@ from cepbook.lang.rewrite.drop_tautologies import drop_tautologies
 from cepbook.lang.rewrite.fold_constants import fold_constants
 from cepbook.lang.rewrite.push_filters import push_filters
 
-RULES: tuple[Callable[[StatementPlan], StatementPlan], ...] = (
-    fold_constants,
-    drop_tautologies,
-    compare_intervals,
-    push_filters,
-)
+Rule = Callable[[StatementPlan], StatementPlan]
+RULES: tuple[Rule, ...] = (fold_constants, drop_tautologies, compare_intervals, push_filters)
 
 
 def rewrite_statement(statement: StatementPlan) -> StatementPlan:

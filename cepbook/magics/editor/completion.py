@@ -19,8 +19,8 @@ from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.methods import method_names_of as methods_of
 from cepbook.lang.registry.methods.method_row import ReceiverKind
 from cepbook.lang.registry.windows import WINDOWS
-from cepbook.magics.editor import dialect_completion
 from cepbook.magics.editor.cursor import CursorPosition, NamesInScope, cursor_position, grammar_keywords, inside_text
+from cepbook.magics.editor.dialect_completion import BY_MAGIC, dialect_offers
 from cepbook.magics.shell.host import NotebookHost, Offer
 
 _TIMED: tuple[ReceiverKind, ...] = ("date",)  # what the methods of events with timestamps are called on
@@ -78,31 +78,20 @@ def _starting_with(fragment: str, offers: Iterable[Offer]) -> Iterator[Offer]:
 
 
 def _offers(host: NotebookHost, at: CursorPosition, scope: NamesInScope, typed: str) -> Iterator[Offer]:
+    command = host.command(at.magic)
     match at.kind:
-        case "options":
-            yield from ((option, "keyword") for option in _options(host, at.magic))
-        case "line":
-            yield from _line_offers(host, at.magic, typed)
+        case "options" if command is not None and command.options is not None:
+            yield from ((option, "keyword") for option in command.options.names)
+        case "line" if command is not None and command.complete is not None:
+            yield from command.complete(host, typed.split())
         case "events":
             yield from _events_offers(scope, typed)
         case "dialect":
             if not inside_text(typed):
-                yield from dialect_completion.dialect_offers(
-                    dialect_completion.BY_MAGIC[at.magic], scope, at.cell, typed
-                )
+                yield from dialect_offers(BY_MAGIC[at.magic], scope, at.cell, typed)
         case "epl":
             if not inside_text(typed):
                 yield from _epl_offers(scope, typed)
-
-
-def _options(host: NotebookHost, magic: str) -> list[str]:
-    command = host.command(magic)
-    return [] if command is None or command.options is None else command.options.names
-
-
-def _line_offers(host: NotebookHost, magic: str, typed: str) -> Iterable[Offer]:
-    command = host.command(magic)
-    return () if command is None or command.complete is None else command.complete(host, typed.split())
 
 
 def _events_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
@@ -130,7 +119,7 @@ def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
     if window is not None:
         namespace = window["namespace"] or window["dotted"]
         rows = [row for row in WINDOWS.values() if namespace in (None, row.namespace)]
-        yield from ((row.name, "window") for row in sorted(rows, key=lambda row: not row.supported))
+        yield from ((row.name, "window") for row in rows)
         return
     path = _PATH.search(typed)
     if path is not None:
@@ -154,7 +143,7 @@ def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
     yield from ((name, "property") for name in scope.properties())
     yield from ((name, "variable") for name in scope.variables)
     yield from ((name, "variable") for name in scope.aliases if name not in scope.event_types)
-    yield from ((row.name, "aggregate") for row in AGGREGATES.values() if row.supported)
+    yield from ((row.name, "aggregate") for row in AGGREGATES.values())
     yield from ((name, "function") for name in FUNCTIONS if "." not in name)
     yield from ((name, "function") for name in scope.functions)
     yield from ((name, "keyword") for name in grammar_keywords())

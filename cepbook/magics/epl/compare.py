@@ -10,7 +10,7 @@ from cepbook.magics.shell.options import MagicOptions, number, variable_name
 
 OPTIONS = (
     with_spark(
-        MagicOptions("%epl compare").add("statements", nargs="*", help="statements; default: all of the other side")
+        MagicOptions("%epl compare").add("statements", nargs="*", help="default: all statements of the other side")
     )
     .add("--with", type=variable_name, help="the variable with the other side: a run on Spark, or frames by statement")
     .add("--key", help="the columns that say which rows belong together: symbol,venue")
@@ -31,12 +31,12 @@ def compare(host: NotebookHost, arguments: list[str]) -> object:
     else:
         batch = run_over(host, options, "%epl compare")(host.workbench, options.statements)
     key = tuple(name.strip() for name in (options.key or "").split(",") if name.strip())
-    comparison = host.workbench.compare(
+    result = host.workbench.compare(
         batch, statements=statements, key=key, tolerance=options.tolerance, order=options.order
     )
     if getattr(options, "assert"):
-        comparison.assert_same()
-    return assign_or_return(host, options, comparison)
+        result.assert_same()
+    return assign_or_return(host, options, result)
 
 
 COMPARE = Subcommand(

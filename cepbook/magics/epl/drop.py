@@ -65,13 +65,10 @@ def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
 DROP = Subcommand(
     "drop",
     drop,
-    {
-        "%epl drop [--cascade] NAME …": "Take statements away, or what declared an event type, context, variable or "
-        "store."
-    },
+    {"%epl drop [--cascade] NAME …": "Drop statements, event types, contexts, variables or stores."},
     _complete,
 )
 REWIND = Subcommand(
-    "rewind", rewind, {"%epl rewind": "Begin again with what is deployed: empty windows, the clock at its start."}
+    "rewind", rewind, {"%epl rewind": "Begin again with what is deployed: empty windows, clock at its start."}
 )
 RESET = Subcommand("reset", reset, {"%epl reset": "Begin again with nothing."})

@@ -17,8 +17,6 @@ from cepbook.magics.shell.options import did_you_mean
 from cepbook.magics.shell.output import stack, table, text
 from cepbook.widgets.base.static_picture import StaticPicture
 
-NOT_YET = "not supported yet"
-
 
 def help_text(commands: Sequence[MagicCommand], topic: str) -> StaticPicture:
     """Return the help on `topic`: empty, a list, or the name of a magic or of a registry row."""
@@ -31,17 +29,9 @@ def help_text(commands: Sequence[MagicCommand], topic: str) -> StaticPicture:
     if entry is not None:
         return text(entry, sentences=True)
     methods = (row.short for row in METHODS.values())
-    forms = (form.split()[1] for c in commands for form in c.says if form.split()[1:] and form.split()[1].isalpha())
-    known = [
-        *LISTS,
-        *CLAUSE_OF_KEYWORD,
-        *WINDOWS,
-        *AGGREGATES,
-        *FUNCTIONS,
-        *methods,
-        *(c.name for c in commands),
-        *forms,
-    ]
+    forms = [form.split()[1] for c in commands for form in c.says if form.split()[1:] and form.split()[1].isalpha()]
+    forms += [command.name for command in commands]
+    known = [*LISTS, *CLAUSE_OF_KEYWORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *forms]
     raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(name, known)} (topics: {', '.join(LISTS)})")
 
 
@@ -62,13 +52,13 @@ def _overview(commands: Sequence[MagicCommand]) -> StaticPicture:
 
 
 def _windows(commands: Sequence[MagicCommand]) -> StaticPicture:
-    rows = [(window_signature(row), row.doc, _support(row.supported)) for row in WINDOWS.values()]
-    return table("data windows", ("window", "what it does", ""), rows, sentences=True)
+    rows = [(window_signature(row), row.doc) for row in WINDOWS.values()]
+    return table("data windows", ("window", "what it does"), rows, sentences=True)
 
 
 def _aggregates(commands: Sequence[MagicCommand]) -> StaticPicture:
-    rows = [(row.example, row.doc, _support(row.supported)) for row in AGGREGATES.values()]
-    return table("aggregation functions", ("example", "what it is", ""), rows, sentences=True)
+    rows = [(row.example, row.doc) for row in AGGREGATES.values()]
+    return table("aggregation functions", ("example", "what it is"), rows, sentences=True)
 
 
 def _functions(commands: Sequence[MagicCommand]) -> StaticPicture:
@@ -116,7 +106,7 @@ def _entry(commands: Sequence[MagicCommand], name: str) -> str | None:
 
 
 def clause_doc(row: ClauseRow) -> str:
-    return _doc(row.name, row.doc, row.example, True)
+    return _doc(row.name, row.doc, row.example)
 
 
 def magic_doc(command: MagicCommand) -> str:
@@ -145,30 +135,26 @@ def window_signature(row: WindowRow) -> str:
 
 
 def window_doc(row: WindowRow) -> str:
-    return _doc(f"{window_signature(row)}  (#{row.namespace}:{row.name})", row.doc, row.example, row.supported)
+    return _doc(f"{window_signature(row)}  (#{row.namespace}:{row.name})", row.doc, row.example)
 
 
 def aggregate_doc(row: AggregateRow) -> str:
-    return _doc(f"{row.name}: aggregation function, nulls {row.nulls}", row.doc, row.example, row.supported)
+    return _doc(f"{row.name}: aggregation function, nulls {row.nulls}", row.doc, row.example)
 
 
 def function_doc(row: FunctionRow) -> str:
     parameters = ", ".join(row.parameters) + (", …" if row.repeats else "")
-    return _doc(f"{row.name}({parameters})", row.doc, row.example, True)
+    return _doc(f"{row.name}({parameters})", row.doc, row.example)
 
 
 def method_doc(row: MethodRow) -> str:
     """Return the forms of a method: ``datetime.set(field, value)``."""
     forms = (", ".join(p.name if p.shape == "value" else "lambda" for p in form.parameters) for form in row.forms)
-    return _doc("  ".join(f"{row.name}({form})" for form in dict.fromkeys(forms)), row.doc, row.example, True)
+    return _doc("  ".join(f"{row.name}({form})" for form in dict.fromkeys(forms)), row.doc, row.example)
 
 
-def _doc(head: str, doc: str, example: str, supported: bool) -> str:
-    return "\n".join([head, f"  {doc}", *([] if supported else [f"  {NOT_YET}"]), f"  example: {example}"])
-
-
-def _support(supported: bool) -> str:
-    return "" if supported else NOT_YET
+def _doc(head: str, doc: str, example: str) -> str:
+    return f"{head}\n  {doc}\n  example: {example}"
 
 
 def _show_help(host: NotebookHost, arguments: list[str]) -> StaticPicture:

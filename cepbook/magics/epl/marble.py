@@ -73,9 +73,6 @@ def _rows(rows: Sequence[Row]) -> str:
 MARBLE = Subcommand(
     "marble",
     draw_marble,
-    {
-        "%epl marble NAME [--events N] [--label PROPERTY] [--rows]": "The marble diagram: arrivals, window, what was "
-        "delivered."
-    },
+    {"%epl marble NAME [--events N] [--label PROPERTY] [--rows]": "The marble diagram: arrivals, window, deliveries."},
     statement_names,
 )

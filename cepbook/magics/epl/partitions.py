@@ -73,10 +73,8 @@ def end_partitions(host: NotebookHost, arguments: list[str]) -> StaticPicture:
 
 def records(frame: pd.DataFrame) -> list[dict[str, object]]:
     """Return the rows of a frame as dicts, with None for missing values."""
-    return [
-        {str(name): None if is_missing(value) else value for name, value in row.items()}
-        for row in frame.to_dict("records")
-    ]
+    rows = frame.to_dict("records")
+    return [{str(name): None if is_missing(value) else value for name, value in row.items()} for row in rows]
 
 
 def cell_text(value: object, column: ViewColumn, times: Collection[str] = ()) -> str:

@@ -106,13 +106,8 @@ def _only_type(workbench: Workbench, magic: str) -> str:
     """Return the only event type that no statement creates. Raises UsageError if there is none or several."""
     runtime = workbench.runtime
     statements = [s for deployment in runtime.deployments.values() for s in deployment.plan.statements]
-    created = {
-        insert.target
-        for s in statements
-        if isinstance(s, nodes.StreamStatement)
-        for insert in s.inserts
-        if insert.creates
-    }
+    inserts = (insert for s in statements if isinstance(s, nodes.StreamStatement) for insert in s.inserts)
+    created = {insert.target for insert in inserts if insert.creates}
     created |= set(runtime.catalog.stores)
     outer = [name for name in runtime.catalog.event_types if name not in created]
     if len(outer) != 1:

@@ -71,10 +71,8 @@ def event_type_table(event_type: EventType) -> StaticPicture:
     """The properties of an event type."""
     inherits = f", inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
     time = event_type.time_property
-    rows = [
-        (name, f"{of}, the time of the event" if name == time else str(of))
-        for name, of in event_type.properties.items()
-    ]
+    types = event_type.properties.items()
+    rows = [(name, f"{of}, the time of the event" if name == time else str(of)) for name, of in types]
     keywords = [f"`{name}`" for name in (event_type.name, *event_type.properties) if name.lower() in RESERVED_WORDS]
     notes = [f"in EPL, names that are keywords stand in backticks: {', '.join(keywords)}"] if keywords else []
     return table(f"event type {event_type.name}{inherits}", ("property", "type"), rows, notes=notes)

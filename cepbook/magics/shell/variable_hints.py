@@ -17,11 +17,9 @@ from cepbook.session.io.schema_inference import datetime_columns
 def with_variables(error: CompileError, host: NotebookHost) -> CompileError:
     """Add the hints to a compile error."""
     diagnostics = hinted_diagnostics(error.diagnostics, error.source, host)
-    return (
-        error
-        if diagnostics == error.diagnostics
-        else type(error)(diagnostics, error.source, error.origin, error.elsewhere)
-    )
+    if diagnostics == error.diagnostics:
+        return error
+    return type(error)(diagnostics, error.source, error.origin, error.elsewhere)
 
 
 def hinted_diagnostics(diagnostics: Iterable[Diagnostic], source: str, host: NotebookHost) -> tuple[Diagnostic, ...]:

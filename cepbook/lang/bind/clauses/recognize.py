@@ -386,7 +386,7 @@ class _Measuring(RowPatternCalls):
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         problems, name = scope.problems, row.name
         beyond = row.ever or row.remembers or row.second == "index"  # it is not of the rows alone
-        if row.sorts or beyond or not row.supported:
+        if row.sorts or beyond:
             problems.fail("wrong-parameter", f"aggregate `{name}` cannot be used for the rows of a match", step.span)
         args = step.args or ()
         if step.wildcard or not args or any(isinstance(arg, (ast.Star, ast.SortKey)) for arg in args):

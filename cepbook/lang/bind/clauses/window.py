@@ -203,9 +203,6 @@ def _bind_window(row: WindowRow, node: ast.Window, windows: BoundWindows, reclai
     if supplied is not None:
         windows.add(bind_user_window(node, supplied, arguments.args, scope))
         return
-    if not row.supported:
-        scope.unsupported(f"the data window {row.name}", node.span)
-        raise AlreadyReported(row.name)
     if row.derived:
         _add_derived(bind_derived(row.name, arguments, windows.groups, scope, node.span), windows, reclaim, scope)
     elif row.merging:

@@ -16,7 +16,6 @@ from cepbook.lang.bind.expressions.time_period import seconds_period
 from cepbook.lang.bind.scope import (
     DATA_WINDOW,
     ERROR,
-    AlreadyReported,
     Binder,
     Scope,
     bind_whole_event,
@@ -73,9 +72,6 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
     parts = _arguments(row, step, scope, bind)
     refuse_lambda_parameters(parts.all(), f"`{row.name}`", scope)
     _check_window(row, parts, step, scope)
-    if not row.supported:
-        scope.unsupported(f"the aggregate {row.name}", step.span)
-        raise AlreadyReported(row.name)
     if any(expr.type == ERROR for expr in parts.all()):
         return None
     name = row.plain or row.name

@@ -93,10 +93,6 @@ def _era(wall: WallClockFields, count: int) -> str:
     return "AD" if ours else "BC"
 
 
-def _of_era(year: int) -> int:
-    return year if year > 0 else 1 - year
-
-
 def _month(wall: WallClockFields, count: int) -> str:
     month = wall.date[1]
     return _number(month, count) if count < 3 else _name(MONTHS, month - 1, count if wall.iso else min(count, 4))
@@ -199,7 +195,7 @@ def _zone_name(wall: WallClockFields, count: int) -> str:
 
 _LETTERS: dict[str, Callable[[WallClockFields, int], str]] = {
     "G": _era,
-    "y": lambda wall, count: _year(_of_era(wall.date[0]), count, wall.iso),
+    "y": lambda wall, count: _year(year if (year := wall.date[0]) > 0 else 1 - year, count, wall.iso),
     "Y": lambda wall, count: _year(us_week(wall.days, wall.date[0])[0], count, wall.iso),
     "u": _u,
     "M": _month,

@@ -126,9 +126,7 @@ def _field(letter: str, count: int, at: int, iso: bool) -> PatternLetter:
     if letter not in (ISO_LETTERS if iso else SIMPLE_LETTERS):
         raise DatePatternError(f"`{letter}` is no letter of date patterns", at)
     if iso:
-        wrong = (
-            (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)) or (letter == "c" and count == 2)
-        )
+        wrong = {"V": count != 2, "O": count not in (1, 4), "c": count == 2}.get(letter, False)
         if wrong or count > _MOST.get(letter, 19):
             raise DatePatternError(f"`{letter * count}` is no form of `{letter}`", at)
     elif letter == "X" and count > 3:

@@ -37,7 +37,7 @@ def _key(arguments: tuple[Type, ...]) -> Type:
 def _row(name: str, result: ResultRule, doc: str, py: str, parameters: tuple[ParameterKind, ...] = ()) -> FunctionRow:
     arguments = ", ".join({"any": "10", "boolean": "true"}[kind] for kind in parameters)
     example = f"sorted(volume).{name}({arguments})"
-    return FunctionRow(f"sorted.{name}", ("any", *parameters), result, "propagate", doc, example, py)
+    return FunctionRow(f"sorted.{name}", ("any", *parameters), result, doc, example, py)
 
 
 def _finding() -> list[FunctionRow]:
@@ -52,7 +52,7 @@ def _finding() -> list[FunctionRow]:
 
 
 def _of_window(name: str, result: ResultRule, doc: str, py: str) -> FunctionRow:
-    return FunctionRow(f"window.{name}", ("any",), result, "propagate", doc, f"window(*).{name}()", py)
+    return FunctionRow(f"window.{name}", ("any",), result, doc, f"window(*).{name}()", py)
 
 
 _FREQUENT = t.array_of(t.struct_of((("value", t.OBJECT), ("frequency", t.LONG))))
@@ -60,7 +60,7 @@ _FREQUENT = t.array_of(t.struct_of((("value", t.OBJECT), ("frequency", t.LONG)))
 
 def _of_sketch(name: str, result: ResultRule, doc: str, py: str, parameters: tuple[ParameterKind, ...]) -> FunctionRow:
     example = f"countMinSketchAdd(symbol).{name}({', '.join(chr(39) + 'A' + chr(39) for _ in parameters)})"
-    return FunctionRow(f"countminsketchadd.{name}", ("any", *parameters), result, "propagate", doc, example, py)
+    return FunctionRow(f"countminsketchadd.{name}", ("any", *parameters), result, doc, example, py)
 
 
 # The types that `result` goes by are those of the ordered events and of a key.

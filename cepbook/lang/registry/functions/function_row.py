@@ -36,7 +36,6 @@ class FunctionRow:
     name: str
     parameters: tuple[ParameterKind, ...]
     result: ResultRule
-    nulls: Literal["propagate", "handled", "skipped"]
     doc: str
     example: str
     py: str | Callable[..., object] = ""
@@ -46,6 +45,7 @@ class FunctionRow:
     implicit_arguments: int = 0
     epl: str = ""
     picks: bool = False
+    nulls: Literal["propagate", "handled", "skipped"] = "propagate"
 
     def __post_init__(self) -> None:
         if (self.nulls == "skipped") == bool(self.py):

@@ -70,34 +70,18 @@ def _signum(x: float) -> float:
 
 def _double(name: str, doc: str, example: str, py: str | Callable[..., object], arity: int = 1) -> FunctionRow:
     parameters: tuple[ParameterKind, ...] = ("number",) if arity == 1 else ("number", "number")
-    return FunctionRow(f"Math.{name}", parameters, always(t.DOUBLE), "propagate", doc, example, py)
+    return FunctionRow(f"Math.{name}", parameters, always(t.DOUBLE), doc, example, py)
 
 
 MATH = (
-    FunctionRow("Math.abs", ("number",), wide_int, "propagate", "absolute value", "Math.abs(price)", "abs({0})"),
+    FunctionRow("Math.abs", ("number",), wide_int, "absolute value", "Math.abs(price)", "abs({0})"),
     FunctionRow(
-        "Math.max",
-        ("number", "number"),
-        promoted,
-        "propagate",
-        "larger of two",
-        "Math.max(price, 1)",
-        "max({0}, {1})",
-        picks=True,
+        "Math.max", ("number", "number"), promoted, "larger of two", "Math.max(price, 1)", "max({0}, {1})", picks=True
     ),
     FunctionRow(
-        "Math.min",
-        ("number", "number"),
-        promoted,
-        "propagate",
-        "smaller of two",
-        "Math.min(price, 1)",
-        "min({0}, {1})",
-        picks=True,
+        "Math.min", ("number", "number"), promoted, "smaller of two", "Math.min(price, 1)", "min({0}, {1})", picks=True
     ),
-    FunctionRow(
-        "Math.round", ("number",), always(t.LONG), "propagate", "nearest long, half up", "Math.round(price)", _round
-    ),
+    FunctionRow("Math.round", ("number",), always(t.LONG), "nearest long, half up", "Math.round(price)", _round),
     _double("floor", "largest whole number not above", "Math.floor(price)", _keep_infinite(math.floor)),
     _double("ceil", "smallest whole number not below", "Math.ceil(price)", _keep_infinite(math.ceil)),
     _double("rint", "nearest whole number, half to even", "Math.rint(price)", _rint),

@@ -49,7 +49,7 @@ def _method(
 ) -> FunctionRow:
     assert isinstance(py, str) or callable(py)
     kinds: tuple[ParameterKind, ...] = ("string", *parameters)
-    return FunctionRow(f"string.{name}", kinds, result, "propagate", doc, example, py, at_least, fails=fails)
+    return FunctionRow(f"string.{name}", kinds, result, doc, example, py, at_least, fails=fails)
 
 
 def _whole(bits: int) -> Callable[[str], int]:
@@ -74,7 +74,7 @@ def _double(text: str) -> float:
 
 def _parsed(name: str, type_: t.Type, example: str, read: Callable[[str], object]) -> FunctionRow:
     doc, call = f"string to {type_.name}", f"{name}({example})"
-    return FunctionRow(name, ("string",), always(type_), "propagate", doc, call, read, fails=True)
+    return FunctionRow(name, ("string",), always(type_), doc, call, read, fails=True)
 
 
 _INT = always(t.INT)
@@ -98,39 +98,27 @@ TEXT = (
     ),
     _method("charAt", ("integer",), always(t.CHAR), "the character at a 0-based index", "symbol.charAt(0)", _char_at),
     _method(
-        "indexOf",
-        ("string",),
-        _INT,
-        "0-based index of the first occurrence, or -1",
-        "symbol.indexOf('a')",
-        "{0}.find({1})",
+        "indexOf", ("string",), _INT, "index of the first occurrence, or -1", "symbol.indexOf('a')", "{0}.find({1})"
     ),
     _method(
         "lastIndexOf",
         ("string",),
         _INT,
-        "0-based index of the last occurrence, or -1",
+        "index of the last occurrence, or -1",
         "symbol.lastIndexOf('a')",
         "{0}.rfind({1})",
     ),
-    _method(
-        "contains", ("string",), _BOOLEAN, "whether the string contains another", "symbol.contains('a')", "({1} in {0})"
-    ),
+    _method("contains", ("string",), _BOOLEAN, "whether it contains another", "symbol.contains('a')", "({1} in {0})"),
     _method(
         "startsWith",
         ("string",),
         _BOOLEAN,
-        "whether the string starts with another",
+        "whether it starts with another",
         "symbol.startsWith('a')",
         "{0}.startswith({1})",
     ),
     _method(
-        "endsWith",
-        ("string",),
-        _BOOLEAN,
-        "whether the string ends with another",
-        "symbol.endsWith('a')",
-        "{0}.endswith({1})",
+        "endsWith", ("string",), _BOOLEAN, "whether it ends with another", "symbol.endsWith('a')", "{0}.endswith({1})"
     ),
     _method("concat", ("string",), _STRING, "the string followed by another", "symbol.concat('x')", "({0} + {1})"),
     _method("equals", ("string",), _BOOLEAN, "whether both are equal", "symbol.equals('a')", "({0} == {1})"),
@@ -177,25 +165,24 @@ TEXT = (
         "Boolean.parseBoolean",
         ("string",),
         _BOOLEAN,
-        "handled",
         "true if the string is 'true', ignoring case",
         "Boolean.parseBoolean(symbol)",
         lambda text: text is not None and text.lower() == "true",
+        nulls="handled",
     ),
     FunctionRow(
         "String.valueOf",
         ("any",),
         _STRING,
-        "handled",
         "a value as a string; 'null' for null",
         "String.valueOf(price)",
         lambda value: "null" if value is None else java_text(value),
+        nulls="handled",
     ),
     FunctionRow(
         "cast of a date",
         ("string", "string", "any"),
         always(t.TIMESTAMP),
-        "propagate",
         "a string parsed as a date with the pattern dateformat",
         "cast('2024-03-04', date, dateformat: 'yyyy-MM-dd')",
         lambda text, pattern, date_format: date_format.read(text, pattern),

@@ -41,11 +41,9 @@ CONTAINERS = (
     ),
     MethodRow("map.size", _PLAIN, always(t.INT), "number of keys", f"{_EXAMPLE}.size()", len),
     MethodRow(
-        "map.isEmpty", _PLAIN, always(t.BOOLEAN), "whether it has no keys", f"{_EXAMPLE}.isEmpty()", lambda m: not m
+        "map.isEmpty", _PLAIN, always(t.BOOLEAN), "whether it is empty", f"{_EXAMPLE}.isEmpty()", lambda m: not m
     ),
-    MethodRow(
-        "map.get", _KEYED, always(t.OBJECT), "the value of a key, null without one", f"{_EXAMPLE}.get('a')", dict.get
-    ),
+    MethodRow("map.get", _KEYED, always(t.OBJECT), "the value of a key, or null", f"{_EXAMPLE}.get('a')", dict.get),
     MethodRow(
         "map.containsKey",
         _KEYED,

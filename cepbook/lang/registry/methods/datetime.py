@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cepbook.lang import types as t
-from cepbook.lang.java.dates import date_formatter, fields, interval_relations
+from cepbook.lang.java.dates import date_formatter, fields
+from cepbook.lang.java.dates import interval_relations as intervals
 from cepbook.lang.java.dates.chronology import Chronology, in_zone
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.registry.methods.method_row import (
@@ -66,11 +67,7 @@ _GETTERS = (
     _getter("getSecondOfMinute", "second", "seconds, 0 to 59"),
     _getter("getMinuteOfHour", "minute", "minutes, 0 to 59"),
     _getter("getHourOfDay", "hour", "hours, 0 to 23"),
-    _getter(
-        "getDayOfWeek",
-        "weekday",
-        "1 for Sunday to 7 for Saturday; the English name of a local or zoned date-time's day",
-    ),
+    _getter("getDayOfWeek", "weekday", "1 for Sunday to 7 for Saturday; for local and zoned date-times the name"),
     _getter("getDayOfMonth", "day", "day of the month, from 1"),
     _getter("getDayOfYear", "yearday", "day of the year, from 1"),
     _getter("getEra", "era", "1 since the year 1, before 0"),
@@ -81,17 +78,12 @@ _GETTERS = (
 
 
 # ---------------------------------------------------------------- other forms of the same moment
-def _to_date(value: Any, of: Chronology) -> Any:
-    return in_zone(of.instant(value) * 1000, zone_of("UTC"))
+_UTC = zone_of("UTC")
 
 
 def _to_calendar(value: Any, of: Chronology) -> Any:
     zone = of.zone_at(value)[0]
     return in_zone(of.instant(value) * 1000, zone if zone is not None else zone_of(of.zone))
-
-
-def _to_millisec(value: Any, of: Chronology) -> int:
-    return of.instant(value)
 
 
 # ---------------------------------------------------------------- moved and rounded
@@ -108,20 +100,13 @@ def _format(value: Any, of: Chronology, *pattern: str | None) -> str | None:
 
 
 _OPERATIONS = (
-    _row(
-        "plus",
-        _forms((_PERIOD,)),
-        same,
-        "later by a time period or milliseconds; months by the calendar",
-        "1 day",
-        _plus,
-    ),
+    _row("plus", _forms((_PERIOD,)), same, "later by a period or milliseconds; months by the calendar", "1 day", _plus),
     _row("minus", _forms((_PERIOD,)), same, "earlier by a time period or milliseconds", "1 month", _minus),
     _row(
         "get",
         _forms((_FIELD,)),
         always(t.INT),
-        "a field: msec, sec, min, hour, day, week, month, year",
+        "a field: msec, sec, min, hour, day, week, month or year",
         "'day'",
         fields.get,
     ),
@@ -156,9 +141,18 @@ _OPERATIONS = (
     _row("roundFloor", _forms((_FIELD,)), same, "the begin of its second … year", "'hour'", fields.floor),
     _row("roundCeiling", _forms((_FIELD,)), same, "the begin of the next second … year", "'hour'", fields.ceiling),
     _row("roundHalf", _forms((_FIELD,)), same, "the nearer begin of a second … year", "'hour'", fields.half),
-    _row("toDate", _forms(()), always(t.TIMESTAMP), "as a date", "", _to_date),
+    _row(
+        "toDate",
+        _forms(()),
+        always(t.TIMESTAMP),
+        "as a date",
+        "",
+        lambda value, of: in_zone(of.instant(value) * 1000, _UTC),
+    ),
     _row("toCalendar", _forms(()), always(t.CALENDAR), "as a calendar of its time zone", "", _to_calendar),
-    _row("toMillisec", _forms(()), always(t.LONG), "milliseconds since 1970 UTC", "", _to_millisec),
+    _row(
+        "toMillisec", _forms(()), always(t.LONG), "milliseconds since 1970 UTC", "", lambda value, of: of.instant(value)
+    ),
     _row(
         "format",
         _forms((), (MethodParameter("pattern", "pattern"),)),
@@ -174,10 +168,10 @@ _OPERATIONS = (
 def _between(value: int, low: int | None, high: int | None, *flags: bool | None) -> bool | None:
     if low is None or high is None or None in flags:
         return None
-    return interval_relations.between(value, low, high, *flags)
+    return intervals.between(value, low, high, *flags)
 
 
-def _related(relation: interval_relations.IntervalRelation) -> Callable[..., bool | None]:
+def _related(relation: intervals.IntervalRelation) -> Callable[..., bool | None]:
     def related(
         start: int, length: int | None, other: int | None, other_length: int | None, *thresholds: float | None
     ) -> bool | None:
@@ -188,7 +182,7 @@ def _related(relation: interval_relations.IntervalRelation) -> Callable[..., boo
     return related
 
 
-def _relation(name: str, spans: tuple[int, ...], doc: str, relation: interval_relations.IntervalRelation) -> MethodRow:
+def _relation(name: str, spans: tuple[int, ...], doc: str, relation: intervals.IntervalRelation) -> MethodRow:
     forms = _forms(*((_OTHER, *(_SPAN,) * count) for count in spans))
     return _row(name, forms, always(t.BOOLEAN), doc, "10L", _related(relation))
 
@@ -203,47 +197,28 @@ _RELATIONS = (
         _between,
     ),
     _relation(
-        "before",
-        (0, 1, 2),
-        "ends before the other starts; thresholds: that far at least, at most",
-        interval_relations.before,
+        "before", (0, 1, 2), "ends before the other starts; thresholds: that far at least, at most", intervals.before
     ),
     _relation(
-        "after",
-        (0, 1, 2),
-        "starts after the other ends; thresholds: that far at least, at most",
-        interval_relations.after,
+        "after", (0, 1, 2), "starts after the other ends; thresholds: that far at least, at most", intervals.after
     ),
     _relation(
-        "coincides",
-        (0, 1, 2),
-        "both start and both end together, up to a threshold or two",
-        interval_relations.coincides,
+        "coincides", (0, 1, 2), "both start and both end together, up to a threshold or two", intervals.coincides
     ),
     _relation(
-        "during",
-        (0, 1, 2, 4),
-        "starts after the other and ends before it; thresholds limit how far",
-        interval_relations.during,
+        "during", (0, 1, 2, 4), "starts after the other and ends before it; thresholds limit how far", intervals.during
     ),
-    _relation("includes", (0, 1, 2, 4), "starts before the other and ends after it", interval_relations.includes),
-    _relation("finishes", (0, 1), "both end together, up to a threshold, it starts later", interval_relations.finishes),
+    _relation("includes", (0, 1, 2, 4), "starts before the other and ends after it", intervals.includes),
+    _relation("finishes", (0, 1), "both end together, up to a threshold, it starts later", intervals.finishes),
+    _relation("finishedBy", (0, 1), "both end together, up to a threshold, it starts earlier", intervals.finished_by),
+    _relation("meets", (0, 1), "ends when the other starts, up to a threshold", intervals.meets),
+    _relation("metBy", (0, 1), "starts when the other ends, up to a threshold", intervals.met_by),
     _relation(
-        "finishedBy", (0, 1), "both end together, up to a threshold, it starts earlier", interval_relations.finished_by
+        "overlaps", (0, 1, 2), "starts before the other and ends in it; thresholds: for how long", intervals.overlaps
     ),
-    _relation("meets", (0, 1), "ends when the other starts, up to a threshold", interval_relations.meets),
-    _relation("metBy", (0, 1), "starts when the other ends, up to a threshold", interval_relations.met_by),
-    _relation(
-        "overlaps",
-        (0, 1, 2),
-        "starts before the other and ends in it; thresholds: for how long",
-        interval_relations.overlaps,
-    ),
-    _relation("overlappedBy", (0, 1, 2), "starts in the other and ends after it", interval_relations.overlapped_by),
-    _relation("starts", (0, 1), "both start together, up to a threshold, it ends earlier", interval_relations.starts),
-    _relation(
-        "startedBy", (0, 1), "both start together, up to a threshold, it ends later", interval_relations.started_by
-    ),
+    _relation("overlappedBy", (0, 1, 2), "starts in the other and ends after it", intervals.overlapped_by),
+    _relation("starts", (0, 1), "both start together, up to a threshold, it ends earlier", intervals.starts),
+    _relation("startedBy", (0, 1), "both start together, up to a threshold, it ends later", intervals.started_by),
 )
 # Relations whose thresholds are distances in either direction, and so not negative
 DISTANCE_RELATIONS = frozenset("coincides finishes finishedBy meets metBy starts startedBy".split())

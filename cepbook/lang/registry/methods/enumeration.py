@@ -105,15 +105,7 @@ def _last(items: Items, holds: Iterable[Any] | None = None) -> Any:
 
 
 # ---------------------------------------------------------------- in another order, another form
-def _order(items: Items, keys: Iterable[Any] | None = None) -> list[Any]:
-    return _sorted(items, keys, descending=False)
-
-
-def _order_desc(items: Items, keys: Iterable[Any] | None = None) -> list[Any]:
-    return _sorted(items, keys, descending=True)
-
-
-def _sorted(items: Items, keys: Iterable[Any] | None, *, descending: bool) -> list[Any]:
+def _sorted(items: Items, keys: Iterable[Any] | None = None, *, descending: bool = False) -> list[Any]:
     """Stable; null is the smallest, NaN the largest."""
     pairs = list(zip(items, items if keys is None else keys, strict=True))
     known = [pair for pair in pairs if pair[1] is not None and pair[1] == pair[1]]
@@ -401,7 +393,7 @@ ENUMERATION = (
         same,
         "the elements in ascending order of themselves or of a key; equal ones as they were",
         "orderBy(e => e.price)",
-        _order,
+        _sorted,
         _plain("ordered"),
         _by("ordered", "key"),
     ),
@@ -410,7 +402,7 @@ ENUMERATION = (
         same,
         "the elements in descending order of themselves or of a key; equal ones as they were",
         "orderByDesc(e => e.price)",
-        _order_desc,
+        lambda items, keys=None: _sorted(items, keys, descending=True),
         _plain("ordered"),
         _by("ordered", "key"),
     ),
