@@ -43,7 +43,9 @@ def run_line(host: NotebookHost, line: str) -> StaticPicture:
     elif argument:
         span = re.sub(r"\A(?:advance|forward|by|to|set)\s+", "", argument, flags=re.IGNORECASE)
         if parse_period(span, second) is not None:
-            raise UsageError(f"%clock: `{argument}` is no point in time\n  hint: `%clock +{span}` advances it")
+            raise UsageError(
+                f"%clock: `{argument}` is no point in time\n  hint: `%clock +{span}` moves the clock forward"
+            )
         if span != argument:
             raise UsageError(f"%clock: `{argument}` is no point in time\n  hint: write the time alone: `%clock {span}`")
         try:

@@ -69,6 +69,6 @@ DROP = Subcommand(
     _complete,
 )
 REWIND = Subcommand(
-    "rewind", rewind, {"%epl rewind": "Begin again with what is deployed: empty windows, clock at its start."}
+    "rewind", rewind, {"%epl rewind": "Begin again with what is deployed: empty windows, the clock at its start."}
 )
 RESET = Subcommand("reset", reset, {"%epl reset": "Begin again with nothing."})
