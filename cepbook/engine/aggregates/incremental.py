@@ -254,9 +254,7 @@ class AggregateCodegen:
 
     def _window(self, call: AggregateCall, argument: ArgumentCells) -> str:
         name, in_order = self._held(call, argument)
-        if call.reference:
-            return name
-        return f"([*{name}{'' if in_order else '.values()'}] or None)"
+        return name if call.reference else f"([*{name}{'' if in_order else '.values()'}] or None)"
 
     def _nth(self, call: AggregateCall, argument: ArgumentCells) -> str:
         assert isinstance(call.index, x.Const)

@@ -16,14 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from cepbook.engine.codegen import join_view
 from cepbook.engine.codegen import relation_loops as loops
-from cepbook.engine.codegen.join_view import (
-    JoinSpec,
-    JoinStream,
-    JoinView,
-    ignore_condition_failure,
-    report_condition_failure,
-)
 from cepbook.engine.codegen.views import ViewCodegen, write_event_reading, write_store_items
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.to_python import CodeScope
@@ -92,7 +86,7 @@ class JoinCodegen(ViewCodegen):
         return self.inputs[_one_input(e)].code, _local(e)
 
     def view(self) -> str:
-        joined, relation = self.source.bind("_Joined", JoinView), "_relation"
+        joined, relation = self.source.bind("_Joined", join_view.JoinView), "_relation"
         states = ", ".join(f"_input_state{number}(P, now)" for number in range(len(self.inputs)))
         shared = self.join.shared
         relations = ", ".join("P" if n in shared else f"{relation}{n}()" for n in range(len(self.inputs)))
@@ -193,22 +187,19 @@ class JoinCodegen(ViewCodegen):
                 self.source.line(f"S[1] = {input_.view}")
                 self.source.line("return S")
 
-    def form(self, namespace: Mapping[str, object]) -> JoinSpec:
+    def form(self, namespace: Mapping[str, object]) -> join_view.JoinSpec:
         """Return what running joins share."""
         numbers, steps = range(len(self.inputs)), self.steps
         find: Any = {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]}
-        guarded = self.join.inner and self._may_fail
-        return JoinSpec(
+        gone = find
+        if self.join.inner and self._may_fail:
+            report = partial(join_view.report_condition_failure, namespace)
+            gone = {n: partial(function, failing=join_view.ignore_condition_failure) for n, function in find.items()}
+            find = {n: partial(function, failing=report) for n, function in find.items()}
+        return join_view.JoinSpec(
             arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.buffers_input},  # type: ignore[misc]
-            find={
-                n: partial(function, failing=partial(report_condition_failure, namespace))
-                for n, function in find.items()
-            }
-            if guarded
-            else find,
-            gone={n: partial(function, failing=ignore_condition_failure) for n, function in find.items()}
-            if guarded
-            else find,
+            find=find,
+            gone=gone,
             changed={n: namespace[f"changed{n}"] for n in numbers},  # type: ignore[misc]
             contents=namespace["joined_rows"],  # type: ignore[arg-type]
             active=self.join.active,
@@ -230,11 +221,11 @@ class JoinCodegen(ViewCodegen):
         steps = self.steps
         return bool(steps.makes_remove_rows or steps.aggregation or steps.output) and not self.join.unidirectional
 
-    def _side(self, number: int, name: str) -> JoinStream:
+    def _side(self, number: int, name: str) -> join_view.JoinStream:
         items, at = self.rows.inputs[number], self.rows.place(number)
         whole = at + items.parts.index("e") if "e" in items.parts else None
         properties = tuple((name_, at + items.parts.index(str(items.positions[name_]))) for name_ in items.properties)
-        return JoinStream(name, at, whole, properties)
+        return join_view.JoinStream(name, at, whole, properties)
 
     def _write_finders(self) -> None:
         self._write_combinations()
@@ -263,7 +254,7 @@ class JoinCodegen(ViewCodegen):
             source.line("R = W.relations")
             guarded = self.join.inner and self._may_fail
             if active and self._leaving:
-                failing = f", {source.bind('_ignored', ignore_condition_failure)}" if guarded else ""
+                failing = f", {source.bind('_ignored', join_view.ignore_condition_failure)}" if guarded else ""
                 source.line(f"former = find{number}(R, left{failing}) if left else ()")
             if self.keeps(number):
                 self.write_update(number)

@@ -17,7 +17,7 @@ from cepbook.engine.physical.operators import RecognizeOperator, UnnestOperator,
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.match_view import recognize_view
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM, RecognizeCodegen
-from cepbook.engine.windows import STATISTICS, WINDOW_FORMS
+from cepbook.engine.windows import STATISTICS, WINDOW_FORMS, window_codegen
 from cepbook.engine.windows.combined import WindowUnion, intersection
 from cepbook.engine.windows.derived_value import DerivedValueView
 from cepbook.engine.windows.groupwin import GroupWindow
@@ -25,14 +25,6 @@ from cepbook.engine.windows.newest import NewestWindow
 from cepbook.engine.windows.unnest_view import UnnestView as Unfolding
 from cepbook.engine.windows.view_chain import DownstreamWindow, ViewChain
 from cepbook.engine.windows.view_wrappers import AccumulatingView, ActivationView
-from cepbook.engine.windows.window_codegen import (
-    ARRIVAL_ONLY,
-    DELTA_IN_LOCAL,
-    ArrivalFragment,
-    EmittedChange,
-    EvictionWriter,
-    WindowArrival,
-)
 from cepbook.engine.windows.window_view import LastEventView, PassThroughView
 from cepbook.errors import Span
 from cepbook.lang.plan import expressions as x
@@ -235,7 +227,7 @@ class ViewCodegen:
         return f"{'pr' if arriving else 'qr'}{self.steps.priors.index(e)}"
 
     @property
-    def _fragment(self) -> ArrivalFragment | None:
+    def _fragment(self) -> window_codegen.ArrivalFragment | None:
         only = self.steps.single_window
         return None if only is None or self.objection is not None else WINDOW_FORMS[only.name].fragment
 
@@ -285,11 +277,11 @@ class ViewCodegen:
         self._write_priors()
         return self.code.items.pack("now", self.operands if operands is None else operands)
 
-    def arrive(self, swept: EvictionWriter) -> EmittedChange | None:
+    def arrive(self, swept: window_codegen.EvictionWriter) -> window_codegen.EmittedChange | None:
         """Write the arrival of an event; return what the view posts. `swept` writes the eviction of unseen items."""
         if self.keeps_nothing:
             self._write_priors()
-            return ARRIVAL_ONLY
+            return window_codegen.ARRIVAL_ONLY
         fragment = self._fragment
         operands = self.operands if fragment is None else self._in_locals(self.operands)
         item = self.item(operands)
@@ -298,11 +290,11 @@ class ViewCodegen:
             item = "item"
         if self._passes_by:
             self.source.line(f"W.last = ({item},)")
-            return ARRIVAL_ONLY
+            return window_codegen.ARRIVAL_ONLY
         if fragment is None:
             self.source.line(f"change = W.arrive({item}, now)", self.span)
             self.armed()
-            return DELTA_IN_LOCAL
+            return window_codegen.DELTA_IN_LOCAL
         if not self.steps.group_keys:
             return fragment(self._arrival(item, operands, swept))
         key, *operands = operands
@@ -310,12 +302,16 @@ class ViewCodegen:
         return fragment(self._arrival(item, operands, swept, key))
 
     def _arrival(
-        self, item: str = "", operands: Sequence[str] = (), swept: EvictionWriter | None = None, key: str | None = None
-    ) -> WindowArrival:
+        self,
+        item: str = "",
+        operands: Sequence[str] = (),
+        swept: window_codegen.EvictionWriter | None = None,
+        key: str | None = None,
+    ) -> window_codegen.WindowArrival:
         only = self.steps.single_window
         assert only is not None
         view = "W" if key is None else "w"
-        return WindowArrival(
+        return window_codegen.WindowArrival(
             self.code,
             only,
             view,
@@ -350,7 +346,7 @@ class ViewCodegen:
         """Write that the view takes the arriving event; its answer is the local ``change``."""
         self.source.line(f"change = W.arrive({self.item()}, now)")
 
-    def arrive_along(self) -> EmittedChange | None:
+    def arrive_along(self) -> window_codegen.EmittedChange | None:
         """Write the arrival of an event at a batch that keeps no events."""
         fragment = self._fragment
         assert fragment is not None

@@ -48,9 +48,7 @@ def _level(contained: Sequence[ContainedSelection], depth: int, around: list[str
 def _row(step: ContainedSelection, item: str, scope: CodeScope) -> str:
     source = scope.source
     columns = [f"{source.const(c.name, 'n')}: {source.part(c.span)}{lower.value(scope, c.value)}" for c in step.columns]
-    if not columns:
-        return item
-    return "{" + ", ".join([f"**{item}"] * step.wildcard + columns) + "}"
+    return item if not columns else "{" + ", ".join([f"**{item}"] * step.wildcard + columns) + "}"
 
 
 def _seeing(exprs: Iterable[x.BoundExpr], events: Sequence[str], scope: CodeScope) -> CodeScope:

@@ -117,9 +117,7 @@ class Limiter(State):
             return None
         self._counters.add(n_in, n_out)
         self._collector.add(state, now, ins, rem)
-        if not self._trigger.arrived(now, n_in, n_out):
-            return None
-        return self._posted(state, now)
+        return None if not self._trigger.arrived(now, n_in, n_out) else self._posted(state, now)
 
     def advance(self, state: Any, now: int) -> TimedRows | None:
         """Return the rows that are due at `now`; None if no output is due."""

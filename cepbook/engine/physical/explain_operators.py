@@ -9,19 +9,11 @@ from cepbook.engine.physical import operators as op
 from cepbook.engine.physical.explain_access import explain_access_path
 from cepbook.engine.physical.join import JoinOperator
 from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.lang.explain import statements
 from cepbook.lang.explain.cycles import show_partitions
 from cepbook.lang.explain.expressions import display_names, show_expr, source_names, stream_names
 from cepbook.lang.explain.pattern import show_pattern
 from cepbook.lang.explain.recognize import show_recognize
-from cepbook.lang.explain.statements import (
-    show_branch,
-    show_call,
-    show_change,
-    show_contained,
-    show_output,
-    show_subquery,
-    show_window,
-)
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import KeyRef
 from cepbook.lang.plan.nodes import AggregateCall, OutputColumn, source_of
@@ -64,7 +56,7 @@ def _steps(steps: PhysicalPlan, notes: Sequence[str]) -> Iterator[str]:
 
 
 def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
-    calls = [show_call(call) for call in steps.calls]
+    calls = [statements.show_call(call) for call in steps.calls]
     match step:
         case op.ScanOperator(source):
             with display_names(streams=()):
@@ -75,7 +67,7 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
             yield head + where
             if steps.table is not None:
                 yield f"a row for each {', '.join(steps.table.keys)}" if steps.table.keys else "one row"
-                yield from (f"{name} = {show_call(call)}" for name, call in _calls(steps.table))
+                yield from (f"{name} = {statements.show_call(call)}" for name, call in _calls(steps.table))
             if steps.stages and steps.properties:
                 yield f"reads {', '.join(steps.properties)}"
         case op.PatternOperator(_, pattern):
@@ -90,7 +82,7 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
         case op.WindowOperator():
             yield from _kept(step, steps)
         case op.UnnestOperator(contained):
-            yield from (show_contained(selection).removeprefix("contained ") for selection in contained)
+            yield from (statements.show_contained(selection).removeprefix("contained ") for selection in contained)
         case op.DeriveOperator(node):
             yield f"{node.name}: a derived event for each change"
         case op.RecognizeOperator(node):
@@ -117,7 +109,7 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
             if having is not None:
                 yield f"having {show_expr(having, calls)}"
         case op.OutputRateOperator(output):
-            yield from (line.strip().removeprefix("output ") for line in show_output(output))
+            yield from (line.strip().removeprefix("output ") for line in statements.show_output(output))
         case op.EmitOperator(branches=branches) if branches:
             yield "events that match no branch are delivered"
             for branch in branches:
@@ -127,15 +119,16 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
         case op.EmitOperator(merges=merges) if merges is not None:
             yield f"changes {merges.target.kind} {merges.target.name}, all at once after the last row"
             yield from () if step.target_path is None else explain_access_path(step.target_path, merges.target)
-            yield from (line for branch in merges.branches for line in show_branch(branch))
+            yield from (line for branch in merges.branches for line in statements.show_branch(branch))
         case op.EmitOperator(changes=changes) if changes:
-            yield f"changes the event before any statement sees it: {', '.join(show_change(c) for c in changes)}"
+            assignments = ", ".join(map(statements.show_change, changes))
+            yield f"changes the event before any statement sees it: {assignments}"
         case op.EmitOperator(selector, insert, assigned):
             into = "" if insert is None else f", {insert.selector} into {insert.target}"
             sets = "" if not assigned else f", sets {', '.join(sorted(assigned))}"
             yield "changes are not delivered" if steps.table else f"delivers {selector}{into}{sets}"
         case op.LookupOperator(subquery):
-            yield show_subquery(subquery)
+            yield statements.show_subquery(subquery)
             yield from _read(step, steps)
 
 
@@ -180,7 +173,7 @@ def _kept(step: op.WindowOperator, steps: PhysicalPlan) -> Iterator[str]:
         yield "no events"
         return
     how = " (union)" if step.union else " (intersection)" if len(step.holding) > 1 else ""
-    yield f"{' '.join(map(show_window, step.windows))}{how}"
+    yield f"{' '.join(map(statements.show_window, step.windows))}{how}"
     if steps.lazy:
         yield "nobody sees events expire: they are evicted on arrival or inspection, or one period later"
     elif any(w.row.timed for w in step.windows):
