@@ -6,7 +6,7 @@ aggregates; a later row starts a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -18,6 +18,8 @@ from cepbook.engine.expressions.hashable import canonical_nan
 from cepbook.engine.state import CoinTosses, State
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan.cycles import CycleAggregate, CycleStage
+
+RowIds = Callable[[], int]  # returns the id of a new row
 
 
 class KeyedWindow(State):
@@ -96,7 +98,7 @@ class StageState(State):
     def groups(self) -> int:
         return len(self._leaves)
 
-    def step(self, now: int, incoming: Iterable[StageRow], form: StageSpec, fresh: Callable[[], int]) -> StageDelta:
+    def step(self, now: int, incoming: Iterable[StageRow], form: StageSpec, fresh: RowIds) -> StageDelta:
         """Apply the rows of a cycle at `now`; return the new and the dead rows. `fresh` returns ids of new rows."""
         brought: dict[int, tuple[KeyedWindow, list[StageRow]]] = {}
         for row in self._offered(incoming, form):
@@ -114,11 +116,10 @@ class StageState(State):
             leaf.armed = NEVER
             brought.setdefault(number, (leaf, []))
         self._active = {}
-        new: list[StageRow] = []
-        dead: list[StageRow] = []
+        delta: StageDelta = [], []
         for number in sorted(brought):
-            self._step(*brought[number], now, form, fresh, new, dead)
-        return new, dead
+            self._step(*brought[number], now, form, fresh, delta)
+        return delta
 
     def _offered(self, incoming: Iterable[StageRow], form: StageSpec) -> Iterable[StageRow]:
         spec = form.node.window
@@ -140,24 +141,17 @@ class StageState(State):
         return leaf
 
     def _step(
-        self,
-        leaf: KeyedWindow,
-        rows: Sequence[StageRow],
-        now: int,
-        form: StageSpec,
-        fresh: Callable[[], int],
-        new: list[StageRow],
-        dead: list[StageRow],
+        self, leaf: KeyedWindow, rows: list[StageRow], now: int, form: StageSpec, fresh: RowIds, delta: StageDelta
     ) -> None:
         window = leaf.window
         entered, left = window.step(now, rows)
         stays = bool(len(window) or window.pending or form.node.pinned)
         if not form.aggregates:
-            new += entered
-            dead += left
+            delta[0].extend(entered)
+            delta[1].extend(left)
         else:
             self._total(leaf, entered, left, form)
-            self._show(leaf, now, stays, form, fresh, new, dead)
+            self._show(leaf, now, stays, form, fresh, delta)
         if not stays:
             del self._leaves[leaf.key], self._numbered[leaf.number]
             return
@@ -190,15 +184,9 @@ class StageState(State):
             return None
 
     def _show(
-        self,
-        leaf: KeyedWindow,
-        now: int,
-        stays: bool,
-        form: StageSpec,
-        fresh: Callable[[], int],
-        new: list[StageRow],
-        dead: list[StageRow],
+        self, leaf: KeyedWindow, now: int, stays: bool, form: StageSpec, fresh: RowIds, delta: StageDelta
     ) -> None:
+        new, dead = delta
         before = leaf.shown
         if not stays:
             dead += [] if before is None else [before]
