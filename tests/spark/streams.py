@@ -19,7 +19,7 @@ from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.lang.plan.nodes import CycleStatement, SelectStatement
 from cepbook.spark.execution.execution import _program, _properties_read, _task_modules, _without_slices
 from cepbook.spark.plan.placement import place
-from cepbook.spark.streaming.initial_state import INITIAL_STATE_COLUMNS, states_due_at_start
+from cepbook.spark.streaming.initial_state import STATE_COLUMNS, states_due_at_start
 from cepbook.spark.streaming.processor import EngineProcessor, to_ipc_bytes
 from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import TASK, TICKS
@@ -114,7 +114,7 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
         if at.shards is not None:
             program = replace(program, task_modules=_task_modules(program, at.shards, TASKS))
         program = replace(program, upstream=line.feeders)
-        names = [each.split()[0] for each in INITIAL_STATE_COLUMNS.split(", ")]
+        names = [each.split()[0] for each in STATE_COLUMNS.split(", ")]
         begins = {row[0]: Row(**dict(zip(names, row, strict=True))) for row in states_due_at_start(program, at, TASKS)}
         found, failed = Counter[str](), Counter[str]()
         try:

@@ -27,7 +27,7 @@ from cepbook.spark.execution.execution import (
 from cepbook.spark.execution.time_slices import TimeBucket, TimeSlice, counted_events, slices_at
 from cepbook.spark.plan.context_shards import hash_buckets, hashed_properties
 from cepbook.spark.plan.placement import Placement, bypass_engine, place
-from cepbook.spark.plan.predicate_pushdown import PredicateAlternatives
+from cepbook.spark.plan.predicate_pushdown import Alternatives
 from cepbook.spark.task.clock_ticks import pack_block
 from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TICKS, TIME
@@ -223,7 +223,7 @@ def clock_of(engine: Recorded, name: str) -> str | None:
     return next((p for p in of if of[p].name == "long" and all(e.get(p) == time for time, e in own)), None)
 
 
-def is_wanted(chosen: Mapping[str, PredicateAlternatives], name: str, event: Mapping[str, Any]) -> bool:
+def is_wanted(chosen: Mapping[str, Alternatives], name: str, event: Mapping[str, Any]) -> bool:
     """Whether Spark lets a task have the event."""
     return name not in chosen or any(all(passes(part, event) for part in way) for way in chosen[name])
 

@@ -94,7 +94,7 @@ class RowMatcher:
         self._columns = {n: _same_kind(here.columns[n], there.columns[n], n in float32_columns) for n in names}
         self._given, self._singles = (here, there), float32_columns
         self._gaps = [{n for n in names if _has_gaps(n, *sides)} for sides in ((here, there), (there, here))]
-        self._approximate_columns = [n for n, (a, b) in self._columns.items() if _may_be_approximate(a, b)]
+        self._fuzzy = [n for n, (a, b) in self._columns.items() if _may_be_approximate(a, b)]
         self._blocks = _blocks(here), _blocks(there)
         self._unmatched_blocks = self._match(*self._blocks)
 
@@ -173,7 +173,7 @@ class RowMatcher:
                 values = np.concatenate([a.values, b.values])
                 values[null] = 0
                 (last if values.dtype.kind == "f" else first).extend((values, null))
-            elif name not in self._approximate_columns:
+            elif name not in self._fuzzy:
                 coded: Any = [exact_key(v) for v in (*a.plain(), *b.plain())]
                 first.append(pd.factorize(np.fromiter(coded, dtype=object, count=len(coded)))[0])
         keys = [*last, *first]
@@ -184,11 +184,9 @@ class RowMatcher:
         (a, b), (mine, theirs) = self._blocks, self._columns[name]
         for block, p in zip(a.block[:MAX_DIFFERENCES].tolist(), a.positions[:MAX_DIFFERENCES].tolist(), strict=True):
             begin, end = np.searchsorted(b.block, [block, block + 1])
-            candidates = [
-                q for q in b.positions[begin:end][:_MAX_PAIRWISE].tolist() if not (theirs.null[q] or mine.null[p])
-            ]
-            if candidates:
-                q = min(candidates, key=lambda q: len(self._differing(p, q)))
+            near = [q for q in b.positions[begin:end][:_MAX_PAIRWISE].tolist() if not (theirs.null[q] or mine.null[p])]
+            if near:
+                q = min(near, key=lambda q: len(self._differing(p, q)))
                 differences: list[Difference] = []
                 self._note(differences, block, "values of another kind", (name,), p, q)
                 return differences[0]
@@ -245,11 +243,11 @@ class RowMatcher:
     def _match_in_any_order(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
         """Return pairs of equal rows: first those that are exactly equal, then those whose floats are close."""
         pairs = _pair_by_key(left, right, lambda side, row: self._row(side, row, self._columns))
-        if not self._approximate_columns:
+        if not self._fuzzy:
             return pairs
         done = {p for p, _ in pairs}, {q for _, q in pairs}
         rest = [p for p in left if p not in done[0]], [q for q in right if q not in done[1]]
-        plain = [n for n in self._columns if n not in self._approximate_columns]
+        plain = [n for n in self._columns if n not in self._fuzzy]
         candidates = _group_by(rest[1], lambda row: self._row(1, row, plain))
         for signature, mine in _group_by(rest[0], lambda row: self._row(0, row, plain)).items():
             theirs = candidates.get(signature)
@@ -259,9 +257,7 @@ class RowMatcher:
 
     def _close_pairs(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
         """Return pairs of rows that agree within the tolerance, among rows that agree in all but floats."""
-        floats = [
-            n for n in self._approximate_columns if self._columns[n][0].kind == self._columns[n][1].kind == "float"
-        ]
+        floats = [n for n in self._fuzzy if self._columns[n][0].kind == self._columns[n][1].kind == "float"]
         sortable = {n: self._sorted(n, right) for n in floats}
         lead = max(floats, key=lambda n: len(set(sortable[n][0])), default=None)
         pairs: list[tuple[int, int]] = []
@@ -316,11 +312,7 @@ class RowMatcher:
         """Pair each row with the one that has most values in common (at least one); in large blocks with one of equal
         texts.
         """
-        texts = [
-            n
-            for n, (a, b) in self._columns.items()
-            if a.kind == b.kind == "object" and n not in self._approximate_columns
-        ]
+        texts = [n for n, (a, b) in self._columns.items() if a.kind == b.kind == "object" and n not in self._fuzzy]
         if max(len(left), len(right)) > _MAX_PAIRWISE:
             return _pair_by_key(left, right, lambda side, row: self._row(side, row, texts)) if texts else []
         pairs = []

@@ -130,7 +130,7 @@ def rows_of_frame(frame: Any, name: str, second: int) -> StatementRows:
         _check_columns(frame.column_names, name)
         columns = {c: column_of_arrow(frame.column(c)) for c in frame.column_names if c not in _METADATA_COLUMNS}
         return StatementRows(
-            delivery_times(frame, second), remove_mask(frame), columns, column_families=_families_of_columns(columns)
+            delivery_times(frame, second), remove_mask(frame), columns, column_families=_families(columns)
         )
     if not isinstance(frame, pd.DataFrame):
         raise UsageError(f"{name}: expected a pandas DataFrame, not {type(frame).__name__}")
@@ -138,7 +138,7 @@ def rows_of_frame(frame: Any, name: str, second: int) -> StatementRows:
     columns = {str(c): typed_column(_plain_values(frame[c])) for c in frame.columns if c not in _METADATA_COLUMNS}
     remove = np.fromiter((str(k) == "remove" for k in frame["kind"]), bool, len(frame))
     times = _clock_units(frame["time"], second)
-    return StatementRows(times, remove, columns, nan_is_null=True, column_families=_families_of_columns(columns, frame))
+    return StatementRows(times, remove, columns, nan_is_null=True, column_families=_families(columns, frame))
 
 
 def _check_columns(names: Iterable[Any], name: str) -> None:
@@ -147,7 +147,7 @@ def _check_columns(names: Iterable[Any], name: str) -> None:
         raise UsageError(f"{name}: the frame has no column {' and no column '.join(missing)}")
 
 
-def _families_of_columns(columns: Mapping[str, TypedColumn], frame: pd.DataFrame | None = None) -> dict[str, str]:
+def _families(columns: Mapping[str, TypedColumn], frame: pd.DataFrame | None = None) -> dict[str, str]:
     """Return the kind of values by column. Whole floats with gaps in a pandas frame may be converted whole numbers."""
     names = {"int": "whole numbers", "float": "floats", "bool": "truth values"}
     column_families = {c: names[column.kind] for c, column in columns.items() if column.kind in names}

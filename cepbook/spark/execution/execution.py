@@ -33,10 +33,10 @@ from cepbook.spark.frames.tagged_stream import (
     time_column,
     until_time,
 )
-from cepbook.spark.plan import context_shards
+from cepbook.spark.plan.context_shards import ContextShards, shard_module
 from cepbook.spark.plan.lookback import Lookback
 from cepbook.spark.plan.placement import NO_INPUT, Placement, bypass_engine, event_time_properties, place
-from cepbook.spark.plan.predicate_pushdown import PredicateAlternatives, push_down, pushed_predicates
+from cepbook.spark.plan.predicate_pushdown import Alternatives, push_down, pushed_predicates
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.task.program import DeploymentStep, TaskProgram
 from cepbook.spark.task.stream_columns import CLOCK, DELIVERY_COLUMN_NAMES, EVENT, TIME, Sql, sql_literal
@@ -237,7 +237,7 @@ def _with_times(
 
 def _predicates(
     lines: Sequence[StatementDependencies], catalog: Catalog, placement: Placement
-) -> Mapping[str, PredicateAlternatives]:
+) -> Mapping[str, Alternatives]:
     """Return the predicates that Spark pushes down. Of a vectorized window it is the whole filter: no engine checks
     again.
     """
@@ -294,19 +294,12 @@ def _without_slices(placement: Placement) -> Placement:
     return replace(placement, path="ordered", lookback=None, reason=reason)
 
 
-def _task_modules(
-    program: TaskProgram, shards: context_shards.ContextShards, tasks: int
-) -> dict[int, tuple[nodes.ModulePlan, ...]]:
+def _task_modules(program: TaskProgram, shards: ContextShards, tasks: int) -> dict[int, tuple[nodes.ModulePlan, ...]]:
     """Return by position of a step its module in each task, where tasks differ."""
     if not isinstance(shards.spec, CategorySpec):
         return {}
-    context_steps = [
-        (position, step.module) for position, step in enumerate(program.steps) if _is_context(step, shards.context)
-    ]
-    return {
-        position: tuple(context_shards.shard_module(m, shards, task, tasks) for task in range(tasks))
-        for position, m in context_steps
-    }
+    steps = [(at, step.module) for at, step in enumerate(program.steps) if _is_context(step, shards.context)]
+    return {at: tuple(shard_module(m, shards, task, tasks) for task in range(tasks)) for at, m in steps}
 
 
 def _is_context(step: DeploymentStep, name: str) -> bool:
@@ -369,17 +362,13 @@ def _program(
     targets = {line.target for line in lines}
     needed = {id(s) for line in lines for s in (*line.contexts, *line.readers, *line.variables, *line.stores)}
     modules = [d.plan for d in runtime.deployments.values()]
-    statements_and_modules = [(p, m) for m in modules for p in m.statements]
-    statements_and_modules = [
-        (p, m) for p, m in statements_and_modules if id(p) in needed or isinstance(p, nodes.CreateExpressionStatement)
-    ]
-    chosen = [p for p, _ in statements_and_modules]
-    collected_ids = {
+    pairs = [(p, m) for m in modules for p in m.statements]
+    pairs = [(p, m) for p, m in pairs if id(p) in needed or isinstance(p, nodes.CreateExpressionStatement)]
+    chosen = [p for p, _ in pairs]
+    collected = {
         id(p) for p in chosen if isinstance(p, QueryStatement) and p.name in targets
     }  # what does not run may be called so
-    steps = tuple(
-        DeploymentStep(p.name, replace(m, statements=(p,)), id(p) in collected_ids) for p, m in statements_and_modules
-    )
+    steps = tuple(DeploymentStep(p.name, replace(m, statements=(p,)), id(p) in collected) for p, m in pairs)
     inserts = [insert for p in chosen if isinstance(p, nodes.StreamStatement) for insert in p.inserts]
     created = {insert.target for insert in inserts if insert.creates}
     created |= {p.store.name for p in chosen if isinstance(p, nodes.CreateWindowStatement | nodes.CreateTableStatement)}

@@ -25,7 +25,7 @@ from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, VISIBLE_COL
 from cepbook.spark.task.type_mapping import ValueConverter, quote_identifier, unique_names, value_reader
 
 _DELIVERY_ORDER = ("sequence", "trigger", "delivery", "kind")
-_FAILURE_COLUMNS = ["statement", "time", "sequence", "error"]
+_FAILURE = ["statement", "time", "sequence", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +137,19 @@ class SparkRun:
         output = self._output(job, about if observed is None else (*about, "time"))
         if observed is not None:
             others = () if number else self._jobs[job][0].upstream
-            mine = " OR ".join(
-                f"{output.about['statement']} = {sql_literal(statement)}" for statement in (name, *others)
-            )
+            mine = " OR ".join(f"{output.about['statement']} = {sql_literal(feeder)}" for feeder in (name, *others))
             error = F.expr(f"CASE WHEN {mine} THEN {output.about['error']} END")
             at = F.when(error.isNotNull(), F.expr(output.about["time"]))
             counts = F.count_if(F.expr(output.only(name))).alias("rows"), F.count(error).alias("failures")
             first = F.min_by(error, at).alias("first"), F.min(at).alias("at")
             output = replace(output, rows=SqlQuery(output.rows.frame.observe(observed, *counts, *first)))
         names = self.columns(name, about).values()
-        if (
-            output.alone
-            and not about
-            and output.values[number] == [quote_identifier(metadata_name) for metadata_name in names]
-        ):
+        if output.alone and not about and output.values[number] == [quote_identifier(column) for column in names]:
             return output.rows.frame
         columns = zip(output.values[number], names, strict=True)
         return (
             output.rows_of(name)
-            .select(*_metadata_columns(output, about), *(f"{v} AS {quote_identifier(c)}" for v, c in columns))
+            .select(*_metadata(output, about), *(f"{v} AS {quote_identifier(c)}" for v, c in columns))
             .frame
         )
 
@@ -175,7 +169,7 @@ class SparkRun:
         """Return failures of statements at run time, of what feeds them, and late events, as a DataFrame: statement,
         time, …
         """
-        return union([_failure_frame(self._output(job, _FAILURE_COLUMNS)) for job in range(len(self._jobs))])
+        return union([_failure_frame(self._output(job, _FAILURE)) for job in range(len(self._jobs))])
 
     def to_arrow(self, name: str) -> pa.Table:
         """Return the rows of one statement in the order of delivery. Null and NaN are kept apart."""
@@ -185,9 +179,7 @@ class SparkRun:
         table = run_action(rows.toArrow, self.session)
         if number not in self._failures:  # they came along, so that nothing is computed twice for them
             failed = pc.is_valid(table.column(error))
-            self._failures[number] = (
-                table.filter(failed).select([*_FAILURE_COLUMNS[:-1], error]).rename_columns(_FAILURE_COLUMNS)
-            )
+            self._failures[number] = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
             table = table.filter(pc.invert(failed))
         table = table.sort_by([(column, "ascending") for column in (*_DELIVERY_ORDER, row)])
         return table.drop_columns([row, error])
@@ -205,7 +197,7 @@ class SparkRun:
         self._check_finite()
         for number in range(len(self._jobs)):
             if number not in self._failures:
-                failed = _failure_frame(self._output(number, _FAILURE_COLUMNS))
+                failed = _failure_frame(self._output(number, _FAILURE))
                 self._failures[number] = run_action(failed.toArrow, self.session)
         table = pa.concat_tables(self._failures.values(), promote_options="default")
         errors: PandasFrame = table.sort_by("sequence").to_pandas()
@@ -251,7 +243,7 @@ class SparkRun:
         names = list(self.columns(name).values())
         row, error = unique_names(("row", "error"), (*VISIBLE_COLUMNS, *names))
         about = (
-            *_metadata_columns(output, VISIBLE_COLUMNS),
+            *_metadata(output, VISIBLE_COLUMNS),
             f"{output.about['row']} AS {row}",
             f"{output.about['error']} AS {error}",
         )
@@ -276,13 +268,9 @@ def check_about_columns(about: Sequence[str]) -> None:
         raise UsageError(f"`about` is a list of names, not {about!r}\n  hint: about=({about!r},)")
 
 
-def _metadata_columns(output: JobOutput, columns: Sequence[str]) -> list[Sql]:
+def _metadata(output: JobOutput, columns: Sequence[str]) -> list[Sql]:
     return [f"{output.about[column]} AS {column}" for column in columns]
 
 
 def _failure_frame(output: JobOutput) -> DataFrame:
-    return (
-        output.rows.where(f"{output.about['error']} IS NOT NULL")
-        .select(*_metadata_columns(output, _FAILURE_COLUMNS))
-        .frame
-    )
+    return output.rows.where(f"{output.about['error']} IS NOT NULL").select(*_metadata(output, _FAILURE)).frame

@@ -43,7 +43,7 @@ def assign_tasks(
     even: bool = False,
 ) -> SqlQuery:
     """Return the program's events with the number of their task; an event for several tasks is repeated for each."""
-    columns = TAG, TIME, SEQ, *_property_columns(program)
+    columns = TAG, TIME, SEQ, *_properties(program)
     several = shard_tasks(placement.shards, program.inputs, tasks) if placement.shards is not None else None
     several = slice_tasks(slices) if len(slices) > 1 and several is None else several
     if several is not None:
@@ -89,7 +89,7 @@ def _events_for_one_task(
 ) -> DataFrame:
     """Return events that each go to one task, which need neither the number of the task nor ticks of the clock."""
     order = _sort_columns(program, True)
-    frame = events.select(*order, *_property_columns(program)).frame
+    frame = events.select(*order, *_properties(program)).frame
     if placement.path == "by key":
         group_tasks = _group_tasks(events, program, placement, tasks, even)
         if keys := () if group_tasks else key_columns(program.inputs, placement):
@@ -106,7 +106,7 @@ def _group_tasks(events: SqlQuery, program: TaskProgram, placement: Placement, t
     return balanced_assignment(events, program.inputs, placement, tasks) if even and placement.path == "by key" else ()
 
 
-def _property_columns(program: TaskProgram) -> list[str]:
+def _properties(program: TaskProgram) -> list[str]:
     return [c for _, _, _, columns in program.inputs for c in columns if c != TIME]
 
 
@@ -122,7 +122,7 @@ def _sort_within_tasks(events: DataFrame, program: TaskProgram, alone: bool) -> 
         *order,
         *([TASK] if program.numbered else []),
         *([TICKS] if program.has_ticks else []),
-        *_property_columns(program),
+        *_properties(program),
     ]
     return events.sortWithinPartitions(*order).selectExpr(*columns)
 

@@ -46,7 +46,7 @@ class TimeBucket:
 
 
 def cut_slices(
-    buckets: Sequence[TimeBucket], reach: Lookback, counted: Sequence[LastEvents], tasks: int, ms: float
+    buckets: Sequence[TimeBucket], lookback: Lookback, counted: Sequence[LastEvents], tasks: int, ms: float
 ) -> list[TimeSlice]:
     """Return at most `tasks` slices, fewer if more would not shorten the longest task, one if cutting does not pay.
 
@@ -58,7 +58,7 @@ def cut_slices(
     for count in range(2, tasks + 1):
         places = sorted({bisect_left(before, whole * i / count) for i in range(1, count)})
         begins = [buckets[p].low for p in places if 0 < p < len(buckets)]
-        slices = slices_at(begins, buckets, reach, counted, ms)
+        slices = slices_at(begins, buckets, lookback, counted, ms)
         most = max(_events_in(slice_, buckets) for slice_ in slices)
         if most < best:
             best, slices_chosen = most, slices
@@ -66,10 +66,10 @@ def cut_slices(
 
 
 def slices_at(
-    begins: Sequence[int], buckets: Sequence[TimeBucket], reach: Lookback, counted: Sequence[LastEvents], ms: float
+    begins: Sequence[int], buckets: Sequence[TimeBucket], lookback: Lookback, counted: Sequence[LastEvents], ms: float
 ) -> list[TimeSlice]:
     """Return the slices that begin at the times `begins`, and the one before them."""
-    firsts = [None, *(_first_needed_time(begin, buckets, reach, counted, ms) for begin in begins)]
+    firsts = [None, *(_first_needed_time(begin, buckets, lookback, counted, ms) for begin in begins)]
     return [TimeSlice(*bounds) for bounds in zip(firsts, [None, *begins], [*begins, None], strict=True)]
 
 
@@ -79,11 +79,11 @@ def _events_in(slice_: TimeSlice, buckets: Sequence[TimeBucket]) -> int:
 
 
 def _first_needed_time(
-    begin: int, buckets: Sequence[TimeBucket], reach: Lookback, counted: Sequence[LastEvents], ms: float
+    begin: int, buckets: Sequence[TimeBucket], lookback: Lookback, counted: Sequence[LastEvents], ms: float
 ) -> int | None:
-    """Return the time from which a slice needs the events: its begin, moved back by the steps of `reach`."""
+    """Return the time from which a slice needs the events: its begin, moved back by the steps of `lookback`."""
     lows, at = [b.low for b in buckets], begin
-    for step in reach.steps:
+    for step in lookback.steps:
         times = []
         position = bisect_left(lows, at)  # the first bucket that is not before
         for move in step:
@@ -106,9 +106,9 @@ def _first_needed_time(
     return at
 
 
-def counted_events(reach: Lookback) -> list[LastEvents]:
+def counted_events(lookback: Lookback) -> list[LastEvents]:
     """Return the events that a lookback counts."""
-    return list(dict.fromkeys(move for step in reach.steps for move in step if isinstance(move, LastEvents)))
+    return list(dict.fromkeys(move for step in lookback.steps for move in step if isinstance(move, LastEvents)))
 
 
 def time_histogram(
@@ -119,10 +119,7 @@ def time_histogram(
     if low is None:
         return []
     width = F.lit((high - low) // _BUCKETS + 1)
-    counts = [
-        F.sum(_matches(last_events, inputs, catalog).cast("bigint")).alias(f"n{i}")
-        for i, last_events in enumerate(counted)
-    ]
+    counts = [F.sum(_matches(last, inputs, catalog).cast("bigint")).alias(f"n{i}") for i, last in enumerate(counted)]
     of_inputs = F.sum(F.col(TAG).isin([tag for tag, *_ in inputs]).cast("bigint"))
     bucket = F.floor((F.col(TIME) - F.lit(low)) / width).alias("bucket")
     grouped = stream.groupBy(bucket).agg(
@@ -133,20 +130,20 @@ def time_histogram(
     return sorted(buckets, key=lambda bucket_: bucket_.low)
 
 
-def _matches(last_events: LastEvents, inputs: TaskInputs, catalog: Catalog) -> Column:
+def _matches(last: LastEvents, inputs: TaskInputs, catalog: Catalog) -> Column:
     condition: Any = F.lit(False)
     for tag, name, properties, columns in inputs:
-        if catalog.is_a(name, last_events.event_type):
+        if catalog.is_a(name, last.event_type):
             condition = condition | (
-                (F.col(TAG) == tag) & _passes_filter(last_events, dict(zip(properties, columns, strict=True)))
+                (F.col(TAG) == tag) & _passes_filter(last, dict(zip(properties, columns, strict=True)))
             )
     return cast("Column", condition)
 
 
-def _passes_filter(last_events: LastEvents, column_of: Mapping[str, str]) -> Column:
-    if last_events.filter is None:
+def _passes_filter(last: LastEvents, column_of: Mapping[str, str]) -> Column:
+    if last.filter is None:
         return F.lit(True)
-    return F.expr(f"coalesce({condition_sql(last_events.filter, column_of)}, FALSE)")
+    return F.expr(f"coalesce({condition_sql(last.filter, column_of)}, FALSE)")
 
 
 def slice_tasks(slices: Sequence[TimeSlice]) -> Column:

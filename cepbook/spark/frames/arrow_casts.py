@@ -71,13 +71,8 @@ def cast_property(array: pa.Array, declared: Type, types: Mapping[str, EventType
 
 def _is_binary(type_: pa.DataType) -> bool:
     """Return whether a type is binary or contains a binary type."""
-    types = pa.types
-    if (
-        types.is_binary(type_)
-        or types.is_large_binary(type_)
-        or types.is_fixed_size_binary(type_)
-        or types.is_binary_view(type_)
-    ):
+    of = pa.types
+    if of.is_binary(type_) or of.is_large_binary(type_) or of.is_fixed_size_binary(type_) or of.is_binary_view(type_):
         return True
     return any(_is_binary(type_.field(number).type) for number in range(type_.num_fields))
 
@@ -129,13 +124,11 @@ def _cast_array(
         if not pa.types.is_struct(actual):
             raise _type_error(actual, declared, where)
         parts = []
-        for name, property_type in nested.properties.items():
+        for name, kind in nested.properties.items():
             at = actual.get_field_index(name)
             if at < 0:
                 raise EventError(f"{where} lacks `{name}` of the event type `{nested.name}`")
-            parts.append(
-                _cast_array(plain_array(pc.struct_field(array, at)), property_type, types, where.inside(name), second)
-            )
+            parts.append(_cast_array(plain_array(pc.struct_field(array, at)), kind, types, where.inside(name), second))
         fields = [pa.field(name, cast.type) for name, cast in zip(nested.properties, parts, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null() if array.null_count else None)
     return _cast_scalar(array, declared, target, where, second)

@@ -54,8 +54,5 @@ def task_output(rows: SqlQuery, program: TaskProgram, about: Mapping[str, Sql] |
     """Return the output of tasks: a struct per statement (`output_schema`), and `DELIVERY_COLUMNS` or what `about`
     gives.
     """
-    values = [
-        [f"s{number}.c{i}" for i in range(len(event_type.properties))]
-        for number, (_, event_type) in enumerate(program.outputs)
-    ]
+    values = [[f"s{number}.c{i}" for i in range(len(of.properties))] for number, (_, of) in enumerate(program.outputs)]
     return JobOutput(rows, about or {column: column for column, _ in DELIVERY_COLUMNS}, values)

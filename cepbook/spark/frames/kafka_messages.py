@@ -40,12 +40,10 @@ def from_kafka(messages: DataFrame, types: Mapping[str, EventType], name: str) -
         F.col("value").cast("string"), ", ".join([*shapes, f"{_WRONG} string"]), {"columnNameOfCorruptRecord": _WRONG}
     )
     fits = f"{_EVENT} IS NOT NULL AND {_EVENT}.{_WRONG} IS NULL"
-    property_columns = (
-        f"CASE WHEN {fits} THEN {_EVENT}.{quote_identifier(p)} END AS {quote_identifier(p)}" for p in properties
-    )
+    values = (f"CASE WHEN {fits} THEN {_EVENT}.{quote_identifier(p)} END AS {quote_identifier(p)}" for p in properties)
     time = f"CASE WHEN {fits} THEN timestamp END AS {KAFKA_TIMESTAMP}"
     order = f"shiftleft(CAST(partition AS BIGINT), {_PARTITION_BITS}) + offset AS {KAFKA_ORDER}"
-    return messages.select(read.alias(_EVENT), *_NEEDED[1:]).selectExpr(*property_columns, time, order)
+    return messages.select(read.alias(_EVENT), *_NEEDED[1:]).selectExpr(*values, time, order)
 
 
 def subscribe_topic(session: SparkSession, source: str) -> DataFrame:

@@ -19,14 +19,15 @@ from typing import Any
 
 from cepbook.engine.contexts.hashing import bucket, hasher
 from cepbook.lang.plan import context as contexts
-from cepbook.lang.plan import expressions, nodes
+from cepbook.lang.plan import expressions as expr
+from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.references import event_types_read
 from cepbook.lang.types import EXACT_KEY_TYPES
 from cepbook.spark.frames.sql_conditions import is_expressible
 from cepbook.spark.plan.key_propagation import key_copies, mutated_properties
-from cepbook.spark.plan.partitioning import context_windows_inserted_into, partition_local_stores, partition_obstacle
+from cepbook.spark.plan.partitioning import inserted_windows, partition_local_stores, partition_obstacle
 
 _BUILT_IN_HASHES = frozenset({"consistent_hash_crc32", "hash_code"})
 
@@ -87,14 +88,14 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
             return f"the categories of the context {name} have conditions that Spark does not express itself"
         return ContextShards(name, level)
     for stream in level.streams:
-        whole = all(isinstance(a, expressions.Prop) and a.type.name in EXACT_KEY_TYPES for a in stream.args)
+        whole = all(isinstance(a, expr.Prop) and a.type.name in EXACT_KEY_TYPES for a in stream.args)
         if stream.function not in _BUILT_IN_HASHES or not whole:
             return f"the hashes of the context {name} are not of properties by a built-in function"
-    for window in context_windows_inserted_into(deps, context):
+    for window in inserted_windows(deps, context):
         target, like = window.store.name, window.store.partitioned_as or ""
         args = next((stream.args for stream in level.streams if catalog.is_a(like, stream.event_type)), ())
         if not args or not all(
-            _copies_property(target, a.name, deps, catalog) for a in args if isinstance(a, expressions.Prop)
+            _copies_property(target, a.name, deps, catalog) for a in args if isinstance(a, expr.Prop)
         ):
             return f"the context {name} assigns the rows of {target} only at run time"
     if level.preallocate and ticks:
@@ -163,4 +164,4 @@ def hashed_properties(shards: ContextShards, name: str) -> tuple[str, ...]:
     """Return the properties of an input type whose values are hashed."""
     assert isinstance(shards.spec, contexts.HashSpec)
     stream = shards.spec.streams[dict(shards.inputs)[name]]
-    return tuple(a.name for a in stream.args if isinstance(a, expressions.Prop))
+    return tuple(a.name for a in stream.args if isinstance(a, expr.Prop))

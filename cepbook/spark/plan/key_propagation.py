@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from cepbook.lang.plan import expressions, nodes
+from cepbook.lang.plan import expressions as expr
+from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies, event_sources, properties_read, recognition_of
@@ -147,11 +148,7 @@ def _copies(
     copies = set(_copied_columns(columns, statement.root.wildcard and join is None, keys))
     aggregation = aggregation_of(statement)
     for column in columns:
-        key = (
-            aggregation.keys[column.value.index]
-            if aggregation and isinstance(column.value, expressions.KeyRef)
-            else None
-        )
+        key = aggregation.keys[column.value.index] if aggregation and isinstance(column.value, expr.KeyRef) else None
         if key is not None and _is_key_copy(key, keys):
             copies.add(column.name)
     return frozenset(copies)
@@ -164,14 +161,14 @@ def _copied_columns(
     return frozenset(copies | (keys[0] - {c.name for c in columns}) if wildcard else copies)
 
 
-def _is_key_copy(value: expressions.BoundExpr, keys: Sequence[frozenset[str]]) -> bool:
+def _is_key_copy(value: expr.BoundExpr, keys: Sequence[frozenset[str]]) -> bool:
     """Return whether `value` is one of the properties `keys` of its stream; widening a whole number keeps the key."""
-    if isinstance(value, expressions.Convert):
+    if isinstance(value, expr.Convert):
         before, after = BITS.get(value.operand.type.name), BITS.get(value.type.name)
         if before is None or after is None or after < before:
             return False
         value = value.operand
-    return isinstance(value, expressions.Prop) and value.stream < len(keys) and value.name in keys[value.stream]
+    return isinstance(value, expr.Prop) and value.stream < len(keys) and value.name in keys[value.stream]
 
 
 def _is_satisfied(need: KeyRequirement, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:
@@ -192,13 +189,9 @@ def _tags_of_every_match(pattern: patterns.Pattern) -> dict[str, str]:
     return {a.tag: a.event_type for a in atoms if isinstance(a, patterns.Atom) and a.tag is not None}
 
 
-def tag_member(value: expressions.BoundExpr, stream: int) -> tuple[str, str] | None:
+def tag_member(value: expr.BoundExpr, stream: int) -> tuple[str, str] | None:
     """Return tag and property of ``tag.property``; None for any other expression."""
-    if (
-        isinstance(value, expressions.MemberAccess)
-        and isinstance(value.target, expressions.Prop)
-        and value.target.stream == stream
-    ):
+    if isinstance(value, expr.MemberAccess) and isinstance(value.target, expr.Prop) and value.target.stream == stream:
         return value.target.name, value.name
     return None
 

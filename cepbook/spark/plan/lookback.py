@@ -84,21 +84,17 @@ def lookback_of(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[s
     if len(selects) != len(deps.selects):
         return None
     try:
-        steps = _statement_steps(deps.target, selects, (), catalog, _event_time_properties(deps, catalog, clocks))
+        steps = _statement_steps(deps.target, selects, (), catalog, _stamps(deps, catalog, clocks))
     except _Unbounded as error:
         return str(error) or None
     return Lookback(steps) if steps else None
 
 
-def _event_time_properties(
-    deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]
-) -> EventTimeProperties:
+def _stamps(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]) -> EventTimeProperties:
     pairs = set()
     for name in catalog.event_types:
-        clock_properties = {clocks.get(input_type) for input_type in deps.inputs if catalog.is_a(input_type, name)}
-        pairs |= {
-            (name, property_) for property_ in clock_properties if property_ is not None and len(clock_properties) == 1
-        }
+        clocks_ = {clocks.get(input_type) for input_type in deps.inputs if catalog.is_a(input_type, name)}
+        pairs |= {(name, name_) for name_ in clocks_ if name_ is not None and len(clocks_) == 1}
     return frozenset(pairs)
 
 
@@ -107,7 +103,7 @@ def _statement_steps(
     selects: Sequence[plan.SelectStatement],
     before: tuple[str, ...],
     catalog: Catalog,
-    stamped_properties: EventTimeProperties,
+    stamps: EventTimeProperties,
 ) -> tuple[LookbackStep, ...]:
     """Return the steps of the statement `name`, then those of the statements that feed it. `before` lists its
     consumers.
@@ -117,9 +113,9 @@ def _statement_steps(
     statement = next(s for s in selects if s.name == name)
     read = set(event_types_read(statement))
     feeders = [s for s in selects if s.insert is not None and any(catalog.is_a(s.insert.target, r) for r in read)]
-    own_steps = _own_steps(statement, bool(feeders), stamped_properties)
+    own_steps = _own_steps(statement, bool(feeders), stamps)
     return own_steps + furthest_steps(
-        [_statement_steps(s.name, selects, (*before, name), catalog, stamped_properties) for s in feeders]
+        [_statement_steps(s.name, selects, (*before, name), catalog, stamps) for s in feeders]
     )
 
 
@@ -131,9 +127,7 @@ def furthest_steps(step_lists: Sequence[Sequence[LookbackStep]]) -> tuple[Lookba
     return tuple(furthest)
 
 
-def _own_steps(
-    statement: plan.SelectStatement, fed: bool, stamped_properties: EventTimeProperties
-) -> tuple[LookbackStep, ...]:
+def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: EventTimeProperties) -> tuple[LookbackStep, ...]:
     if statement.drop or statement.lots or statement.into or statement.context is not None or statement.output:
         raise _Unbounded
     if statement.derived is not None or recognition_of(statement.root) is not None or statement.iterable_unbound:
@@ -154,7 +148,7 @@ def _own_steps(
     stream_steps = []
     for number, (stream, _) in enumerate(chains):
         alone = statement.join is None and aggregation is None
-        stream_steps.append(_stream_steps(stream, alone or number in one_sided, fed, stamped_properties))
+        stream_steps.append(_stream_steps(stream, alone or number in one_sided, fed, stamps))
     for subquery in statement.subqueries:
         nodes = list(plan.chain(subquery.root))
         if any(isinstance(n, plan.Derivation | plan.Recognition) for n in nodes):
@@ -163,7 +157,7 @@ def _own_steps(
             if isinstance(node, plan.Aggregation):
                 _check_calls(node.calls)
         inner = next(n for n in nodes if isinstance(n, plan.Windowed | plan.SourceNode))
-        stream_steps.append(_stream_steps(inner, False, fed, stamped_properties))
+        stream_steps.append(_stream_steps(inner, False, fed, stamps))
     counts = [e.index for e in expressions_in(statement.root) if isinstance(e, expr.Prior)]
     if counts:
         if statement.join is not None or statement.subqueries or fed:
@@ -186,7 +180,7 @@ def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
 
 
 def _stream_steps(
-    stream: plan.StreamNode, free: bool, fed: bool, stamped_properties: EventTimeProperties
+    stream: plan.StreamNode, free: bool, fed: bool, stamps: EventTimeProperties
 ) -> tuple[LookbackStep, ...]:
     """Return the steps of the events that a stream keeps; unless `free`, an event must leave at some time."""
     nodes = list(plan.chain(stream))
@@ -209,7 +203,7 @@ def _stream_steps(
         raise _Unbounded
     (window,) = windows
     if window.row.stamped:
-        return _stamped_window_steps(window, source, fed, stamped_properties)
+        return _stamped_window_steps(window, source, fed, stamps)
     forgets, constant = window.row.forgets, [a for a in window.args if isinstance(a, expr.Const)]
     if forgets == "period":
         return ((_constant_millis(window.args[0]),), *below)
@@ -223,14 +217,14 @@ def _stream_steps(
 
 
 def _stamped_window_steps(
-    window: plan.WindowSpec, source: plan.SourceNode, fed: bool, stamped_properties: EventTimeProperties
+    window: plan.WindowSpec, source: plan.SourceNode, fed: bool, stamps: EventTimeProperties
 ) -> tuple[LookbackStep, ...]:
     """Return the steps of a window whose time is a property of its events: only an event moves it."""
     forgets = window.row.forgets
     if not forgets or fed or window.options:
         raise _Unbounded
     stamp, period, *reference = window.args
-    if not (isinstance(stamp, expr.Prop) and (source.event_type, stamp.name) in stamped_properties):
+    if not (isinstance(stamp, expr.Prop) and (source.event_type, stamp.name) in stamps):
         raise _Unbounded(f"the timestamps of its window {window.name} are not those of a time column that is long")
     back: tuple[LookbackStep, ...] = ((_last_events(source, 1),), (_constant_millis(period),))
     if forgets == "period":

@@ -27,7 +27,7 @@ from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies, event_sources, recognition_of
 from cepbook.lang.plan.references import event_types_read, expressions_in, stores_read, stores_written
 from cepbook.lang.registry.windows import WINDOWS
-from cepbook.lang.types import EXACT_KEY_TYPES
+from cepbook.lang.types import EXACT_KEY_TYPES as KEY_TYPES
 from cepbook.spark.plan.clock_dependence import depends_on_clock, pattern_uses_clock
 from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyChoice, KeyRequirement, aggregation_of, tag_member
 
@@ -128,14 +128,14 @@ def store_key_requirement(
     statement: nodes.StatementPlan, deps: StatementDependencies, catalog: Catalog
 ) -> KeyRequirement | str:
     """Return what a table or unique index requires: rows of which there is one per value of its keys."""
-    local_stores = partition_local_stores(deps, catalog)
-    if isinstance(statement, nodes.CreateTableStatement) and statement.store.name not in local_stores:
+    local = partition_local_stores(deps, catalog)
+    if isinstance(statement, nodes.CreateTableStatement) and statement.store.name not in local:
         name, keys = statement.store.name, frozenset(f"#{i}" for i in range(len(statement.store.keys)))
         return single_key(name, keys) if keys else f"the table {name} has one row for the events of all keys"
     if (
         isinstance(statement, nodes.CreateIndexStatement)
         and statement.index.unique
-        and statement.index.store not in local_stores
+        and statement.index.store not in local
     ):
         return single_key(statement.index.store, frozenset(name for name, _ in statement.index.columns))
     return NO_REQUIREMENT
@@ -175,7 +175,7 @@ def _table_requirement(statement: nodes.StreamStatement) -> KeyRequirement | str
         choices = [
             ((names[key.stream], frozenset({key.name})), (read.table, frozenset({f"#{i}"})))
             for i, key in enumerate(_key_expression(key_, statement) for key_ in read.keys)
-            if isinstance(key, expr.Prop) and key.type.name in EXACT_KEY_TYPES
+            if isinstance(key, expr.Prop) and key.type.name in KEY_TYPES
         ]
         if not choices:
             return f"it looks at {table}"
@@ -247,11 +247,7 @@ def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | N
     if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
         return None
     for inner, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if (
-            isinstance(inner, expr.Prop)
-            and inner.type.name in EXACT_KEY_TYPES
-            and isinstance(other, expr.SubqueryParameter)
-        ):
+        if isinstance(inner, expr.Prop) and inner.type.name in KEY_TYPES and isinstance(other, expr.SubqueryParameter):
             return inner, other.index
     return None
 
@@ -294,11 +290,8 @@ def _pattern_requirement(statement: nodes.SelectStatement) -> KeyRequirement | s
         [e for e in map(_tag_equality, expr.conjuncts(atom.filter)) if e and e[1] == first.tag] for atom in others
     ]
     choices = []
-    for name in dict.fromkeys(equality[2] for tag_equalities in equalities for equality in tag_equalities):
-        props = [
-            frozenset(equality[0] for equality in tag_equalities if equality[2] == name)
-            for tag_equalities in equalities
-        ]
+    for name in dict.fromkeys(equality[2] for pairs_ in equalities for equality in pairs_):
+        props = [frozenset(equality[0] for equality in pairs_ if equality[2] == name) for pairs_ in equalities]
         if all(props):
             sides = zip(others, props, strict=True)
             choices.append(
@@ -331,11 +324,7 @@ def _tag_equality(condition: expr.BoundExpr) -> tuple[str, str, str] | None:
     if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
         return None
     for inner, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if (
-            isinstance(inner, expr.Prop)
-            and inner.stream == patterns.EVENT_STREAM
-            and inner.type.name in EXACT_KEY_TYPES
-        ):
+        if isinstance(inner, expr.Prop) and inner.stream == patterns.EVENT_STREAM and inner.type.name in KEY_TYPES:
             tag = tag_member(other, patterns.MATCH_STREAM)
             if tag is not None and other.type == inner.type:
                 return inner.name, *tag
@@ -402,9 +391,7 @@ def _equal_properties(parts: Iterable[expr.BoundExpr], count: int) -> list[list[
     for condition in parts:
         if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
             continue
-        pair = [
-            e for e in (condition.left, condition.right) if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES
-        ]
+        pair = [e for e in (condition.left, condition.right) if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES]
         if len(pair) < 2 or pair[0].type != pair[1].type or max(e.stream for e in pair) >= count:
             continue
         equal = {(e.stream, e.name) for e in pair}
@@ -450,7 +437,7 @@ def _requirement_in_context(
         return refusal
     positions = range(len(streams[0].keys))
     sides = [(s.event_type, s) for s in streams]
-    for store in context_windows_inserted_into(deps, context):  # whose rows find their partition as events do
+    for store in inserted_windows(deps, context):  # whose rows find their partition as events do
         stream = next((s for s in streams if catalog.is_a(store.store.partitioned_as or "", s.event_type)), None)
         sides += [] if stream is None else [(store.store.name, stream)]
     choices = (tuple((name, plain_key_properties(s.keys[i : i + 1])) for name, s in sides) for i in positions)
@@ -465,12 +452,12 @@ def partition_obstacle(
     catalog: Catalog,
 ) -> str | None:
     """Return why the keys of the types `divided` do not divide the partitions of a context; None if they do."""
-    local_stores = partition_local_stores(deps, catalog)
-    read = [t for t in event_types_read((statement, context)) if t not in local_stores]
+    local = partition_local_stores(deps, catalog)
+    read = [t for t in event_types_read((statement, context)) if t not in local]
     for name in read:
         if not any(catalog.is_a(name, event_type) for event_type in divided):
             return f"it reads {name}, which the context {context.context.name} does not divide"
-    shared = (stores_read(statement) | stores_written(statement, catalog)) - local_stores
+    shared = (stores_read(statement) | stores_written(statement, catalog)) - local
     if shared:
         return f"it reads or changes {min(shared)}, which holds the rows of all keys"
     if any(source.contained for source in event_sources(statement)):
@@ -502,7 +489,7 @@ def partition_local_stores(deps: StatementDependencies, catalog: Catalog) -> set
     undivided = set()
     for context in deps.contexts:
         types = _divided_types(context)
-        for window in context_windows_inserted_into(deps, context):
+        for window in inserted_windows(deps, context):
             if not any(catalog.is_a(window.store.partitioned_as or "", event_type) for event_type in types):
                 undivided.add(window.store.name)
     for store in deps.stores:
@@ -514,9 +501,7 @@ def partition_local_stores(deps: StatementDependencies, catalog: Catalog) -> set
     return local
 
 
-def context_windows_inserted_into(
-    deps: StatementDependencies, context: ContextStatement
-) -> list[nodes.CreateWindowStatement]:
+def inserted_windows(deps: StatementDependencies, context: ContextStatement) -> list[nodes.CreateWindowStatement]:
     """Return the named windows of a context that statements insert into."""
     targets = {insert.target for reader in deps.readers for insert in reader.inserts}
     windows = (s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement))
@@ -612,4 +597,4 @@ def _expiry_has_no_order(statement: nodes.SelectStatement, deps: StatementDepend
 
 def plain_key_properties(keys: Iterable[expr.BoundExpr]) -> frozenset[str]:
     """Return the keys that are properties by whose values Spark and the engine divide events alike."""
-    return frozenset(e.name for e in keys if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES)
+    return frozenset(e.name for e in keys if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES)

@@ -25,13 +25,13 @@ from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.task.program import TaskInputs
 from cepbook.spark.task.stream_columns import TAG
 
-PredicateAlternatives = tuple[tuple[expr.BoundExpr, ...], ...]
+Alternatives = tuple[tuple[expr.BoundExpr, ...], ...]
 """Any of several lists of conditions, all of which hold."""
 
 
 def pushed_predicates(
     lines: Sequence[StatementDependencies], catalog: Catalog, ticks: bool
-) -> Mapping[str, PredicateAlternatives]:
+) -> Mapping[str, Alternatives]:
     """Return by input type what all events have in common that a statement can use; no entry if every event may be
     needed.
 
@@ -40,16 +40,12 @@ def pushed_predicates(
     statements = {s.name: s for deps in lines for s in deps.readers}.values()
     if ticks and any(deps.contexts for deps in lines):
         return {}
-    if any(deps.stores or deps.triggers or deps.variables for deps in lines) or any(
-        map(_sees_more_than_filters, statements)
-    ):
+    if any(deps.stores or deps.triggers or deps.variables for deps in lines) or any(map(_sees_rejected, statements)):
         return {}
     contexts = {c.context.name: c for deps in lines for c in deps.contexts}
-    if not all(
-        _ignores_partition_creation(s, contexts[s.context], catalog) for s in statements if s.context is not None
-    ):
+    if not all(_ignores_creation(s, contexts[s.context], catalog) for s in statements if s.context is not None):
         return {}
-    predicates: dict[str, PredicateAlternatives] = {}
+    predicates: dict[str, Alternatives] = {}
     for name in dict.fromkeys(name for deps in lines for name in deps.inputs):
         filters = [f for s in statements for kind, f in _filters(s) if catalog.is_a(name, kind)]
         parts = tuple(tuple(takewhile(_is_event_condition, expr.conjuncts(f))) for f in filters)
@@ -58,7 +54,7 @@ def pushed_predicates(
     return predicates
 
 
-def _sees_more_than_filters(statement: nodes.StreamStatement) -> bool:
+def _sees_rejected(statement: nodes.StreamStatement) -> bool:
     """Return whether the statement may depend on events that its filters reject."""
     if type(statement) is not nodes.SelectStatement or statement.join is not None or statement.subqueries:
         return True
@@ -77,7 +73,7 @@ def _sees_more_than_filters(statement: nodes.StreamStatement) -> bool:
     return any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions_in(statement))
 
 
-def _ignores_partition_creation(statement: nodes.StreamStatement, context: ContextStatement, catalog: Catalog) -> bool:
+def _ignores_creation(statement: nodes.StreamStatement, context: ContextStatement, catalog: Catalog) -> bool:
     """Return whether it makes no difference to the statement if a partition exists before its own first event.
 
     It does if the statement reads a type that the context does not divide: such events go to all existing partitions.
@@ -104,7 +100,7 @@ def _is_event_condition(condition: expr.BoundExpr) -> bool:
     return reads_event_only and is_expressible(condition)
 
 
-def push_down(events: SqlQuery, chosen: Mapping[str, PredicateAlternatives], inputs: TaskInputs) -> SqlQuery:
+def push_down(events: SqlQuery, chosen: Mapping[str, Alternatives], inputs: TaskInputs) -> SqlQuery:
     """Return the tagged events without those that no statement can use; `inputs` as in `TaskProgram`."""
     if not chosen:
         return events

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cepbook.engine.config import Config
-from cepbook.lang.plan import expressions
+from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
@@ -93,7 +93,7 @@ def _partition_keys(
     deps: StatementDependencies, statement: plan.SelectStatement, aggregation: plan.Aggregation, windowed: plan.Windowed
 ) -> tuple[str, ...] | None:
     """Return the properties that divide the events of the window, and form its groups."""
-    key_expressions: tuple[expressions.BoundExpr, ...]
+    key_expressions: tuple[expr.BoundExpr, ...]
     windows = windowed.windows
     timed = windows[-1].row.timed
     if statement.context is None and len(windows) == 1:
@@ -114,7 +114,7 @@ def _partition_keys(
         if len(streams) != 1 or streams[0].filter is not None:  # the others' events are not in the window
             return None
         key_expressions = streams[0].keys
-    plain = [e.name for e in key_expressions if isinstance(e, expressions.Prop) and e.type.name in EXACT_KEY_TYPES]
+    plain = [e.name for e in key_expressions if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES]
     return tuple(plain) if len(plain) == len(key_expressions) else None
 
 
@@ -128,37 +128,33 @@ def _columns(
         value = column.value
         if types.get(column.name) != value.type:
             return None
-        if isinstance(value, expressions.AggregateRef):
+        if isinstance(value, expr.AggregateRef):
             columns.append(aggregation.calls[value.index])
-        elif isinstance(value, expressions.Prop) and value.stream == 0 and _is_output_property(value, keys, rows):
+        elif isinstance(value, expr.Prop) and value.stream == 0 and _is_output_property(value, keys, rows):
             columns.append(value.name)
-        elif isinstance(value, expressions.KeyRef) and isinstance(
-            key := aggregation.keys[value.index], expressions.Prop
-        ):
+        elif isinstance(value, expr.KeyRef) and isinstance(key := aggregation.keys[value.index], expr.Prop):
             columns.append(key.name)
-        elif isinstance(value, expressions.ContextProp) and value.name in (
-            names := [f"key{i + 1}" for i in range(len(keys))]
-        ):
+        elif isinstance(value, expr.ContextProp) and value.name in (names := [f"key{i + 1}" for i in range(len(keys))]):
             columns.append(keys[names.index(value.name)])
         else:
             return None
     return tuple(columns)
 
 
-def _is_output_property(value: expressions.Prop, keys: Sequence[str], rows: bool) -> bool:
+def _is_output_property(value: expr.Prop, keys: Sequence[str], rows: bool) -> bool:
     return value.name in keys or (rows and value.type.name in _OUTPUT_TYPES)
 
 
 def _batch_window(
     source: str,
     keys: tuple[str, ...],
-    condition: expressions.BoundExpr | None,
+    condition: expr.BoundExpr | None,
     columns: tuple[str | plan.AggregateCall, ...],
     window: plan.WindowSpec,
     second: int,
 ) -> VectorizedWindow | str | None:
     clock, period = window.args[:2]
-    if not isinstance(clock, expressions.Prop) or clock.type.name != "long":
+    if not isinstance(clock, expr.Prop) or clock.type.name != "long":
         return None
     length = _millis(period)
     if length is None or not 0 < length < _MAX_PERIOD or second != 1000 or clock.name in keys:
@@ -173,13 +169,13 @@ def _batch_window(
     )
 
 
-def _millis(e: expressions.BoundExpr) -> int | None:
+def _millis(e: expr.BoundExpr) -> int | None:
     """Return the length of a constant period in whole milliseconds; None for any other period."""
-    return _whole_constant(e.millis) if isinstance(e, expressions.Period) and e.months is None else None
+    return _whole_constant(e.millis) if isinstance(e, expr.Period) and e.months is None else None
 
 
-def _whole_constant(e: expressions.BoundExpr | None) -> int | None:
-    value = e.value if isinstance(e, expressions.Const) else None
+def _whole_constant(e: expr.BoundExpr | None) -> int | None:
+    value = e.value if isinstance(e, expr.Const) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -193,9 +189,9 @@ def _aggregate_obstacle(form: VectorizedWindow, config: Config) -> str:
         (argument,) = call.args if len(call.args) == 1 else (None,)
         if not plain or call.options or call.reference or call.name not in BASE_AGGREGATE:
             return f"{call.name} is not an aggregate of properties that {executor} could compute"
-        if call.name == "count" and (not call.args or isinstance(argument, expressions.Prop)):
+        if call.name == "count" and (not call.args or isinstance(argument, expr.Prop)):
             continue
-        kind = argument.type.name if isinstance(argument, expressions.Prop) else ""
+        kind = argument.type.name if isinstance(argument, expr.Prop) else ""
         if kind == "double" and BASE_AGGREGATE[call.name] == "total" and form.clock is None:
             if config.compensated_sums:
                 return "compensated sums of doubles need the engine"

@@ -39,10 +39,10 @@ from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.task.task_runner import TaskRunner, load_runtime
 from cepbook.spark.task.type_mapping import type_mapping_of
 
-INITIAL_STATE_COLUMNS = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"
+STATE_COLUMNS = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"
 _COLUMN_TYPES = (pa.int32(), pa.binary(), pa.int64(), pa.int64(), pa.int64())
 _SCHEMA = pa.schema(
-    [(column.split()[0], kind) for column, kind in zip(INITIAL_STATE_COLUMNS.split(", "), _COLUMN_TYPES, strict=True)]
+    [(column.split()[0], kind) for column, kind in zip(STATE_COLUMNS.split(", "), _COLUMN_TYPES, strict=True)]
 )
 InitialState = SparkRun | str | os.PathLike[str] | bytes
 UNDIVIDED_STATE = "the saved state that it begins with is not divided"
@@ -81,7 +81,7 @@ def _stream_of(context: ContextStatement, name: str, catalog: Catalog) -> KeyedS
     return None if isinstance(streams, str) else next((s for s in streams if catalog.is_a(name, s.event_type)), None)
 
 
-def states_due_at_start(program: TaskProgram, placement: Placement, key_groups: int) -> list[tuple[Any, ...]]:
+def states_due_at_start(program: TaskProgram, placement: Placement, groups: int) -> list[tuple[Any, ...]]:
     """Return the states of key groups in which something is due before any event.
 
     Their `passed` is not known, so that events at the very start are not late.
@@ -90,7 +90,7 @@ def states_due_at_start(program: TaskProgram, placement: Placement, key_groups: 
     if shards is None or not isinstance(shards.spec, CategorySpec):
         return []
     runtimes = (
-        (number, load_runtime(program, number)[0]) for number in range(min(key_groups, len(shards.spec.categories)))
+        (number, load_runtime(program, number)[0]) for number in range(min(groups, len(shards.spec.categories)))
     )
     return [(n, runtime.snapshot(), None, due, 0) for n, runtime in runtimes if (due := runtime.next_due) is not None]
 
@@ -109,12 +109,10 @@ def initial_states(
         return _states_of_batch(initial.given, job, runtime, tagged, session)
     saved = restore_saved(_read_bytes(initial), job.program, runtime)
     if job.placement.path != "by key":
-        return session.createDataFrame([_state_row(0, saved)], INITIAL_STATE_COLUMNS)
+        return session.createDataFrame([_state_row(0, saved)], STATE_COLUMNS)
     contexts = [s for step in job.program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)]
-    key_groups = {context.context.name: partition_key_groups(saved, context, job, session) for context in contexts}
-    return session.createDataFrame(
-        split_saved_state(saved, job.program, key_groups, KEY_GROUP_COUNT), INITIAL_STATE_COLUMNS
-    )
+    groups = {context.context.name: partition_key_groups(saved, context, job, session) for context in contexts}
+    return session.createDataFrame(split_saved_state(saved, job.program, groups, KEY_GROUP_COUNT), STATE_COLUMNS)
 
 
 def _states_of_batch(
@@ -143,9 +141,7 @@ def _states_of_batch(
     )
     assigned = assign_tasks(program_events(before, job.program), job.program, job.placement, KEY_GROUP_COUNT)
     events = union([assigned.frame, last]).repartitionById(count, TASK)
-    return events.sortWithinPartitions(TIME, SEQ, TAG).mapInArrow(
-        final_state_function(job.program), INITIAL_STATE_COLUMNS
-    )
+    return events.sortWithinPartitions(TIME, SEQ, TAG).mapInArrow(final_state_function(job.program), STATE_COLUMNS)
 
 
 def final_state_function(program: TaskProgram) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -240,14 +236,14 @@ def partition_key_groups(
 
 
 def split_saved_state(
-    saved: Runtime, program: TaskProgram, key_groups: Mapping[str, Mapping[int, int]], count: int
+    saved: Runtime, program: TaskProgram, groups: Mapping[str, Mapping[int, int]], count: int
 ) -> list[tuple[Any, ...]]:
     """Return the states of all key groups, each with its own context partitions.
 
     Errors: UsageError for statements whose state depends on something outside of their context.
     """
     snapshots: dict[int, list[bytes]] = {number: [] for number in range(count)}
-    for context, partitions in key_groups.items():
+    for context, partitions in groups.items():
         for id_, number in partitions.items():
             snapshots[number].append(saved.snapshot((context, id_)))
     rows = []

@@ -32,7 +32,7 @@ from cepbook.spark.frames.tagged_stream import check_delay
 from cepbook.spark.plan.placement import Placement
 from cepbook.spark.plan.state_fingerprint import state_fingerprint_of
 from cepbook.spark.streaming.initial_state import (
-    INITIAL_STATE_COLUMNS,
+    STATE_COLUMNS,
     InitialState,
     initial_states,
     place_with_initial_state,
@@ -84,7 +84,7 @@ def stream(
         if initial is not None and job.placement.path != "native":
             begin = initial_states(initial, job, runtime, tagged, session).groupBy(TASK)
         elif waking := states_due_at_start(job.program, job.placement, KEY_GROUP_COUNT):
-            begin = session.createDataFrame(waking, INITIAL_STATE_COLUMNS).groupBy(TASK)
+            begin = session.createDataFrame(waking, STATE_COLUMNS).groupBy(TASK)
         outputs.append((job.program, constant_output(_stream_output(job, delay, sequence is not None, begin))))
     return SparkRun(session, outputs, placements, tagged.order, certain=tagged.certain, persist=False)
 
@@ -102,11 +102,7 @@ def _placement_in_stream(
     if line.inputs:
         return place_with_initial_state(placement, line, catalog, initial)
     derived = {insert.target for reader in line.readers for insert in reader.inserts} | set(catalog.stores)
-    missing = [
-        event_type
-        for event_type in dict.fromkeys(event_types_read((line.readers, line.contexts)))
-        if event_type not in derived
-    ]
+    missing = [name for name in dict.fromkeys(event_types_read((line.readers, line.contexts))) if name not in derived]
     if missing:
         raise UsageError(
             f"`{line.target}` reads no events of {' or '.join(frames)}, so as a stream it would never deliver "

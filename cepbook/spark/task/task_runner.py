@@ -59,9 +59,7 @@ def task_schema(program: TaskProgram, about: Collection[str] = DELIVERY_COLUMN_N
         unasked = {name for name, _ in COMPACT_COLUMNS} & (set(DELIVERY_COLUMN_NAMES) - {*about, "error"})
     else:
         schema = _vectorized_schema(program)
-        unasked = {
-            name for name, name_in_metadata in ((TIME, "time"), (SEQ, "sequence")) if name_in_metadata not in about
-        }
+        unasked = {name for name, meta in ((TIME, "time"), (SEQ, "sequence")) if meta not in about}
         unasked -= set(vectorized_columns(program))
     return pa.schema([field for field in schema if field.name not in unasked])
 
@@ -69,8 +67,8 @@ def task_schema(program: TaskProgram, about: Collection[str] = DELIVERY_COLUMN_N
 def _vectorized_schema(program: TaskProgram) -> pa.Schema:
     """Return all columns that a task over columns can compute."""
     shapes = zip(vectorized_columns(program), _output_types(program)[0], strict=True)
-    own_fields = [pa.field(name, shape.arrow) for name, shape in shapes if name != TIME]
-    return pa.schema([pa.field(TIME, pa.int64()), pa.field(SEQ, pa.int64()), *own_fields])
+    fields = [pa.field(name, shape.arrow) for name, shape in shapes if name != TIME]
+    return pa.schema([pa.field(TIME, pa.int64()), pa.field(SEQ, pa.int64()), *fields])
 
 
 def vectorized_columns(program: TaskProgram) -> list[str]:
@@ -245,12 +243,12 @@ class TaskRunner:
             positions = np.flatnonzero(tags == tag)
             if len(positions):
                 alone = len(positions) == len(tags)
-                own_times, columns_of_type = (
+                own_times, own_columns = (
                     times if alone else times[positions],
                     batch.select([c for c in columns if c != TIME]),
                 )
-                columns_of_type = columns_of_type if alone else columns_of_type.filter(pa.array(tags == tag))
-                events = ArrowEvents(columns_of_type, own_times, properties, columns, known[name], known)
+                own_columns = own_columns if alone else own_columns.filter(pa.array(tags == tag))
+                events = ArrowEvents(own_columns, own_times, properties, columns, known[name], known)
                 names = needed[name] if alike else [p for p in needed[name] if p in properties]
                 slices.append(
                     ColumnBatch(name, events.times, events.read(names), None if alone else positions.tolist())
@@ -318,7 +316,7 @@ class VectorizedTaskRunner:
         self._windows = KeyedWindows(program.window, _property_columns(program))
         self._input_validator = _input_validator(program)
         self._schema = _vectorized_schema(program)
-        self._output_positions = [i for i, name in enumerate(vectorized_columns(program)) if name != TIME]
+        self._shown_at = [i for i, name in enumerate(vectorized_columns(program)) if name != TIME]
         self._waiting: list[pa.RecordBatch] = []
         self._count = 0
 
@@ -337,11 +335,8 @@ class VectorizedTaskRunner:
             rows, self._waiting, self._count = pa.Table.from_batches(self._waiting).combine_chunks(), [], 0
             columns = self._windows.take(rows)
             arrays = [rows.column(name).combine_chunks() for name in (TIME, SEQ)]
-            own_fields = list(self._schema)[len(arrays) :]
-            arrays += [
-                columns[position].cast(field.type)
-                for position, field in zip(self._output_positions, own_fields, strict=True)
-            ]
+            fields = list(self._schema)[len(arrays) :]
+            arrays += [columns[at].cast(field.type) for at, field in zip(self._shown_at, fields, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
@@ -377,10 +372,7 @@ def _assemble_batch(
 
 
 def _output_types(program: TaskProgram) -> tuple[tuple[TypeMapping, ...], ...]:
-    return tuple(
-        tuple(type_mapping_of(t, program.nested) for t in event_type.properties.values())
-        for _, event_type in program.outputs
-    )
+    return tuple(tuple(type_mapping_of(t, program.nested) for t in of.properties.values()) for _, of in program.outputs)
 
 
 def _struct_type(shapes: tuple[TypeMapping, ...]) -> pa.DataType:

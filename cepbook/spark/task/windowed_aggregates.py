@@ -34,11 +34,9 @@ class KeyedWindows:
     def __init__(self, form: VectorizedWindow, place: dict[str, str]) -> None:
         self._form, self._place = form, place
         calls = [c for c in form.columns if isinstance(c, nodes.AggregateCall)]
-        self._values = tuple(dict.fromkeys(place[p] for p in map(aggregated_property, calls) if p))
+        self._values = tuple(dict.fromkeys(place[p] for p in map(property_of, calls) if p))
         totals = [c for c in calls if BASE_AGGREGATE[c.name] == "total"]
-        self._doubles = tuple(
-            dict.fromkeys(place[aggregated_property(c)] for c in totals if c.args[0].type.name == "double")
-        )
+        self._doubles = tuple(dict.fromkeys(place[property_of(c)] for c in totals if c.args[0].type.name == "double"))
         keys = [place[key] for key in form.keys]
         self._read = tuple(dict.fromkeys([TIME, *keys, *self._values]))
         self._held: pa.Table | None = None
@@ -75,7 +73,7 @@ class KeyedWindows:
         columns: dict[str, _NumberColumn],
         sums: dict[str, Float64Array],
     ) -> pa.Array:
-        p, base = aggregated_property(call), BASE_AGGREGATE[call.name]
+        p, base = property_of(call), BASE_AGGREGATE[call.name]
         if not p:
             return pa.array(layout.back(layout.size))
         name, kind = self._place[p], call.args[0].type.name
@@ -250,7 +248,7 @@ class _NumberColumn:
         return extremes
 
 
-def aggregated_property(call: nodes.AggregateCall) -> str:
+def property_of(call: nodes.AggregateCall) -> str:
     """Return the property that an aggregate is of; "" for count(*)."""
     return call.args[0].name if call.args and isinstance(call.args[0], expressions.Prop) else ""
 

@@ -111,10 +111,8 @@ def _label(life: PartitionLifetime, properties: Mapping[str, Any], times: Collec
 
 
 def _outer_label(properties: Mapping[str, Any], outer: str, times: Collection[str]) -> str:
-    properties_of_level = {
-        name[len(outer) + 1 :]: value for name, value in properties.items() if name.startswith(f"{outer}.")
-    }
-    return f"{outer} {_property_text(properties_of_level, times)}".rstrip()
+    own = {name[len(outer) + 1 :]: value for name, value in properties.items() if name.startswith(f"{outer}.")}
+    return f"{outer} {_property_text(own, times)}".rstrip()
 
 
 def _property_text(properties: Mapping[str, Any], times: Collection[str]) -> str:
