@@ -222,17 +222,13 @@ def side_of(source: Any) -> ComparedSide:
     if isinstance(source, Mapping):
         return FramesSide(source)
     if hasattr(source, "to_arrow") and hasattr(source, "statements"):
-        return _spark_side(source)
+        from cepbook.spark.comparison.spark_side import SparkSide  # needs pyspark, which comparing frames does not
+
+        return SparkSide(source)
     if hasattr(source, "feed") and hasattr(source, "runtime"):
         return WorkbenchSide(source)
     expected = "expected a Workbench, a SparkRun or a mapping of statement -> DataFrame"
     raise UsageError(f"cannot compare {type(source).__name__}: {expected}")
-
-
-def _spark_side(run: Any) -> ComparedSide:
-    from cepbook.spark.comparison.spark_side import SparkSide  # needs pyspark, which comparing frames does not
-
-    return SparkSide(run)
 
 
 def _compare_statement(

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -298,15 +299,11 @@ class RowMatcher:
         if max(len(left), len(right)) <= _SMALL_BLOCK:
             return self._pair_most_similar(left, right)
         for dropped in reversed(self._columns):  # what a statement calculates comes behind what it is about
-            pairs += self._pair_except_column(dropped, *rest)
+            others = [n for n in self._columns if n != dropped]
+            pairs += _pair_by_key(*rest, partial(self._row, names=others, rounded=True))
             done = {p for p, _ in pairs}, {q for _, q in pairs}
             rest = [p for p in left if p not in done[0]], [q for q in right if q not in done[1]]
         return pairs + self._pair_most_similar(*rest)
-
-    def _pair_except_column(self, dropped: str, left: list[int], right: list[int]) -> list[tuple[int, int]]:
-        """Return pairs of rows that agree in all other columns."""
-        others = [n for n in self._columns if n != dropped]
-        return _pair_by_key(left, right, lambda side, row: self._row(side, row, others, rounded=True))
 
     def _pair_most_similar(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
         """Pair each row with the one that has most values in common (at least one); in large blocks with one of equal

@@ -298,13 +298,12 @@ def _task_modules(program: TaskProgram, shards: ContextShards, tasks: int) -> di
     """Return by position of a step its module in each task, where tasks differ."""
     if not isinstance(shards.spec, CategorySpec):
         return {}
-    steps = [(at, step.module) for at, step in enumerate(program.steps) if _is_context(step, shards.context)]
-    return {at: tuple(shard_module(m, shards, task, tasks) for task in range(tasks)) for at, m in steps}
-
-
-def _is_context(step: DeploymentStep, name: str) -> bool:
-    created = [s for s in step.module.statements if isinstance(s, nodes.CreateContextTreeStatement)]
-    return any(s.context.name == name for s in created)
+    modules = {}
+    for at, module in enumerate(step.module for step in program.steps):
+        created = [s for s in module.statements if isinstance(s, nodes.CreateContextTreeStatement)]
+        if any(s.context.name == shards.context for s in created):
+            modules[at] = tuple(shard_module(module, shards, task, tasks) for task in range(tasks))
+    return modules
 
 
 def _cut_by_time(

@@ -70,7 +70,8 @@ def cast_sql(
         return f"CAST(NULL AS {_ddl(declared, types)})"
     if declared.of is not None and isinstance(actual, st.ArrayType):
         element_type, element, inner = declared.of, actual.elementType, location.inside("[]")
-        if not _needs_cast(element, element_type, types):
+        same = element.simpleString() == _ddl(element_type, types)
+        if same and element_type.name not in ("float", "double", "char"):
             return value
         variable = f"__cepbook_each{location.depth}"
         return f"transform({value}, {variable} -> {cast_sql(variable, element, element_type, types, inner, second)})"
@@ -124,11 +125,6 @@ def _cast_struct(
         cast = cast_sql(field, actual[name].dataType, property_type, types, location.inside(name), second)
         parts.append(f"{cast} AS {quote_identifier(name)}")
     return f"CASE WHEN {value} IS NOT NULL THEN struct({', '.join(parts)}) END"
-
-
-def _needs_cast(actual: st.DataType, declared: Type, types: Mapping[str, EventType]) -> bool:
-    """Return whether values of the type must be checked one by one."""
-    return actual.simpleString() != _ddl(declared, types) or declared.name in ("float", "double", "char")
 
 
 def _cast_scalar(value: Sql, actual: st.DataType, declared: Type, location: ColumnLocation, second: int) -> Sql:

@@ -298,7 +298,7 @@ def _file_positions(frame: DataFrame, first: int) -> tuple[DataFrame, Sql] | Non
         return None
     finally:
         log.disabled = level
-    files = sorted(_normalized_path(path) for path in frame.inputFiles())
+    files = sorted(re.sub("^([a-z0-9]+):/+", r"\1:/", path) for path in frame.inputFiles())
     if len(files) == 1:
         return with_position, f"{_ROW} + {first}"
     ranks = pa.table({_FILE: files, _RANK: pa.array(range(len(files)), pa.int64())})
@@ -310,10 +310,6 @@ def _file_positions(frame: DataFrame, first: int) -> tuple[DataFrame, Sql] | Non
 
 _CASES = "spark.sql.caseSensitive"
 _ROW, _FILE, _RANK = "__cepbook_row", "__cepbook_file", "__cepbook_rank"
-
-
-def _normalized_path(path: str) -> str:
-    return re.sub("^([a-z0-9]+):/+", r"\1:/", path)
 
 
 def _sequence_column(frame: DataFrame, column: str, name: str) -> Sql:

@@ -532,15 +532,10 @@ def _recognition_requirement(recognize: nodes.Recognition, statement: nodes.Sele
         return "the intervals of its matches follow the clock of the whole stream"
     if statement.windows or statement.context is not None:
         return "rows of all keys in its window, or of its context, make matches"
-    if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in _match_expressions(statement)):
+    of_matches = expressions_in((statement.root.columns, tuple(e for e, _ in statement.root.order_by)))
+    if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in of_matches):
         return "its matches are aggregated together"
     return single_key(statement.source.event_type, keys) if keys else "its matches are in the rows of the whole stream"
-
-
-def _match_expressions(statement: nodes.SelectStatement) -> Iterable[expr.BoundExpr]:
-    """Return the expressions that read matches."""
-    root = statement.root
-    return expressions_in((root.columns, tuple(e for e, _ in root.order_by)))
 
 
 def is_ordered_or_limited(root: nodes.Projection) -> bool:

@@ -130,7 +130,9 @@ def _columns(
             return None
         if isinstance(value, expr.AggregateRef):
             columns.append(aggregation.calls[value.index])
-        elif isinstance(value, expr.Prop) and value.stream == 0 and _is_output_property(value, keys, rows):
+        elif isinstance(value, expr.Prop) and value.stream == 0:
+            if not (value.name in keys or (rows and value.type.name in _OUTPUT_TYPES)):
+                return None
             columns.append(value.name)
         elif isinstance(value, expr.KeyRef) and isinstance(key := aggregation.keys[value.index], expr.Prop):
             columns.append(key.name)
@@ -139,10 +141,6 @@ def _columns(
         else:
             return None
     return tuple(columns)
-
-
-def _is_output_property(value: expr.Prop, keys: Sequence[str], rows: bool) -> bool:
-    return value.name in keys or (rows and value.type.name in _OUTPUT_TYPES)
 
 
 def _batch_window(

@@ -77,9 +77,10 @@ def stream(
         _warn_of_early_timers(jobs)
     if isinstance(initial, str | bytes | os.PathLike):
         jobs = [replace(job, program=workbench_program(job.program, runtime)) for job in jobs]
-    jobs = [_with_fingerprint(job) for job in jobs]
     outputs = []
     for job in jobs:
+        fingerprint = state_fingerprint_of(job.program, job.placement, KEY_GROUP_COUNT)
+        job = replace(job, program=replace(job.program, fingerprint=fingerprint))
         begin = None
         if initial is not None and job.placement.path != "native":
             begin = initial_states(initial, job, runtime, tagged, session).groupBy(TASK)
@@ -132,12 +133,6 @@ def _warn_of_early_timers(jobs: Sequence[SparkJob]) -> None:
                 EarlyWarning,
                 stacklevel=caller_stacklevel(),
             )
-
-
-def _with_fingerprint(job: SparkJob) -> SparkJob:
-    return replace(
-        job, program=replace(job.program, fingerprint=state_fingerprint_of(job.program, job.placement, KEY_GROUP_COUNT))
-    )
 
 
 def _stream_output(job: SparkJob, delay: str, sequenced: bool, begin: Any) -> JobOutput:

@@ -66,7 +66,7 @@ class TypeMapping:
 def type_mapping_of(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> TypeMapping:
     """Return the mapping of `t`; `types` resolves nested events, `inside` lists the event types around it."""
     if t.name == "biginteger":
-        return TypeMapping(*_SCALARS[t.name], convert=_to_decimal)
+        return TypeMapping(*_SCALARS[t.name], convert=Decimal)
     if t.name in TEXT_TYPES:
         return TypeMapping(*_SCALARS[t.name], convert=local_text)
     if t.name in _SCALARS:
@@ -83,7 +83,7 @@ def type_mapping_of(t: Type, types: Mapping[str, EventType], inside: tuple[str, 
         arrow = pa.struct([pa.field(n, s.arrow) for n, s in fields.items()])
         converts = [(n, s.convert) for n, s in fields.items()]
         return TypeMapping(f"struct<{ddl}>", arrow, _convert_struct(converts), any(s.json for s in fields.values()))
-    return TypeMapping("string", pa.string(), _as_json, json=True)
+    return TypeMapping("string", pa.string(), partial(json.dumps, default=str, ensure_ascii=False), json=True)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -179,14 +179,6 @@ def unique_names(names: Sequence[str], reserved: Sequence[str]) -> tuple[str, ..
         used.add(name.lower())
         unique.append(name)
     return tuple(unique)
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False)
-
-
-def _to_decimal(value: Any) -> Decimal:
-    return Decimal(value)
 
 
 def _convert_elements(convert: ValueConverter | None) -> ValueConverter | None:

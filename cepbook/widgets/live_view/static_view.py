@@ -17,6 +17,7 @@ from cepbook.widgets.live_view.partition_rows import columns_of, partial_rows, p
 from cepbook.widgets.live_view.view_source import NO_ROWS_TEXT, PartitionList, ViewSource
 
 STATIC_ROWS = 20
+_EPL_STYLE = "margin:2px 0 6px;padding:0;background:none;white-space:pre-wrap;opacity:.8;font-size:90%"
 
 ViewState = Literal["ready", "live", "paused", "finished", "dropped"]
 
@@ -30,7 +31,7 @@ def static_view(source: ViewSource, state: ViewState = "ready") -> StaticPicture
     came, left = format_count(feed.total_insert, "insert row"), format_count(feed.total_remove, "remove row")
     title = f"{printable(source.name)}: {came}, {left}" if source.delivers else printable(source.name)
     clock = f"clock {format_time(source.clock())}"
-    html = [heading_html(title, clock), _epl_html(epl)]
+    html = [heading_html(title, clock), f'<pre style="{_EPL_STYLE}">{escape(printable(epl.strip()))}</pre>']
     text = [f"{title}  ({clock})"]
     for heading, note, table in _sections(source, columns, feed, state):
         html.append(heading_html(heading, note) + (table_html(table) if table is not None else ""))
@@ -50,11 +51,6 @@ def last_picture(name: str, last: StaticPicture) -> StaticPicture:
     """Return the last picture of a statement, and the note that the statement was dropped."""
     note = dropped_picture(name)
     return StaticPicture(f"{note.html}{last.html}", f"{note.text}; before that\n{last.text}")
-
-
-def _epl_html(epl: str) -> str:
-    style = "margin:2px 0 6px;padding:0;background:none;white-space:pre-wrap;opacity:.8;font-size:90%"
-    return f'<pre style="{style}">{escape(printable(epl.strip()))}</pre>'
 
 
 def _sections(

@@ -12,7 +12,7 @@ from typing import Any
 
 from cepbook.display import format_time, format_value
 from cepbook.session.explain.marble import Marble
-from cepbook.session.history.rerun_windows import MarbleArrival, WindowStay
+from cepbook.session.history.rerun_windows import WindowStay
 from cepbook.widgets.charts.builders import labels
 from cepbook.widgets.charts.offline_renderer import LayerChart, offline_altair, show_as_chart
 from cepbook.widgets.charts.theme import FAINT, INK
@@ -144,7 +144,11 @@ def _bar_height(marble: Marble) -> int:
 
 def _lanes(marble: Marble, axis: TimeAxis) -> list[MarbleLane]:
     arrivals = MarbleLane("arrivals")
-    _assign_levels(arrivals, axis, [_arrival_group(marble, axis, arrival) for arrival in marble.arrivals])
+    groups = []
+    for arrival in marble.arrivals:
+        tips = {"time": axis.text(arrival.time), **_tooltip_texts(arrival.event, marble.properties)}
+        groups.append(_Group(arrival.time, [_label(arrival.event, marble.label)], [tips], group_label(arrival.group)))
+    _assign_levels(arrivals, axis, groups)
     matches = [_match_lane(marble, axis)] if marble.runs else []
     return [
         arrivals,
@@ -162,11 +166,6 @@ class _Group:
     labels: Sequence[str]
     tips: Sequence[Mapping[str, str]]
     group: str = ""
-
-
-def _arrival_group(marble: Marble, axis: TimeAxis, arrival: MarbleArrival) -> _Group:
-    tips = {"time": axis.text(arrival.time), **_tooltip_texts(arrival.event, marble.properties)}
-    return _Group(arrival.time, [_label(arrival.event, marble.label)], [tips], group_label(arrival.group))
 
 
 def _match_lane(marble: Marble, axis: TimeAxis) -> MarbleLane:

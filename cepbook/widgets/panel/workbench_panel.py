@@ -148,7 +148,8 @@ class Panel(LiveWidget):
         sections = []
         for section in SECTIONS:
             mine = [item for item in all_items if item.section == section]
-            items = [item for item in mine if self._matches_search(item)]
+            texts = [f"{item.name}\n{item.kind}\n{item.figure}".lower() for item in mine]
+            items = [item for item, text in zip(mine, texts, strict=True) if all(word in text for word in self._words)]
             sections.append(
                 {
                     "key": section,
@@ -166,10 +167,6 @@ class Panel(LiveWidget):
         note = workbench.clock_note
         yield "said", {**({"clock": note} if note else {}), **self._order_errors}
         yield "detail", self._detail(workbench, all_items)
-
-    def _matches_search(self, item: OverviewItem) -> bool:
-        text = f"{item.name}\n{item.kind}\n{item.figure}".lower()
-        return all(word in text for word in self._words)
 
     def _detail(self, workbench: Workbench, found: Sequence[OverviewItem]) -> dict[str, object] | None:
         if self._selection is None:

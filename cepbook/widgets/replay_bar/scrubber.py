@@ -47,7 +47,8 @@ class Scrubber:
             case {"order": "hop", "statement": str(name), "back": bool(back)}:
                 self._seek_delivery(name, back)
             case {"order": "mark"}:
-                self._bookmark(self._ms(self._now))
+                if len(self.marks) < MAX_BOOKMARKS:
+                    self.marks = sorted({*self.marks, self._ms(self._now)})
             case {"order": "unmark", "time": int() | float() as ms}:
                 self.marks = [mark for mark in self.marks if mark != ms]
             case {"order": "speed", "factor": None | int() | float() as factor}:
@@ -113,12 +114,6 @@ class Scrubber:
         if not 0 <= at < len(times):
             raise UsageError(f"no {'earlier' if back else 'later'} delivery of `{name}` is kept")
         self._seek(times[at])
-
-    def _bookmark(self, ms: int) -> None:
-        if ms not in self.marks and len(self.marks) < MAX_BOOKMARKS:
-            self.marks = sorted([*self.marks, ms])
-
-    # ---- the run
 
     def _advance_to(self, time: int) -> None:
         self._workbench.glance.leave()
