@@ -157,7 +157,8 @@ class StatementPass:
             else:
                 self._run_joined(node.statement, joined, out)
         else:
-            self._run_plain(node, batches, derived, out)
+            with node.statement.timed.aside():
+                self._run_through(node, batches, derived, out)
         if out.plain is not None:
             node.statement.outlet.deliver_columns(out.plain, out.numbers, out.causes)
         elif out.flat:
@@ -173,10 +174,6 @@ class StatementPass:
         return any(way.several for way in ways if way) or any(
             (context.name, s.type) in self._in_several for s in batches
         )
-
-    def _run_plain(self, node: ReplayNode, batches: _Batches, derived: _Derived, out: OutputCollector) -> None:
-        with node.statement.timed.aside():
-            self._run_through(node, batches, derived, out)
 
     def _run_through(self, node: ReplayNode, batches: _Batches, derived: _Derived, out: OutputCollector) -> None:
         if node.merges or node.whole:

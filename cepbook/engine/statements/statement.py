@@ -16,7 +16,6 @@ from cepbook.engine.delivery.outlet import DeliveryOutlet, OutletSpec, StreamIns
 from cepbook.engine.delivery.row_layout import RowLayout
 from cepbook.engine.patterns.matcher import AtomGroup
 from cepbook.engine.patterns.statement_pattern import StatementPattern, merge_partials
-from cepbook.engine.relations.store import Store
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS
 from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.buffered_input import BufferedInput
@@ -123,7 +122,10 @@ class RunningStatement(StoreAccess, ContextMember):
     def _matching_of(self, number: int, place: int) -> StatementPattern:
         services, program = self._services, self.program.patterns[number]
         at = number if self.steps.inputs and self.steps.on_select is None else None
-        take = self._match if at is None else self._match_of_input(number)
+        take: Callable[[Any, Any], object] = self._match
+        if at is not None:  # a match is an event of one input
+            take = self.program[f"on_event{number}"]
+            take = take if self.steps.context is not None else ignore_state(take)
         arm, limit = partial(self.timed.arm_pattern, place), services.config.pattern_limit
         on_limit, post = partial(self._crowded, number), self.program.namespace.get("post")
         matching = StatementPattern(program, services.clock, arm, take, self.failed, limit, on_limit, at, post)
@@ -185,15 +187,13 @@ class RunningStatement(StoreAccess, ContextMember):
             for _, state in self.states() if self.fills else ():
                 self.program["prefill"](state, self._services.clock.now)
         if self.steps.initial_rows is not None:
-            self._fill(self._services.stores[self.steps.initial_rows.store])
-
-    def _fill(self, store: Store) -> None:
-        now, copied, on_event = self._services.clock.now, self.program["copied"], self.program["on_event"]
-        for _, state in self.states():
-            for item in store.stored(each for _, each in store.owner.states()):
-                row = copied(state, item[-1], now)
-                if row is not None:
-                    on_event(row) if self.context is None else on_event(row, state)
+            store = self._services.stores[self.steps.initial_rows.store]
+            now, copied, on_event = self._services.clock.now, self.program["copied"], self.program["on_event"]
+            for _, state in self.states():
+                for item in store.stored(owner_state for _, owner_state in store.owner.states()):
+                    row = copied(state, item[-1], now)
+                    if row is not None:
+                        on_event(row) if self.context is None else on_event(row, state)
 
     def _states_in(self, partition: ContextPartition | None) -> list[Any]:
         if partition is not None:
@@ -492,10 +492,6 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def _takes(self, source: p.SourceNode, type_name: str) -> bool:
         return any(self._services.catalog.is_a(type_name, read) for read in source.event_types)
-
-    def _match_of_input(self, number: int) -> Callable[[Any, Any], object]:
-        take = self.program[f"on_event{number}"]
-        return take if self.steps.context is not None else ignore_state(take)
 
     def _match(self, match: Any, state: Any) -> None:
         take = self.program.namespace["on_event"]

@@ -158,7 +158,7 @@ class StatementTimers(OwnerTimers):
         if self._expire_all is not None and not self._matchings:
             state = self._states[0]
             push = self._statement.outlet.push
-            self.arm(_ONE_VIEW, self._expire_all(state, state[1], now, None, push or _to_nobody))
+            self.arm(_ONE_VIEW, self._expire_all(state, state[1], now, None, push or _discard))
             return
         entries_before_pattern: list[DueEntry] = []
         for entry in entries:
@@ -298,5 +298,4 @@ def partition_id(state: Any) -> int:
     return 0 if state[0] is None else int(state[0].id)
 
 
-def _to_nobody(time: int, insert: Rows, remove: Rows) -> None:
-    """Discard a delivery."""
+def _discard(*_: object) -> None: ...
