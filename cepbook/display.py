@@ -204,9 +204,7 @@ def decimal_places(values: Iterable[object], limit: int = 4) -> int:
 
 
 def format_number(value: float, decimals: int | None) -> str:
-    """Format a float with fixed `decimals`; very large and very small ones in exponent form; NaN and infinities by
-    name.
-    """
+    """Format a float with fixed `decimals`, very large and very small ones in exponent form."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -86,9 +86,7 @@ class Diagnostic:
     hint: str | None = None
 
     def render(self, source: str, origin: str = "epl", first: int = 1) -> str:
-        """Return the diagnostic with its source line and a caret below the span. `first` is the number of the first
-        line.
-        """
+        """Return the diagnostic with source line and caret; `first` is the number of the first line."""
         head = f"{self.code}: {self.message}"
         if not source or self.span.end > len(source) + 1:
             return head if self.hint is None else f"{head}\n  hint: {self.hint}"

@@ -70,9 +70,8 @@ class ExplanationMixin(ReplayMixin):
             if event is None:
                 if name is None:
                     raise UsageError("why of which statement, or of which event?")
-                place = find_row(
-                    self._engine.feed(name), name, tuple(runtime.statement(name).output_type.properties), row, until
-                )
+                columns = tuple(runtime.statement(name).output_type.properties)
+                place = find_row(self._engine.feed(name), name, columns, row, until)
                 return self._fired(name, place, calls=calls)
             if row is not None:
                 raise UsageError("give a row or an event, not both")

@@ -53,10 +53,7 @@ class InspectionMixin(WorkbenchCore):
 
     @property
     def failed(self) -> Mapping[str, int]:
-        """The number of errors by statement and context since it was deployed; rows may be missing.
-
-        `clear_errors` does not reset it.
-        """
+        """Errors by statement and context since its deployment, never cleared; rows may be missing."""
         return dict(self._engine.failed_since_deployed)
 
     def clear_errors(self) -> None:
@@ -172,9 +169,7 @@ class InspectionMixin(WorkbenchCore):
 
     @property
     def by_hand(self) -> Mapping[str, int]:
-        """The number of events by type that were sent (`send`, ``%%events``) and not replayed, since the workbench
-        began.
-        """
+        """The number of sent (`send`, ``%%events``), not replayed, events by type since the workbench began."""
         return dict(self._engine.event_log.by_hand)
 
     def event_counts(self) -> dict[str, int]:

@@ -71,7 +71,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             target = cells.replaced_deployment(names, epl, cell, self._cells)
             before, failed = dict(self.runtime.statements), set(map(id, self.runtime.errors))
             gone: frozenset[str] = frozenset()
-            owned = cells.CellDeployment(cell, names, " ".join(epl.split()))
+            owned = cells.CellRun(cell, names, " ".join(epl.split()))
             if target is None:
                 with self._noting(owned):
                     deployment = self.runtime.deploy(
@@ -98,7 +98,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
 
     @contextmanager
-    def _noting(self, owned: cells.CellDeployment) -> Iterator[None]:
+    def _noting(self, owned: cells.CellRun) -> Iterator[None]:
         before = dict(self.runtime.deployments)
         try:
             yield
@@ -351,9 +351,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         )
 
     def compare(self, batch: Any, **options: Any) -> Comparison:
-        """Compare the deliveries of this workbench with the result of `spark`; options as in
-        `cepbook.spark.compare`.
-        """
+        """Compare this workbench's deliveries with the result of `spark`; options as in `cepbook.spark.compare`."""
         return bridge.compare(self, batch, **options)
 
     def __repr__(self) -> str:

@@ -38,7 +38,7 @@ def find_deployment(runtime: Runtime, name: str) -> Deployment:
 
 
 @dataclass(frozen=True, slots=True)
-class CellDeployment:
+class CellRun:
     """The deployment of one run: the cell (None if it had none), the names that it declares, its text."""
 
     cell: str | None
@@ -66,9 +66,7 @@ def drop_by_name(runtime: Runtime, deployment: Deployment, name: str, cascade: b
     runtime.undeploy(deployment.id, cascade=cascade)
 
 
-def remaining_cells(
-    cells: Mapping[str, CellDeployment], runtime: Runtime, gone: frozenset[str]
-) -> dict[str, CellDeployment]:
+def remaining_cells(cells: Mapping[str, CellRun], runtime: Runtime, gone: frozenset[str]) -> dict[str, CellRun]:
     """Return the deployments of cells that still exist, without the statements in `gone`."""
     present = {key: what for key, what in cells.items() if key in runtime.deployments}
     return {
@@ -77,9 +75,7 @@ def remaining_cells(
     }
 
 
-def replaced_deployment(
-    names: frozenset[str], text: str, cell: str | None, cells: Mapping[str, CellDeployment]
-) -> str | None:
+def replaced_deployment(names: frozenset[str], text: str, cell: str | None, cells: Mapping[str, CellRun]) -> str | None:
     """Return the id of the deployment that a run replaces; None if the run is new.
 
     A run with a cell key replaces the deployment of that cell. Any other run replaces the deployment that declares one
@@ -100,7 +96,7 @@ def replaced_deployment(
     raise UsageError(_conflict(names, [cells[key] for key in rivals]))
 
 
-def _conflict(names: frozenset[str], rivals: Iterable[CellDeployment]) -> str:
+def _conflict(names: frozenset[str], rivals: Iterable[CellRun]) -> str:
     texts = []
     for rival in rivals:
         shared = ", ".join(f"`{name}`" for name in sorted(rival.names & names))

@@ -77,9 +77,7 @@ class CpuSampler:
         return counts
 
     def settle(self) -> None:
-        """Add the time that the engine has measured since the last call. Called before reading and before statements
-        restart.
-        """
+        """Add the engine's own timings since the last call. Needed before reading and before a restart."""
         if self._since is None:
             return
         for name, statement in list(self._statements().items()):

@@ -25,9 +25,7 @@ from cepbook.session.io.source_merge import SourceBatch
 
 
 class UninterruptedCall(InterruptGuard):
-    """Guard of one call of the engine. One event, one advance or one deployment is completed before Ctrl-C is
-    raised.
-    """
+    """Guard of one call of the engine: one event, advance or deployment completes before Ctrl-C is raised."""
 
     def __init__(self, engine: EngineHandle) -> None:
         super().__init__(lambda: engine.halt(True))
@@ -104,9 +102,7 @@ class EngineHandle:
         self.runtime.turn.halt = on
 
     def manual_call(self) -> UninterruptedCall:
-        """Return the guard for an action of the user: Ctrl-C waits until the engine is done, and makes it stop
-        early.
-        """
+        """Return the guard for an action of the user: Ctrl-C waits for the engine and makes it stop early."""
         self.count_manual_action()
         return UninterruptedCall(self)
 
@@ -273,10 +269,7 @@ class EngineHandle:
         return self.runtime.statement(name)
 
     def listen(self, name: str, fn: Listener) -> Callable[[], None]:
-        """Call `fn` for every delivery of the statement, also after a redeployment.
-
-        Return the function that ends it.
-        """
+        """Call `fn` for every delivery, also after a redeployment. Return the function that ends it."""
         self.statement(name).add_listener(fn)
         self._listeners.setdefault(name, []).append(fn)
 

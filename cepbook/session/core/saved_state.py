@@ -13,7 +13,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.runtime_snapshot import restore_runtime, save_runtime
 from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import FunctionType
-from cepbook.session.core.cell_deployments import CellDeployment
+from cepbook.session.core.cell_deployments import CellRun
 from cepbook.session.core.engine_handle import EngineHandle
 
 Path = str | PathLike[str]
@@ -47,9 +47,7 @@ def initial_runtime(runtime: Runtime, start: int) -> Runtime:
     return fresh
 
 
-def snapshot_bytes(
-    engine: EngineHandle, start: int, deployed: Mapping[str, CellDeployment], *, feeds: bool = False
-) -> bytes:
+def snapshot_bytes(engine: EngineHandle, start: int, deployed: Mapping[str, CellRun], *, feeds: bool = False) -> bytes:
     """Return the workbench as a snapshot. Raises SnapshotError for a value that cannot be saved."""
     cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in deployed.items()]
     feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
@@ -59,10 +57,7 @@ def snapshot_bytes(
 def restore_workbench_runtime(
     data: bytes, functions: Mapping[str, tuple[Callable[..., Any], FunctionType]]
 ) -> tuple[Runtime, Any]:
-    """Return the runtime of a snapshot, with all of `functions` registered, and its extra data.
-
-    Raises SnapshotError.
-    """
+    """Return a snapshot's runtime, with all of `functions` registered, and its extra data. Raises SnapshotError."""
     runtime, extra = restore_runtime(Runtime, data, {name: fn for name, (fn, _) in functions.items()})
     for name, (fn, returns) in functions.items():
         if name not in runtime.functions:
@@ -70,13 +65,13 @@ def restore_workbench_runtime(
     return runtime, extra
 
 
-def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellDeployment]:
+def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellRun]:
     """Continue with a restored runtime and the extra data saved with it. Return the deployments of its cells."""
     engine.restart(runtime)
     engine.event_log.forget_past()
     for name, feed in extra["feeds"].items():
         engine.feed(name).load(feed)
-    return {id_: CellDeployment(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]}
+    return {id_: CellRun(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]}
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -98,9 +93,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def refuse_foreign(path: Path, start: bytes, what: str, remedy: str) -> None:
-    """Raise UsageError if writing `what`, a kind of file that begins with `start`, would replace a file of another
-    kind.
-    """
+    """Raise UsageError if writing `what`, a file that begins with `start`, would replace another kind of file."""
     try:
         with File(path).expanduser().open("rb") as file:
             foreign = file.read(len(start)) not in (b"", start)

@@ -12,7 +12,7 @@ from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import EventError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.plan.catalog import EventType, FunctionType
-from cepbook.session.core.cell_deployments import CellDeployment
+from cepbook.session.core.cell_deployments import CellRun
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.event_log import EventRecorder
 from cepbook.session.io import time_conversion as times
@@ -46,7 +46,7 @@ class WorkbenchCore:
         for name, (fn, returns) in self._functions.items():
             runtime.register_function(name, fn, returns=returns)
         self._engine = EngineHandle(runtime, self._lock, self._capacity)
-        self._cells: dict[str, CellDeployment] = {}
+        self._cells: dict[str, CellRun] = {}
         self._checks: dict[str, tuple[EventType, EventValidator, EventRecorder]] = {}
         self.defined: dict[str, EventType] = {}  # what `define` returned, latest last; notebooks clear it for each cell
 

@@ -60,9 +60,7 @@ class Marble:
     runs: tuple[MatchRun, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per stay: number, arrived, entered, left (ms; NA: not yet), and the properties of the
-        event.
-        """
+        """Return one row per stay: number, arrived, entered, left (ms; NA: not yet), the event's properties."""
         head = {
             "number": pd.array([bar.number for bar in self.bars], dtype="Int64"),
             "arrived": pd.array([bar.arrived for bar in self.bars], dtype="Int64"),

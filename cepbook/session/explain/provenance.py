@@ -58,9 +58,7 @@ class RetainedRows:
 
     def of(self, partition: int | None) -> dict[int, list[Row]]:
         """Return the window contents of one partition; None: of all."""
-        return {
-            number: [row for row in rows if is_of_partition(row, partition)] for number, rows in self.windows.items()
-        }
+        return {number: [row for row in rows if in_partition(row, partition)] for number, rows in self.windows.items()}
 
 
 def retained_rows(run: ProvenanceRerun) -> RetainedRows:
@@ -74,7 +72,7 @@ def retained_rows(run: ProvenanceRerun) -> RetainedRows:
     )
 
 
-def is_of_partition(row: Row, partition: int | None) -> bool:
+def in_partition(row: Row, partition: int | None) -> bool:
     """Return True if a row of a shadow belongs to a partition."""
     return partition is None or row.get(PARTITION, partition) == partition
 
@@ -133,9 +131,7 @@ def row_provenance(
     partition: int | None,
     cause: Sequence[LogEntry],
 ) -> list[ProvenanceEvent] | None:
-    """Return the events behind a row; None if unknown. `retained` is the present for insert rows, the past for remove
-    rows.
-    """
+    """Return the events behind a row; None if unknown. `retained`: for remove rows, the state before."""
     target, select = run.target, run.select
     if isinstance(target, nodes.CycleStatement):
         return _cycled(run, target, at, retained, before)
@@ -245,14 +241,14 @@ def _group(
 ) -> list[ProvenanceEvent]:
     assert run.select is not None
     if 0 not in run.windows:
-        rows = [row for row in run.unwindowed[: retained.unwindowed_count] if is_of_partition(row, partition)]
+        rows = [row for row in run.unwindowed[: retained.unwindowed_count] if in_partition(row, partition)]
     elif run.batched and not run.result.window_changes.get(0):  # the row repeats the last batch
         last = [rows for (number, _), rows in run.last_batches.items() if number == 0]
-        rows = [row for batch in last for row in batch if is_of_partition(row, partition)]
+        rows = [row for batch in last for row in batch if in_partition(row, partition)]
     elif run.batched:
         moved = run.result.window_changes[0]
         rows = [row for delta in moved for row in (delta.remove if run.shows_former_state(at) else delta.insert) or ()]
-        rows = [row for row in rows if is_of_partition(row, partition)]
+        rows = [row for row in rows if in_partition(row, partition)]
     else:
         rows = retained.of(partition)[0]
     name = stream_name(run.select, 0)
@@ -271,7 +267,7 @@ def _combined(
     assert select.join is not None
     now = [row for delta in run.result.joined for row in delta.insert or ()]
     passing = isinstance(select, nodes.OnSelectStatement) or any(side.unidirectional for side in select.join.inputs)
-    rows = [row for row in (now if passing else retained.joined) if is_of_partition(row, partition)]
+    rows = [row for row in (now if passing else retained.joined) if in_partition(row, partition)]
     pieces: dict[tuple[int, int], ProvenanceEvent] = {}
     for row in _in_group(run, rows, shadow):
         for number in range(len(select.sources)):

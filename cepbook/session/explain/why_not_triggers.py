@@ -94,9 +94,7 @@ class TriggerProbe:
 
     def _branches(self, target: nodes.MergeStatement, fits: Sequence[Row]) -> Iterator[ProbeStep]:
         events = {0: fits[-1] if fits else {}, 1: self.event, 2: fits[-1] if fits else {}}
-        of_kind = [
-            candidate for candidate in target.branches if candidate.matched is None or candidate.matched == bool(fits)
-        ]
+        of_kind = [branch for branch in target.branches if branch.matched is None or branch.matched == bool(fits)]
         tried: list[ProbeStep] = []
         for branch in of_kind:
             parts = x.conjuncts(branch.condition)

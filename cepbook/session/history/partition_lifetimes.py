@@ -28,9 +28,7 @@ class PartitionLifetime:
 
 @dataclass(slots=True)
 class ContextLifetimes:
-    """The latest partitions of one context in order of allocation, and the number of live ones as (time, number from
-    then on).
-    """
+    """The latest partitions of one context, and the number of live ones as (time, number from then on)."""
 
     lives: deque[PartitionLifetime] = field(default_factory=lambda: deque(maxlen=KEPT))
     counts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=2 * KEPT))

@@ -88,9 +88,7 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         return min(most, self._kept[-1].taken + self._every - taken) if self._events and self._kept else most
 
     def record_progress(self, taken: int, events: int, now: int, first: int | None = None) -> None:
-        """Note the position of the replay; `first` is the time of the last events' first. Take a snapshot if one is
-        due.
-        """
+        """Note the position (`first`: time of the last batch's first event); take a snapshot if one is due."""
         self.began = first if self.began is None else self.began
         if self.lacks:
             if self._acted == self._acts():  # no replay of events repeats a manual action

@@ -250,17 +250,15 @@ class ProvenanceRerun(StatementRerun):
         output = None if self.select is None else self.select.output
         if output is None or output.which in ("snapshot", "first"):
             return None
-        candidates: list[tuple[RowProvenance, Row]] = []
+        pairs: list[tuple[RowProvenance, Row]] = []
         for number, delta in self.released:
             rows = (delta.insert if at.insert else delta.remove) or ()
-            candidates += [(RowProvenance(number, delta.time), row) for row in rows]
-        matching = [
-            matches_row(row, at.row) and (shadow is None or self._same_group(row, shadow)) for _, row in candidates
-        ]
-        if len(candidates) > at.place and matching[at.place]:
-            origin: RowProvenance | None = candidates[at.place][0]
+            pairs += [(RowProvenance(number, delta.time), row) for row in rows]
+        matching = [matches_row(row, at.row) and (shadow is None or self._same_group(row, shadow)) for _, row in pairs]
+        if len(pairs) > at.place and matching[at.place]:
+            origin: RowProvenance | None = pairs[at.place][0]
         else:
-            origins = [row_origin for (row_origin, _), fit in zip(candidates, matching, strict=True) if fit]
+            origins = [row_origin for (row_origin, _), fit in zip(pairs, matching, strict=True) if fit]
             if self.shows_former_state(at) and self._fully:  # the row of the group before the interval
                 origins.reverse()
             origin = origins[-1] if origins else None

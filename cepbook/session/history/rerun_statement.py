@@ -133,11 +133,9 @@ class StatementRerun(LogPlayer):
             if id(s) in needed
         ]
 
-    def _assignments(self, event_log: EventLog) -> list[LogEntry]:
-        created = {
-            name: event_log.deployed_at(d).position for d in self._origin.deployments.values() for name in d.variables
-        }
-        return [entry for entry in event_log.assignments if entry.position > created.get(entry.variable or "", (0, 0))]
+    def _assignments(self, log: EventLog) -> list[LogEntry]:
+        created = {name: log.deployed_at(d).position for d in self._origin.deployments.values() for name in d.variables}
+        return [entry for entry in log.assignments if entry.position > created.get(entry.variable or "", (0, 0))]
 
     def _engine(self) -> Runtime:
         source = self._origin

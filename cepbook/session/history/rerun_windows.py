@@ -32,9 +32,7 @@ _PARTITION = nodes.OutputColumn("partition", x.ContextProp(INT, "id"))
 
 @dataclass(slots=True)
 class MarbleArrival:
-    """One event that reached the statement: its number (from 0), time (ms), the event, and the keys of its partition or
-    group.
-    """
+    """An event that reached the statement: number (from 0), time (ms), event, keys of its partition or group."""
 
     number: int
     time: int
@@ -104,9 +102,7 @@ class WindowRerun(StatementRerun):
 
     # ---- shadows
     def _group_columns(self) -> tuple[tuple[nodes.OutputColumn, ...], tuple[str, ...]]:
-        """Return the columns that identify the context partition and the groupwin group of an event, and their
-        names.
-        """
+        """Return the columns that identify the partition and the groupwin group of an event, with names."""
         keys_by_name: list[tuple[str, x.BoundExpr]] = []
         if self.target.context is not None:
             context = self._origin.catalog.contexts[self.target.context]
@@ -134,9 +130,6 @@ class WindowRerun(StatementRerun):
         statement.add_sink(IdentitySink(statement.outlet.layout, listener))
 
     def _begin(self) -> None:
-        """Deploy the statement that sees every event of the source's type first. For a named window this waits for the
-        window.
-        """
         if self.target.source.store is None:
             self._tag(None)
 

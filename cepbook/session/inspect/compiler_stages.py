@@ -102,10 +102,8 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
             ]
         if isinstance(statement, SelectStatement):
             line = dependencies_of(statement.name, known, compiled.catalog, compiled.catalog.event_types)
-            known_types = compiled.catalog.event_types
-            clocks = event_time_properties(
-                {name: known_types[name].time_property for name in line.inputs}, compiled.catalog
-            )
+            types = compiled.catalog.event_types
+            clocks = event_time_properties({name: types[name].time_property for name in line.inputs}, compiled.catalog)
             placed = place(line, compiled.catalog)
             placement = bypass_engine(placed, line, compiled.catalog, runtime.config, clocks)
             lines += [

@@ -80,10 +80,7 @@ def field_text(value: object) -> str:
 
 
 def parse_field_value(text: str, of: Type) -> Any:
-    """Parse the text of an input field as a value of type `of`. Texts stay as they are, ``null`` is null.
-
-    Raises UsageError.
-    """
+    """Parse an input field as a value of type `of`; ``null`` is null. Raises UsageError."""
     if text.strip() == "null":
         return None
     if of.of is None and of.name in ("string", "char"):

@@ -18,17 +18,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError, exception_text, hint_line
 from cepbook.session.inspect.partition_table import flat_types, partition_properties
 
-__all__ = [
-    "ByCategory",
-    "ByHash",
-    "ById",
-    "ByKey",
-    "ByProperties",
-    "Nested",
-    "Selector",
-    "selected_rows",
-    "selected_ids",
-]
+__all__ = ["ByCategory", "ByHash", "ById", "ByKey", "ByProperties", "Nested"]
 
 Selector = engine.Selector | int | Collection[int] | Mapping[str, Any] | Callable[[Mapping[str, Any]], object]
 

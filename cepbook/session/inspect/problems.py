@@ -12,7 +12,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import CompileError, Diagnostic, UsageError, rejecting_deep_nesting
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.syntax.source_text import EPL
-from cepbook.session.core.cell_deployments import CellDeployment, replaced_deployment
+from cepbook.session.core.cell_deployments import CellRun, replaced_deployment
 from cepbook.session.io.parameter_values import with_dialect_settings
 
 _UNKNOWN_TYPE = "unknown-type"
@@ -20,16 +20,14 @@ _UNKNOWN_TYPE = "unknown-type"
 
 def find_problems(
     runtime: Runtime,
-    owned: Mapping[str, CellDeployment],
+    owned: Mapping[str, CellRun],
     epl: str,
     cell: str | None,
     dialect: str,
     settings: Mapping[str, Any],
     alone: bool,
 ) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics for `Workbench.problems` in text order. A problem of the whole text has the span
-    `NO_SPAN`.
-    """
+    """Return the diagnostics for `Workbench.problems` in text order; `NO_SPAN` stands for the whole text."""
     try:
         with rejecting_deep_nesting():
             if dialect != EPL or settings:
@@ -48,7 +46,7 @@ def find_problems(
     return ()
 
 
-def _bind_in_place(runtime: Runtime, owned: Mapping[str, CellDeployment], epl: str, cell: str | None) -> None:
+def _bind_in_place(runtime: Runtime, owned: Mapping[str, CellRun], epl: str, cell: str | None) -> None:
     target = replaced_deployment(declared_names(epl), epl, cell, owned)
     gone = [] if target is None else [runtime.deployments[target]]
     gone += dependants(runtime.deployments, gone)

@@ -100,34 +100,32 @@ class TimeColumns:
         sources: Sequence[nodes.SourceNode] = getattr(of, "sources", ())
         return [self.of_types(_types_of(source)) for source in sources]
 
-    def _is_time(
-        self, e: x.BoundExpr, streams: Sequence[frozenset[str]], aggregation: nodes.Aggregation | None
-    ) -> bool:
+    def _is_time(self, e: x.BoundExpr, inputs: Sequence[frozenset[str]], aggregation: nodes.Aggregation | None) -> bool:
         if e.type != LONG:
             return False
         match e:
             case x.CurrentTimestamp():
                 return True
             case x.Prop(stream=stream, name=name):
-                return stream < len(streams) and name in streams[stream]
+                return stream < len(inputs) and name in inputs[stream]
             case x.MemberAccess(target=target, name=name):
                 return target.type.event is not None and name in self.of_type(target.type.event)
             case x.MeasureAggregate(name=name, rows=rows, value=x.Prop(name=read)):
                 of = None if rows.type.of is None else rows.type.of.event
                 return of is not None and name in AGGREGATES and AGGREGATES[name].picks and read in self.of_type(of)
             case x.Prev(kind="prev" | "tail", value=x.BoundExpr() as value) | x.Prior(value=value):
-                return self._is_time(value, streams, aggregation)
+                return self._is_time(value, inputs, aggregation)
             case x.FunctionCall(name=name, args=args) if name in FUNCTIONS and FUNCTIONS[name].picks:
-                return all(self._is_time(argument, streams, aggregation) for argument in args)
+                return all(self._is_time(argument, inputs, aggregation) for argument in args)
             case x.CaseWhen(branches=branches, default=default):
                 values = [value for _, value in branches] + ([] if default is None else [default])
-                return all(self._is_time(argument, streams, aggregation) for argument in values)
+                return all(self._is_time(argument, inputs, aggregation) for argument in values)
             case x.KeyRef(index=index) if aggregation is not None:
-                return self._is_time(aggregation.keys[index], streams, aggregation)
+                return self._is_time(aggregation.keys[index], inputs, aggregation)
             case x.AggregateRef(index=index) if aggregation is not None:
                 call = aggregation.calls[index]
                 picks = call.name in AGGREGATES and AGGREGATES[call.name].picks
-                return picks and bool(call.args) and self._is_time(call.args[0], streams, None)
+                return picks and bool(call.args) and self._is_time(call.args[0], inputs, None)
         return False
 
 

@@ -184,10 +184,7 @@ def _hint(of: Type, value: object) -> str:
 
 
 def event_times(where: str, values: pd.Series[Any], second: int = 1000) -> npt.NDArray[np.int64]:
-    """Return event times in clock units of datetimes, whole numbers (units) or ISO 8601 texts.
-
-    Raises EventError for a missing or bad one.
-    """
+    """Return event times in clock units of datetimes, whole numbers or ISO 8601 texts. Raises EventError."""
     missing = values.isna().to_numpy()
     if missing.any():
         raise EventError(f"{where}, {row_name(values.index, int(missing.argmax()))}: the event time is missing")

@@ -58,10 +58,7 @@ def as_pandas(source: Any) -> Any:
 
 
 def frame_of_table(table: Any) -> pd.DataFrame:
-    """Return an Arrow table as a pandas frame.
-
-    Whole numbers with gaps stay whole numbers. Nested values are lists and dicts.
-    """
+    """Return an Arrow table as a pandas frame; integers with gaps stay integers, nested values are lists and dicts."""
     from cepbook.spark.task.type_mapping import from_array  # needs pyarrow, which is installed if there is a table
 
     nested = [f.name for f in table.schema if str(f.type).startswith(("list", "large_list", "fixed", "struct", "map"))]

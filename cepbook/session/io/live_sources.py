@@ -128,9 +128,7 @@ async def _read(reader: asyncio.StreamReader) -> bytes | OSError:
 async def websocket(
     url: str, *, retry: str | timedelta | None = None, sleep: Sleep = asyncio.sleep, subscribe: str | None = None
 ) -> AsyncIterator[Item]:
-    """Yield the messages of a websocket, which are JSON objects. `subscribe` is sent first. Needs tornado (part of
-    Jupyter).
-    """
+    """Yield the messages of a websocket, JSON objects. `subscribe` is sent first. Needs tornado."""
     try:
         from tornado.httpclient import HTTPError  # optional: only websockets need it
         from tornado.websocket import websocket_connect

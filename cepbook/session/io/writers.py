@@ -118,9 +118,7 @@ def _finite(value: Any) -> Any:
 
 
 def arrow_table(rows: Rows, columns: Mapping[str, Type]) -> Any:
-    """Return rows as a `pyarrow.Table`; values that Arrow has no type for become text. Raises UsageError without
-    pyarrow.
-    """
+    """Return rows as a `pyarrow.Table`, values without an Arrow type as text. Raises UsageError without pyarrow."""
     try:
         import pyarrow  # optional: only Parquet files and frames of Arrow need it
     except ImportError:

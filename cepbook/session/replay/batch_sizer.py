@@ -38,9 +38,7 @@ class BatchSizer:
         return min(CALLED, PIECES[1]) if self._called() else PIECES[1]
 
     def took(self, seconds: float, events: int, most: int, *, stepping: bool, span: int, cut: bool) -> None:
-        """Adapt to a call that took `seconds` for `events` of at most `most` within `span`. `cut`: the span
-        limited it.
-        """
+        """Adapt to a call of `seconds` for `events` of at most `most` in `span`; `cut`: the span limited it."""
         if seconds > SLICE:
             fewest = 1 if stepping or self._dear(seconds, events) else PIECES[0]
             self._events = max(fewest, min(self.events // 2, int(events * SLICE / seconds)))

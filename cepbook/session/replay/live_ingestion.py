@@ -26,9 +26,7 @@ FULL = 0.005  # seconds between two checks whether a reader has room again
 
 
 class LiveInterrupted(asyncio.CancelledError):
-    """Raised when the task that awaits live sources is cancelled. The sources are closed. Notebooks show no
-    traceback.
-    """
+    """Raised when the task that awaits live sources is cancelled, with the sources closed. Has no traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()

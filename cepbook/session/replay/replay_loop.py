@@ -100,9 +100,7 @@ class ReplayLoop:
         self._origin = None
 
     def work(self, deadline: float, steps: int | None) -> float:
-        """Work until `deadline` (of ``perf_counter``), or for `steps` events. Return the seconds until there is more to
-        do.
-        """
+        """Work until `deadline` (of ``perf_counter``) or for `steps` events. Return the seconds to wait then."""
         controls = self.controls
         while True:
             if controls.stop:

@@ -66,9 +66,7 @@ class WallClock:
 
     @property
     def lead(self) -> int:
-        """How far the clock is past the present, in clock units. Until real time catches up, nothing moves it. 0 if it
-        is not.
-        """
+        """How far the clock is past the present, in clock units; real time moves it once this is 0."""
         return max(0, self._workbench.runtime.now - self.present)
 
     @property
@@ -91,10 +89,7 @@ class WallClock:
         self._offset += self._runtime.now - self.present
 
     def touch(self, to: int | None = None) -> None:
-        """Advance the engine's clock to the present, or to `to`, a recent time.
-
-        Statement errors are counted in `failures`.
-        """
+        """Advance the engine's clock to the present, or to `to`, a recent time. Errors are counted."""
         if to is None:
             for take in (*self.takers,):
                 take()
