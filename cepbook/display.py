@@ -157,7 +157,6 @@ def format_time(time: int, *, millis: bool | None = None, second: int = 1000) ->
     return moment.isoformat(sep=" ", timespec="milliseconds" if millis or (millis is None and ms % 1000) else "seconds")
 
 
-# ---------------------------------------------------------------- values
 def format_value(value: object, times: Collection[str] = ()) -> str:
     """Format a value as short text: nested events as ``{a=1, b=x}``, arrays as ``[1, 2]``, null as ``null``.
 
@@ -222,7 +221,6 @@ def truncate(text: str) -> str:
     return printable(text)  # a lone surrogate is legal in a Python string, but not in a JSON message
 
 
-# ---------------------------------------------------------------- a line of a terminal
 def stderr_is_terminal() -> bool:
     """Return True if standard error is a terminal, which can show progress."""
     return sys.stderr.isatty()

@@ -219,7 +219,6 @@ class Feed:
         self._subscribers: list[Callable[[], object]] = []
         self._lock = Lock()
 
-    # -------------------------------------------------------------- taking
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
         """Set the layout of rows: tuples of the values of `columns`, or dicts (None). ``fresh(row)`` makes a dict for a
         reader.
@@ -269,7 +268,6 @@ class Feed:
         if len(pending) >= self._batch:
             self._news()
 
-    # -------------------------------------------------------------- news
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
         """Call `fn()` when something new arrives, then not again until somebody reads (`since`, `columns`) or calls
         `heard`.
@@ -296,7 +294,6 @@ class Feed:
         for fn in tuple(self._subscribers):
             fn()
 
-    # -------------------------------------------------------------- reading
     def since(self, cursor: int = 0) -> FeedRead:
         """Return the kept deliveries with a number of at least `cursor` (0: all), oldest first."""
         segments, start, end = self._read(cursor)
@@ -468,7 +465,6 @@ class Feed:
     def __repr__(self) -> str:
         return f"Feed({self.total_insert} insert, {self.total_remove} remove, {self.dropped} deliveries dropped)"
 
-    # -------------------------------------------------------------- inside
     def _read(self, cursor: int) -> tuple[list[Segment], int, int]:
         with self._lock:
             self._settle()

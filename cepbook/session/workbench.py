@@ -51,8 +51,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     >>> cep = Workbench() >>> cep.run("create schema Tick(symbol string, price double)") deployed Tick
     """
 
-    # ---- statements
-
     def run(self, epl: str, *, cell: str | None = None, dialect: str = "epl", **settings: Any) -> RunResult:
         """Compile and deploy a module of one or several statements, all or nothing.
 
@@ -151,8 +149,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             self._checks = {}
         garbage.clear()
 
-    # ---- variables
-
     def variables(self) -> pd.DataFrame:
         """Return all variables and constants: name, type, value, constant."""
         with self._lock:
@@ -170,8 +166,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock, self._engine.manual_call(), self._engine.raising_failures():
             set_variable(self.runtime, name, value)
             self._engine.event_log.record_assignment(self.runtime.now, name, self.runtime.variables[name].given)
-
-    # ---- event types and events
 
     def define(
         self, name: str, source: object, *, time: str | None = None, inherits: str | Sequence[str] = ()
@@ -228,8 +222,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             with self._engine.manual_call(), self._engine.raising_failures():
                 self.runtime.send_together([(name, event) for name, event, _ in checked_events])
 
-    # ---- context partitions
-
     def end_partition(self, context: str, partition: int) -> None:
         """End a context partition as its own condition would. Output that is due at its end is delivered.
 
@@ -251,8 +243,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             raise UsageError(f"a partition listener is a function of one notice, not {type(fn).__name__}")
         with self._lock:
             return self._engine.listen_to_partitions(context, fn)
-
-    # ---- second workbenches
 
     def rehearsal(self) -> Workbench:
         """Return a workbench with the same functions, event types and statements in their initial state, its clock at
@@ -319,8 +309,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         if not last:
             raise UsageError("this delivers no rows\n  hint: `%%epl` deploys it; an expression is one select or query")
         return twin.changes(last[-1].name)
-
-    # ---- Spark
 
     def spark(
         self,

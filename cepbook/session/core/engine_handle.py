@@ -72,8 +72,6 @@ class EngineHandle:
         self._calls_out: tuple[int, bool] | None  # the version of the runtime that the answer is for
         self._attend(runtime)
 
-    # ---- what a replay needs
-
     @property
     def now(self) -> int:
         """The current time of the clock."""
@@ -180,8 +178,6 @@ class EngineHandle:
         failures = self.runtime.errors
         first = failures[max(0, len(failures) - (self.failures - before))]
         raise first from first.cause
-
-    # ---- feeds and listeners
 
     def follow_deployments(self) -> None:
         """Attach feeds and listeners to new statements, and detach them from statements that are gone."""

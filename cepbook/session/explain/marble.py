@@ -163,7 +163,6 @@ def _time_text(time: int, runtime: Runtime) -> str:
     return f"{time} {clock_unit(runtime.config.second)}"  # such a clock has no meaningful origin
 
 
-# ---------------------------------------------------------------- labels
 def _held(stream: nodes.Windowed | None, event_type: EventType) -> EventType:
     return stream.input.event_type if stream is not None and isinstance(stream.input, nodes.Derivation) else event_type
 
@@ -183,7 +182,6 @@ def _labels(event_type: EventType, requested: str | Sequence[str] | None) -> tup
     return (*texts[:1], *numbers[:1]) or tuple(properties)[:1]
 
 
-# ---------------------------------------------------------------- what was delivered in fact
 def _agree(drawn: Sequence[Delivery], delivered: Sequence[Delivery], begin: int, *, complete: bool) -> bool:
     if not complete:
         begin = max(begin, delivered[0].time)  # the newest delivery is always kept

@@ -90,7 +90,6 @@ def _covers(replay: Replay[Any] | None, time: int) -> bool:
     return span is not None and span[0] <= time <= span[1]
 
 
-# ---------------------------------------------------------------- run again
 def _again(
     runtime: Runtime,
     event_log: EventLog,
@@ -409,7 +408,6 @@ def source_text(runtime: Runtime, name: str, e: Any) -> str:
     return show_expr(e) if isinstance(e, x.BoundExpr) else ""
 
 
-# ---------------------------------------------------------------- by a snapshot, or as it is now
 def _by_snapshot(
     runtime: Runtime, replay: Replay[Any], name: str, at: DeliveredRow, other: RowExplanation | None
 ) -> RowExplanation:

@@ -154,7 +154,6 @@ class _Judge:
         self._held: dict[int, int] = {}  # number of events in windows before, by stream
         self._streams = [0]  # streams whose filters the event passes
 
-    # ---- sending
     def _send(self) -> None:
         run = self._run
         assert run is not None
@@ -189,7 +188,6 @@ class _Judge:
             yield from (("+", deep_copied(dict(row))) for row in (delta.insert or ())[:ROWS])
             yield from (("−", deep_copied(dict(row))) for row in (delta.remove or ())[:ROWS])
 
-    # ---- stages
     def stages(self) -> Iterator[ProbeStep]:
         """Yield all steps up to the first that fails."""
         for stage in self._all():
@@ -275,7 +273,6 @@ class _Judge:
     def _text(self, e: Any) -> str:
         return source_text(self._origin, self._name, e)
 
-    # ---- context
     def _context_stage(self) -> ProbeStep:
         context = self._origin.catalog.contexts[self._context or ""]
         kind = f"{context.name} ({context.kind})"
@@ -291,7 +288,6 @@ class _Judge:
         ids = ", ".join(map(str, self._ids))
         return ProbeStep("context", True, kind, values, f"partition{'s' * (len(self._ids) > 1)} {ids}")
 
-    # ---- filters
     def _filters(self) -> Iterator[ProbeStep]:
         if not isinstance(self.plan, nodes.StreamStatement):
             return
@@ -315,7 +311,6 @@ class _Judge:
         for conjunct in x.conjuncts(condition):
             yield self._tested("where", conjunct, {0: self._event})
 
-    # ---- patterns
     def _atoms(self) -> Iterator[tuple[Atom, str]]:
         for atom in self._pattern().atoms:
             if self._takes(atom.event_type):
@@ -324,7 +319,11 @@ class _Judge:
     def _pattern_stages(self, atoms: Sequence[tuple[Atom, str]]) -> Iterator[ProbeStep]:
         if self._run is None:
             for atom, _ in atoms:
-                own = [p for p in x.conjuncts(atom.filter) if not any(_of_match(conjunct) for conjunct in x.walk(p))]
+                own = [
+                    p
+                    for p in x.conjuncts(atom.filter)
+                    if not any(isinstance(e, x.Prop | x.EventOf) and e.stream == MATCH_STREAM for e in x.walk(p))
+                ]
                 for conjunct in own:
                     yield self._tested("filter", conjunct, {TAKEN: self._event}, f"of {self._text(atom)}")
             return
@@ -381,7 +380,6 @@ class _Judge:
         note = f"`{self._text(atom)}` was waited for{more}"
         yield ProbeStep(first.name, False, first.text, first.values, note)
 
-    # ---- behind the filters
     def _behind(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
         run = self._run
         assert run is not None
@@ -552,10 +550,6 @@ class _Judge:
             yield ProbeStep("join", None if run.is_incomplete else False, "all conditions", note=note)
         else:
             yield ProbeStep("select", False, "the select-clause", note="no row was made")
-
-
-def _of_match(e: x.BoundExpr) -> bool:
-    return isinstance(e, x.Prop | x.EventOf) and e.stream == MATCH_STREAM
 
 
 def _known(partials: Sequence[PartialMatch]) -> list[tuple[object, ...]]:

@@ -112,8 +112,6 @@ class EventLog:
         self.counts: Counter[str] = Counter()  # of all events by type, including forgotten ones
         self.by_hand: Counter[str] = Counter()  # of events that were sent, not replayed
 
-    # ---- writing
-
     def recorder(self, type_name: str) -> EventRecorder:
         """Return the function that logs an event of the type. The event is kept, not copied."""
         append = self._sent.setdefault(type_name, deque(maxlen=KEPT)).append
@@ -168,8 +166,6 @@ class EventLog:
             else DeployedAt(deployment, (self._number(), 0), now)
             for id_, deployment in deployments.items()
         }
-
-    # ---- reading
 
     def deployed_at(self, deployment: Deployment) -> DeployedAt:
         """Return when a deployment was made."""

@@ -212,7 +212,6 @@ class ProvenanceRerun(StatementRerun):
     def before_event(self, type_name: str, event: Row, time: int) -> None:
         self.sent_events[id(event)] = SentEvent(event, type_name, time)
 
-    # ---- shadows
     def _deploy_target(self) -> None:
         if self._shadows:
             self._deploy_shadows()
@@ -455,7 +454,6 @@ class ProvenanceRerun(StatementRerun):
     def _reached(self, delta: Delta) -> None:
         self.result.reached.extend(delta.insert or ())
 
-    # ---- what is held
     @property
     def batched(self) -> bool:
         """True if rows are made from whole batches."""

@@ -100,7 +100,6 @@ class WindowRerun(StatementRerun):
         self._current: Row = {}
         self._made: list[Row] = []  # derived rows, kept alive so that their identity is not reused
 
-    # ---- shadows
     def _group_columns(self) -> tuple[tuple[nodes.OutputColumn, ...], tuple[str, ...]]:
         """Return the columns that identify the partition and the groupwin group of an event, with names."""
         keys_by_name: list[tuple[str, x.BoundExpr]] = []
@@ -157,7 +156,6 @@ class WindowRerun(StatementRerun):
         target.add_listener(self._delivered)
         target.add_match_listener(self._matched)
 
-    # ---- what they tell
     def _saw(self, delta: Delta) -> None:
         for row in delta.insert or ():
             self._current = row
@@ -229,7 +227,6 @@ class WindowRerun(StatementRerun):
         delivery = Delivery(len(self.deliveries), delta.time, delta.insert, delta.remove)
         self.deliveries.append((len(self.arrivals), delivery))
 
-    # ---- what is lost
     def caught_up(self, first: int) -> bool:
         """Return True if all unknown events had left before arrival number `first`, as far as can be seen.
 
@@ -244,7 +241,6 @@ class WindowRerun(StatementRerun):
         )
         return sorted(retained) == sorted(known)
 
-    # ---- running
     def run(self) -> None:
         """Play the whole log, up to the present."""
         self._begin()

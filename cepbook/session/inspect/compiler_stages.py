@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 
 from cepbook.dialects import stages
@@ -36,9 +37,9 @@ def explain_stage(runtime: Runtime, name_or_epl: str, stage: str) -> str:
         deployment = runtime.deployments[statement.deployment_id]
         if dialect_of(deployment.source) != EPL:  # a text of another dialect only has a meaning as a whole
             text, only, catalog = deployment.source, statement.name, catalog_without(catalog, [deployment])
-    printers = {
+    printers: dict[str, Callable[[ModulePlan], str]] = {
         "steps": partial(_steps, runtime),
-        "python": partial(_python, runtime),
+        "python": lambda plan: "\n\n".join(map(_source, _compiled(runtime, plan).programs.values())),
         "coverage": partial(_coverage, runtime),
     }
     if statement is not None and statement.kind == "create variable":  # its text declares variables that exist already
@@ -51,11 +52,6 @@ def explain_stage(runtime: Runtime, name_or_epl: str, stage: str) -> str:
         return stages.show_stage(
             stage, text, catalog, printers=printers, options=binder_options(runtime.config), only=only
         )
-
-
-def _python(runtime: Runtime, plan: ModulePlan) -> str:
-    compiled = _compiled(runtime, plan)
-    return "\n\n".join(_source(program) for program in compiled.programs.values())
 
 
 def _steps(runtime: Runtime, plan: ModulePlan) -> str:

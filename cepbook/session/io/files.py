@@ -60,7 +60,8 @@ def read_file(path: str, columns: ColumnSelection | None = None) -> pd.DataFrame
     if lower.endswith(CSV):
         return _csv(path, columns)
     if lower.endswith(JSON_LINES):
-        return _json_lines(path, columns)
+        rows = list(_objects(path))
+        return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
     raise UsageError(f"{path!r} is neither a {KINDS} file")
 
 
@@ -225,11 +226,6 @@ def _line(path: str, row: int) -> str:
                 return f"line {before + 1}"
             before = reader.line_num
     return f"row {row + 1}"
-
-
-def _json_lines(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
-    rows = list(_objects(path))
-    return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
 
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:

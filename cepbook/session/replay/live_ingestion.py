@@ -131,8 +131,6 @@ class Live:
                     self._clock.touch()
                     self._clock.stop()
 
-    # ---- a source
-
     async def _pump(self, name: str, source: AsyncIterable[object] | Iterable[object]) -> None:
         items = _iterated(source)
         turn = wall.perf_counter()

@@ -90,8 +90,6 @@ class Replay(Generic[WorkbenchT]):
         self._task: asyncio.Task[None] | None = None
         self._start_task()
 
-    # ---- state
-
     @property
     def state(self) -> str:
         """``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``."""
@@ -224,8 +222,6 @@ class Replay(Generic[WorkbenchT]):
         clock = clock_text(self._engine.now, self._engine.second)
         return f"Replay of {names}: {loop.events:,}{of} events, {self.state}, clock {clock}"
 
-    # ---- control, from any thread
-
     def pause(self) -> None:
         """Pause after the current slice."""
         controls = self._controls
@@ -276,8 +272,6 @@ class Replay(Generic[WorkbenchT]):
         if threading.get_ident() == self._thread and not self._inside:
             self._slice(0.0)
         self._poke()
-
-    # ---- running
 
     def run(self) -> ReplayResult | None:
         """Replay to the end, blocking. Return None if the replay was paused before the end.
@@ -365,8 +359,6 @@ class Replay(Generic[WorkbenchT]):
     def _poke(self) -> None:
         if self._loop is not None and self._poked is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._poked.set)
-
-    # ---- one slice
 
     def _slice(self, seconds: float, steps: int | None = None) -> float:
         if self._replay_loop.end is not None:

@@ -206,8 +206,6 @@ class ReplayLoop:
         self._batch_sizer.took(elapsed, taken, most, stepping=stepping, span=span, cut=cut)
         return taken
 
-    # ---- real time
-
     def _virtual_now(self) -> int:
         assert self.speed is not None
         if self._origin is None:
@@ -236,8 +234,6 @@ class ReplayLoop:
             if wall.perf_counter() >= deadline:
                 break
         return engine.now >= bound or due is None or due > bound
-
-    # ---- the end
 
     @property
     def late(self) -> int:
