@@ -10,21 +10,24 @@ class ClauseRow:
     """A clause or operator; `keywords` lead to it, separated by blanks, and `example` is a statement that uses it."""
 
     name: str
-    keywords: str
     doc: str
     example: str
+    keywords: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """The keywords; if none are listed, the words of the name."""
+        return (self.keywords or self.name.replace(",", "")).split()
 
 
 _ROWS = (
     ClauseRow(
         name="select",
-        keywords="select",
         doc="The columns of the output; * is all properties.",
         example="select id, price * 2 as twice from A",
     ),
     ClauseRow(
         name="irstream, istream, rstream",
-        keywords="irstream istream rstream",
         doc=(
             "Which streams are delivered: the insert stream (istream, the default), the remove stream of what "
             "leaves the window, or both."
@@ -33,13 +36,11 @@ _ROWS = (
     ),
     ClauseRow(
         name="from",
-        keywords="from",
         doc="The event type, its filter in parentheses, and its data windows.",
         example="select * from A(price > 5)#time(1 min)",
     ),
     ClauseRow(
         name="where",
-        keywords="where",
         doc=(
             "Which rows go on, after the data window; a filter in parentheses behind the type keeps events out of it."
         ),
@@ -47,19 +48,16 @@ _ROWS = (
     ),
     ClauseRow(
         name="group by",
-        keywords="group by",
         doc="Aggregates are of each group of equal keys; rollup, cube and grouping sets add totals.",
         example="select id, sum(price) as total from A#time(1 min) group by id",
     ),
     ClauseRow(
         name="rollup, cube, grouping sets",
-        keywords="rollup cube grouping sets",
         doc="Totals of several groupings in one statement.",
         example="select id, sum(price) as total from A#time(1 min) group by rollup(id)",
     ),
     ClauseRow(
         name="having",
-        keywords="having",
         doc="Which rows are delivered, by values of aggregates.",
         example="select id, count(*) as n from A#time(1 min) group by id having count(*) > 3",
     ),
@@ -81,7 +79,6 @@ _ROWS = (
     ),
     ClauseRow(
         name="limit, offset",
-        keywords="limit offset",
         doc="At most so many rows of one delivery, after leaving out the first.",
         example="select * from A#time_batch(1 sec) order by price limit 3",
     ),
@@ -93,7 +90,6 @@ _ROWS = (
     ),
     ClauseRow(
         name="distinct",
-        keywords="distinct",
         doc="Equal rows of one delivery once; in an aggregate, equal values once.",
         example="select distinct id from A#length_batch(4)",
     ),
@@ -105,25 +101,21 @@ _ROWS = (
     ),
     ClauseRow(
         name="pattern",
-        keywords="pattern",
         doc="Events that belong together: ->, and, or, not, every, until, guards and timers.",
         example="select a.id as id from pattern [every a=A -> B(id = a.id)]",
     ),
     ClauseRow(
         name="every",
-        keywords="every",
         doc="In a pattern: begin anew for each match. In output: how often.",
         example="select a.id as id from pattern [every a=A]",
     ),
     ClauseRow(
         name="->",
-        keywords="->",
         doc="In a pattern: first the left side, then the right one.",
         example="select a.id as id from pattern [every a=A -> B]",
     ),
     ClauseRow(
         name="until",
-        keywords="until",
         doc="In a pattern: collect the left side until the right one comes.",
         example="select a[0].id as id from pattern [a=A until B]",
     ),
@@ -144,13 +136,11 @@ _ROWS = (
     ),
     ClauseRow(
         name="unidirectional",
-        keywords="unidirectional",
         doc="Only events of this stream cause rows of the join; it has no window.",
         example="select * from A as a unidirectional, B#keepall as b where a.id = b.id",
     ),
     ClauseRow(
         name="context",
-        keywords="context",
         doc="The statement exists once for each partition of a context.",
         example="create context Each partition by id from A; context Each select sum(price) as total from A",
     ),
@@ -168,7 +158,6 @@ _ROWS = (
     ),
     ClauseRow(
         name="start, end",
-        keywords="start end",
         doc="One partition of a context at a time: it begins and ends at events, patterns or times.",
         example="create context Daily start (0, 9, *, *, *) end (0, 17, *, *, *)",
     ),
@@ -179,10 +168,7 @@ _ROWS = (
         example="create context Few coalesce by consistent_hash_crc32(id) from A granularity 4",
     ),
     ClauseRow(
-        name="create schema",
-        keywords="create schema",
-        doc="Declares an event type.",
-        example="create schema Tick(symbol string, price double)",
+        name="create schema", doc="Declares an event type.", example="create schema Tick(symbol string, price double)"
     ),
     ClauseRow(
         name="create window",
@@ -225,7 +211,6 @@ _ROWS = (
     ),
     ClauseRow(
         name="delete",
-        keywords="delete",
         doc="Takes rows out of a named window or table.",
         example="create window W#keepall as A; on B as b delete from W as w where w.id = b.id",
     ),
@@ -246,76 +231,60 @@ _ROWS = (
     ),
     ClauseRow(
         name="in",
-        keywords="in",
         doc="Whether a value is one of a list, of a range or of a subquery.",
         example="select * from A(id in ('a', 'b'))",
     ),
     ClauseRow(
         name="between",
-        keywords="between",
         doc="Whether a value lies in a range, both ends included.",
         example="select * from A(price between 1 and 5)",
     ),
     ClauseRow(
         name="like, regexp",
-        keywords="like regexp",
         doc="Whether a text fits a pattern: with % and _, or a regular expression.",
         example="select * from A(id like 'x%')",
     ),
     ClauseRow(
         name="exists",
-        keywords="exists",
         doc="Whether a subquery has a row; of a dynamic property, whether the event has it.",
         example="select * from A as a where exists (select * from B#keepall as b where b.id = a.id)",
     ),
+    ClauseRow(name="is", doc="Equality where null equals null.", example="select * from A(price is not null)"),
     ClauseRow(
-        name="is", keywords="is", doc="Equality where null equals null.", example="select * from A(price is not null)"
-    ),
-    ClauseRow(
-        name="as",
-        keywords="as",
-        doc="Gives a column, a stream or a declared thing its name.",
-        example="select price as p from A as a",
+        name="as", doc="Gives a column, a stream or a declared thing its name.", example="select price as p from A as a"
     ),
     ClauseRow(
         name="and, or, not",
-        keywords="and or not",
         doc="Logic with three values: what is null is neither true nor false. In a pattern: both, either, not yet.",
         example="select * from A(price > 1 and not id = 'x')",
     ),
     ClauseRow(
         name="prev, prevtail, prevcount, prevwindow",
-        keywords="prev prevtail prevcount prevwindow",
         doc="An event of the data window by its place from the newest or the oldest on; their number; all of them.",
         example="select price, prev(1, price) as before, prevcount(price) as held from A#length(5)",
     ),
     ClauseRow(
         name="prior",
-        keywords="prior",
         doc="The event that came so many events before, whatever the data window holds.",
         example="select price - prior(1, price) as change from A",
     ),
     ClauseRow(
         name="cast",
-        keywords="cast",
         doc="The value as another type; dateformat: says how a text is read as a date.",
         example="select cast(price, int) as whole, cast(id, long, dateformat: 'yyyy-MM-dd') as since from A",
     ),
     ClauseRow(
         name="instanceof",
-        keywords="instanceof",
         doc="Whether a value is of one of these types; null is of none.",
         example="select instanceof(id, string) as is_text from A",
     ),
     ClauseRow(
         name="current_timestamp",
-        keywords="current_timestamp",
         doc="The time of the engine in milliseconds.",
         example="select id, current_timestamp as at from A",
     ),
     ClauseRow(
         name="current_evaluation_context",
-        keywords="current_evaluation_context",
         doc="What the statement knows of itself: its name, the number of its context partition.",
         example="select current_evaluation_context().getStatementName() as statement from A",
     ),
@@ -327,19 +296,16 @@ _ROWS = (
     ),
     ClauseRow(
         name="new",
-        keywords="new",
         doc="Makes an object with named properties, or an array.",
         example="select new {name = id, twice = price * 2} as made, new int[3] as zeros from A",
     ),
     ClauseRow(
         name="transpose",
-        keywords="transpose",
         doc="In insert into: the properties of one value become those of the event.",
         example="insert into Copy select transpose(a) from A as a",
     ),
     ClauseRow(
         name="grouping_id",
-        keywords="grouping_id",
         doc="With rollup, cube and grouping sets: which keys a row is grouped by, as a number.",
         example="select id, price, grouping_id(id, price) as level, count(*) as n from A group by rollup(id, price)",
     ),
@@ -351,13 +317,11 @@ _ROWS = (
     ),
     ClauseRow(
         name="null, true, false",
-        keywords="null true false",
         doc="No value; the values of boolean. What compares with null is neither true nor false.",
         example="select id is null as unnamed, true as yes from A",
     ),
     ClauseRow(
         name="escape",
-        keywords="escape",
         doc="The character that takes % and _ literally in like.",
         example="select * from A(id like 'a!_%' escape '!')",
     ),
@@ -372,22 +336,15 @@ _ROWS = (
     ),
     ClauseRow(
         name="inherits, copyfrom",
-        keywords="inherits copyfrom",
         doc="A schema with the properties of another: as a kind of it, or only as a copy.",
         example="create schema Special(extra int) inherits A",
     ),
     ClauseRow(
         name="starttimestamp, endtimestamp",
-        keywords="starttimestamp endtimestamp",
         doc="The properties that say from when to when an event lasts, for interval algebra such as overlaps.",
         example="create schema Stay(begins long, ends long) starttimestamp begins endtimestamp ends",
     ),
-    ClauseRow(
-        name="const",
-        keywords="const",
-        doc="A variable that cannot be set.",
-        example="create const variable int most = 5",
-    ),
+    ClauseRow(name="const", doc="A variable that cannot be set.", example="create const variable int most = 5"),
     ClauseRow(
         name="create index",
         keywords="index",
@@ -402,7 +359,6 @@ _ROWS = (
     ),
     ClauseRow(
         name="while",
-        keywords="while",
         doc="In a pattern: ends the part before it with the first match for which the condition is not true.",
         example="select a.id as id from pattern [(every a=A) while (a.price < 5)]",
     ),
@@ -420,19 +376,16 @@ _ROWS = (
     ),
     ClauseRow(
         name="inclusive",
-        keywords="inclusive",
         doc="The event that begins or ends a context partition is one of its events.",
         example="create context C initiated by A as a terminated by A(id = a.id) inclusive",
     ),
     ClauseRow(
         name="now",
-        keywords="now",
         doc="In a context: begin when it is deployed.",
         example="create context C start @now end after 1 min",
     ),
     ClauseRow(
         name="preallocate",
-        keywords="preallocate",
         doc="Of a context by hash: all partitions are there from the beginning.",
         example="create context C coalesce by consistent_hash_crc32(id) from A granularity 4 preallocate",
     ),
@@ -444,19 +397,16 @@ _ROWS = (
     ),
     ClauseRow(
         name="matches",
-        keywords="matches",
         doc="In match_recognize, all matches: those that share rows, too.",
         example="select * from A match_recognize (measures X.id as id all matches pattern (X Y))",
     ),
     ClauseRow(
         name="module, uses, import",
-        keywords="module uses import",
         doc="The name of a module, and what it says that it needs; nothing is loaded.",
         example="module falls; select id from A",
     ),
     ClauseRow(
         name="precedence",
-        keywords="precedence",
         doc="Of an insert into among several: who goes first.",
         example="insert into Big event-precedence(2) select id from A",
     ),
@@ -470,5 +420,5 @@ _ROWS = (
 
 CLAUSES: dict[str, ClauseRow] = {row.name: row for row in _ROWS}
 
-CLAUSE_OF_KEYWORD: dict[str, ClauseRow] = {word: row for row in reversed(_ROWS) for word in row.keywords.split()}
+CLAUSE_OF_KEYWORD: dict[str, ClauseRow] = {word: row for row in reversed(_ROWS) for word in row.words}
 """The row that tells of a keyword."""
