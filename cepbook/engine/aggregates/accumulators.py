@@ -34,10 +34,9 @@ SortedKey = tuple[Any, ...]
 
 
 class StandardDeviation(State):
-    """Count, sum and sum of squares as integer multiples of ``2 ** -bits``, therefore exact.
-
-    Neither rounding errors nor traces of large values that have left accumulate. After a value that is infinite or NaN
-    the result is NaN until the window is empty (recorded).
+    """Count, sum and sum of squares as integer multiples of ``2 ** -bits``, therefore exact. Neither rounding errors
+    nor traces of large values that have left accumulate. After a value that is infinite or NaN the result is NaN until
+    the window is empty (recorded).
     """
 
     __slots__ = ("bits", "count", "odd", "squares", "total")
@@ -247,9 +246,8 @@ class OrdinalMapValues(Sequence[Any]):
 
 
 class SortedEvents(State):
-    """Events in the order of a sort key; events with equal keys in the order of arrival.
-
-    `descends` has one flag per criterion. Methods that take or return a sort key use None for no key.
+    """Events in the order of a sort key; events with equal keys in the order of arrival. `descends` has one flag per
+    criterion. Methods that take or return a sort key use None for no key.
     """
 
     __slots__ = ("descends", "events", "keys")
@@ -363,9 +361,8 @@ class SortedEvents(State):
 
 
 class DistinctJoinValues(State):
-    """Values of the events of one stream of a join, each event once, by ordinal and in the order of entry.
-
-    `counts` has the number of rows that contain an event. A row without an event of the stream has the ordinal -1.
+    """Values of the events of one stream of a join, each event once, by ordinal and in the order of entry. `counts` has
+    the number of rows that contain an event. A row without an event of the stream has the ordinal -1.
     """
 
     __slots__ = ("counts", "values")
@@ -413,9 +410,8 @@ class DistinctJoinSortedEvents(SortedEvents):
 
 
 class ArrivalRate(State):
-    """Times of the events within the last `interval` clock units; a second has `second` clock units.
-
-    An event of time t leaves at t + interval, as in a time window, but only when another event arrives (recorded:
+    """Times of the events within the last `interval` clock units; a second has `second` clock units. An event of time t
+    leaves at t + interval, as in a time window, but only when another event arrives (recorded:
     rate_with_a_filter_moves_with_passing_events_only).
     """
 

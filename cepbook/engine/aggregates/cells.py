@@ -140,10 +140,8 @@ class ArgumentCells:
 
 @dataclass(frozen=True, slots=True)
 class CellUpdate:
-    """Writes what an entering or leaving event does to the cells of one argument.
-
-    `second` is the code of the second value, if it is not the second argument. `store` is the line after a change of
-    the number of nulls.
+    """Writes what an entering or leaving event does to the cells of one argument. `second` is the code of the second
+    value, if it is not the second argument. `store` is the line after a change of the number of nulls.
     """
 
     argument: ArgumentCells

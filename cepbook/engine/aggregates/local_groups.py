@@ -20,10 +20,8 @@ LocalKeys = tuple[x.BoundExpr, ...]
 
 
 class LocalGroups:
-    """The calls with the local keys `keys`, which have the indexes `numbers` among the calls of the statement.
-
-    `table` is the code of the table, `key_of` returns the code of a key. `row_keys` are the local keys as rows see
-    them.
+    """The calls with the local keys `keys`, which have the indexes `numbers` among the calls of the statement. `table`
+    is the code of the table, `key_of` returns the code of a key. `row_keys` are the local keys as rows see them.
     """
 
     def __init__(

@@ -20,9 +20,8 @@ def dyadic_fraction(value: float) -> tuple[int, int]:
 
 
 class PowerSums(State):
-    """Sums of the first powers of values; `sums` are multiples of ``2 ** (-bits * power)``.
-
-    `lone` is the variance and standard deviation of a single value: None in EPL.
+    """Sums of the first powers of values; `sums` are multiples of ``2 ** (-bits * power)``. `lone` is the variance and
+    standard deviation of a single value: None in EPL.
     """
 
     __slots__ = ("bits", "count", "lone", "odd", "sums", "what")

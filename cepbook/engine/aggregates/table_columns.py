@@ -33,9 +33,8 @@ def table_column_cells(
 
 
 class TableAggregateCodegen(AggregateCodegen):
-    """The aggregates of a statement that feeds a table: each call has the cells of its column.
-
-    `remembered` returns the code of a dict, of the statement itself, for values of events by ordinal.
+    """The aggregates of a statement that feeds a table: each call has the cells of its column. `remembered` returns the
+    code of a dict, of the statement itself, for values of events by ordinal.
     """
 
     def __init__(self, scope: CodeScope, calls: Calls, into: p.IntoTable, remembered: Callable[[], str]) -> None:

@@ -13,9 +13,8 @@ from cepbook.engine.state import State
 
 
 class UserAggregate(State):
-    """The state of an aggregate written in Python, which takes `count` values of each event.
-
-    A failure of its code is raised when the value is read, until all events that it could not take have left.
+    """The state of an aggregate written in Python, which takes `count` values of each event. A failure of its code is
+    raised when the value is read, until all events that it could not take have left.
     """
 
     __slots__ = ("attributes", "broken", "code", "count", "inside")

@@ -16,10 +16,9 @@ from cepbook.lang.types import is_hashable
 
 
 class Emitter:
-    """Writes ``out(record)`` for a single insert row, else ``push(now, insert rows, remove rows)``.
-
-    In the loop over columns both also get the mark of the event. `now` is the code of the time. With `guarded` both may
-    be None, if there is no listener; then no rows are made.
+    """Writes ``out(record)`` for a single insert row, else ``push(now, insert rows, remove rows)``. In the loop over
+    columns both also get the mark of the event. `now` is the code of the time. With `guarded` both may be None, if
+    there is no listener; then no rows are made.
     """
 
     def __init__(self, code: CodegenContext, now: str, *, guarded: bool) -> None:
@@ -146,9 +145,8 @@ class ColumnEmitter(Emitter):
 
 
 class RecordEmitter(Emitter):
-    """Writes into functions of a batch: the rows of a delivery are collected as flat records for one call of ``out``.
-
-    A side is a list, whose first record gets its mark once it is known to begin the delivery; or a tuple if there is at
+    """Writes into functions of a batch: the rows of a delivery are collected as flat records for one call of ``out``. A
+    side is a list, whose first record gets its mark once it is known to begin the delivery; or a tuple if there is at
     most one record. The mark of the delivery is in the local ``mark``.
     """
 

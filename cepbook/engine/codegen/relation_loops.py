@@ -138,9 +138,8 @@ def plain_key_positions(exprs: Sequence[x.BoundExpr], scope: CodeScope, parts: S
 
 
 class LookupCodegen:
-    """The indexes of stores that a module reads, as functions that a running statement binds.
-
-    `requests` maps the name of a function to (input, requested index).
+    """The indexes of stores that a module reads, as functions that a running statement binds. `requests` maps the name
+    of a function to (input, requested index).
     """
 
     def __init__(self, source: SourceWriter) -> None:

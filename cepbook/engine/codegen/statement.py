@@ -38,10 +38,9 @@ class RowOrigin(Enum):
 
 
 class StatementCodegen(DeltaCodegen):
-    """Writes the functions of one statement, which ask views for the delta of an arrival or a timer.
-
-    A window may provide a *fragment*: source of its arrivals that becomes part of the statement's code and works on the
-    fields of the view. Without one the view's ``arrive`` is called.
+    """Writes the functions of one statement, which ask views for the delta of an arrival or a timer. A window may
+    provide a *fragment*: source of its arrivals that becomes part of the statement's code and works on the fields of
+    the view. Without one the view's ``arrive`` is called.
     """
 
     def __init__(self, code: CodegenContext, iterable_unbound: bool) -> None:

@@ -38,9 +38,8 @@ class KeyedWindow(State):
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """The properties that all states of a stage share; `fills` as in `SlidingWindow`.
-
-    `functions` are registered functions of the values of a window; `failed` reports their failures.
+    """The properties that all states of a stage share; `fills` as in `SlidingWindow`. `functions` are registered
+    functions of the values of a window; `failed` reports their failures.
     """
 
     node: CycleStage

@@ -26,10 +26,9 @@ StageDelta = tuple[list[StageRow], list[StageRow]]
 
 
 class StageWindowState(State):
-    """Holds the rows of one key of a stage.
-
-    `pending` is the number of rows that wait for a further cycle. `due` is the time at which a row leaves by age,
-    `NEVER` if there is none. `passing` is True if the next cycle evicts rows whatever it brings.
+    """Holds the rows of one key of a stage. `pending` is the number of rows that wait for a further cycle. `due` is the
+    time at which a row leaves by age, `NEVER` if there is none. `passing` is True if the next cycle evicts rows
+    whatever it brings.
     """
 
     __slots__ = ()

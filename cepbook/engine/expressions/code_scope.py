@@ -16,9 +16,8 @@ from cepbook.lang.plan import expressions as x
 
 
 class ReadableVariable(Protocol):
-    """The cell of a variable. Generated code reads `value`; `listeners` are called after each assignment.
-
-    Filters of events read `before`: the value before any statement handled the present event.
+    """The cell of a variable. Generated code reads `value`; `listeners` are called after each assignment. Filters of
+    events read `before`: the value before any statement handled the present event.
     """
 
     value: Any

@@ -21,10 +21,8 @@ from cepbook.lang.types import BITS, DATES, DATETIMES, Type
 
 
 class TypedEvent(dict[str, Any]):
-    """An event with the name of its own type, for ``typeof`` of a stream.
-
-    An event is the dict that the caller sent, which does not contain its type. If a statement reads the type, the
-    runtime passes this copy on.
+    """An event with the name of its own type, for ``typeof`` of a stream. An event is the dict that the caller sent,
+    which does not contain its type. If a statement reads the type, the runtime passes this copy on.
     """
 
     __slots__ = ("type",)

@@ -46,10 +46,8 @@ _PORTS = ("out", "push", "clock")
 
 
 class SourceWriter:
-    """The text of one generated module. `constants` is the namespace in which it runs.
-
-    `bound` lists, for each function written with `function`, the parameters that a running statement gives default
-    values.
+    """The text of one generated module. `constants` is the namespace in which it runs. `bound` lists, for each function
+    written with `function`, the parameters that a running statement gives default values.
     """
 
     def __init__(self) -> None:

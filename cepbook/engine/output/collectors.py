@@ -50,9 +50,8 @@ class RowFactory:
 
 
 class RowCollector(State):
-    """Collects the rows of one output interval.
-
-    `keeps` is True if rows before the end of ``after`` count, too (recorded for ``all`` and ``last``).
+    """Collects the rows of one output interval. `keeps` is True if rows before the end of ``after`` count, too
+    (recorded for ``all`` and ``last``).
     """
 
     __slots__ = ()
@@ -123,9 +122,8 @@ class EveryAggregate(RowCollector):
 
 @dataclass(slots=True)
 class LastAggregate(RowCollector):
-    """Collect the present row of a statement of one row; its remove row is the one before the interval.
-
-    With having that is the first former row that passes (recorded: output_last_having_by_events).
+    """Collect the present row of a statement of one row; its remove row is the one before the interval. With having
+    that is the first former row that passes (recorded: output_last_having_by_events).
     """
 
     make: RowFactory
@@ -177,9 +175,8 @@ class LastRowOfGroups(RowCollector):
 
 @dataclass(slots=True)
 class EveryRowOfGroups(RowCollector):
-    """Collect all rows of events, then repeat a row for the last event of each group without one.
-
-    Rows come as (key, row, item of the event). With `leaving` the rows of left events are insert rows, too (recorded:
+    """Collect all rows of events, then repeat a row for the last event of each group without one. Rows come as (key,
+    row, item of the event). With `leaving` the rows of left events are insert rows, too (recorded:
     output_all_grouped_adds_leaving_events_to_the_inserts).
     """
 
@@ -210,10 +207,9 @@ class EveryRowOfGroups(RowCollector):
 
 @dataclass(slots=True)
 class PresentGroupRows(RowCollector):
-    """Collect the present row of each touched group, in the order of first touch, where rows stand for groups.
-
-    With `every`, of each group so far. The remove row of a group is its row before the interval, or its present row if
-    it was not touched. With `levels`, rows are ordered by level.
+    """Collect the present row of each touched group, in the order of first touch, where rows stand for groups. With
+    `every`, of each group so far. The remove row of a group is its row before the interval, or its present row if it
+    was not touched. With `levels`, rows are ordered by level.
     """
 
     make: RowFactory

@@ -53,9 +53,8 @@ class CountGate(OutputGate):
 
 
 class StimulusGate(CountGate):
-    """Opens after the n-th event, counted from the one that shut it.
-
-    Rows of the n-th event itself do not pass (recorded: output_first_every_events).
+    """Opens after the n-th event, counted from the one that shut it. Rows of the n-th event itself do not pass
+    (recorded: output_first_every_events).
     """
 
     __slots__ = ()
@@ -170,9 +169,8 @@ class FirstRows(State):
 
 
 class FirstRowsOfGroups(State):
-    """Gives each group of a grouped statement a gate of its own, a copy of `gate`.
-
-    `take` receives the keys of the entered and left events instead of their numbers.
+    """Gives each group of a grouped statement a gate of its own, a copy of `gate`. `take` receives the keys of the
+    entered and left events instead of their numbers.
     """
 
     def __init__(self, form: CollectorOptions, gate: OutputGate) -> None:

@@ -85,9 +85,8 @@ class ConstantRate(State):
 
 
 class Limiter(State):
-    """Holds the rows of one state back until they are due. `advance` must be called at `due`.
-
-    `armed` is the earliest time for which the statement has a timer.
+    """Holds the rows of one state back until they are due. `advance` must be called at `due`. `armed` is the earliest
+    time for which the statement has a timer.
     """
 
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:

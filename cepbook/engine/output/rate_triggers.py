@@ -16,9 +16,7 @@ PeriodLength = tuple[int | None, int | None, int] | tuple[int | None, int | None
 @dataclass(slots=True)
 class OutputCounters(State):
     """The built-in properties of output conditions: numbers of entered and left events since the last output and in
-    all.
-
-    `last_output_timestamp` starts as the start time of the statement or its partition.
+    all. `last_output_timestamp` starts as the start time of the statement or its partition.
     """
 
     last_output_timestamp: int
@@ -142,9 +140,8 @@ class CrontabTrigger(OutputTrigger):
 
 
 class ConditionTrigger(OutputTrigger):
-    """Fires when a condition holds, which is evaluated after each event and after each assignment of its variables.
-
-    If an assignment makes it hold, the then clause runs at once, and the rows follow at the next advance of time.
+    """Fires when a condition holds, which is evaluated after each event and after each assignment of its variables. If
+    an assignment makes it hold, the then clause runs at once, and the rows follow at the next advance of time.
     """
 
     def __init__(self, holds: Callable[[int], bool], then: Callable[[int], None] | None) -> None:

@@ -17,10 +17,8 @@ KeyedRow = tuple[tuple[Any, ...], Any]  # (sort key, row)
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """The order and limit of rows. `descending` has one flag per criterion.
-
-    `limit` and `offset` may be variables, which are read at each delivery. A negative or null limit keeps all rows
-    after the offset; a null offset is 0.
+    """The order and limit of rows. `descending` has one flag per criterion. `limit` and `offset` may be variables,
+    which are read at each delivery. A negative or null limit keeps all rows after the offset; a null offset is 0.
     """
 
     distinct: bool

@@ -66,7 +66,6 @@ class KeyRange:
 @dataclass(frozen=True, slots=True)
 class AccessPath:
     """How items of `input` are found: by `keys`, else by `range`, else by a scan. Conditions in `rest` must be tested.
-
     `unique`: the keys are the primary key of a table. `band`: a range within the items of one key; its conditions are
     tested, too.
     """

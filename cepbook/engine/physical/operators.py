@@ -145,7 +145,6 @@ class OutputRateOperator:
 @dataclass(frozen=True, slots=True)
 class EmitOperator:
     """Deliver rows and insert them into a stream; or set variables, insert by branches, change events or a store.
-
     `target_path` is the access path to the rows of the store that ``on merge`` and the like change.
     """
 
@@ -187,10 +186,8 @@ class LookupOperator:
 
 @dataclass(frozen=True, slots=True)
 class CycleOperator:
-    """Run a StreamCruncher query in cycles (`cepbook.engine.cycles`).
-
-    Events wait at partitions. A cycle moves them through the windows of the partitions and evaluates a select over the
-    result.
+    """Run a StreamCruncher query in cycles (`cepbook.engine.cycles`). Events wait at partitions. A cycle moves them
+    through the windows of the partitions and evaluates a select over the result.
     """
 
     plan: p.CycleStatement
