@@ -1,4 +1,13 @@
-"""`create table` as a running statement: a program without events that makes the cells and keys of rows."""
+"""`create table` as a running statement: a generated module without events, for the rows of one table.
+
+The generated functions:
+
+- `new_cells(r)` returns the cells of a new row: the accumulators of all aggregation columns, `PLACES[name]` being the
+  slice of one column, and last the row itself. It also sets the initial values of these columns in `r`.
+- `HELD[name](cells)` returns the accumulator of a column whose aggregate has methods.
+- `key_of(r)` returns the primary key: one value, a tuple of several, or `()` for a table of one row.
+- `new_state(P, now)` returns `[partition, rows by key, indexes or None, last ordinal]` (see `Table`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +27,7 @@ from cepbook.lang.registry.aggregates import aggregate_row
 
 
 def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -> StatementProgram:
-    """Compile a `create table`: `new_cells(row)` makes the cells of a row, `key_of(row)` returns its key."""
+    """Compile a `create table`."""
     source = SourceWriter()
     scope = scope_in(source)
     properties = plan.output_type.properties
