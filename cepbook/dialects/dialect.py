@@ -49,9 +49,8 @@ def show_tree(node: object, indent: str = "") -> str:
     for field_ in fields(node) if is_dataclass(node) else ():
         value = getattr(node, field_.name)
         inner = value if isinstance(value, tuple) else (value,)
-        parts = [
-            child for item in inner for child in (item if isinstance(item, tuple) else (item,)) if child is not None
-        ]
+        items = (item if isinstance(item, tuple) else (item,) for item in inner)
+        parts = [child for item in items for child in item if child is not None]
         if any(is_dataclass(child) and not isinstance(child, Span) for child in parts):
             below += [f"{indent}  {field_.name}:", *(_item_text(child, indent + "    ") for child in parts)]
         elif parts and field_.name != "span" and value is not False:

@@ -22,9 +22,8 @@ _CREATES = (ast.CreateSchema, ast.CreateContext, ast.CreateWindow, ast.CreateTab
 
 
 def _epl(text: str, catalog: Catalog, names: Collection[str], options: Options) -> ModulePlan:
-    return bind(
-        substitute(parser.parse_epl(text), settings_of(text).get("parameters"), text), catalog, text, names, options
-    )
+    module = substitute(parser.parse_epl(text), settings_of(text).get("parameters"), text)
+    return bind(module, catalog, text, names, options)
 
 
 def _declared_in_epl(text: str) -> frozenset[str]:

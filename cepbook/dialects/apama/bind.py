@@ -149,10 +149,8 @@ class _Binder:
         event_type = EventType(node.name, fields)
         self.catalog.event_types[node.name] = event_type
         self.provides["event type", node.name] = None
-        text, span = self._text(node.span), node.span
-        self.statements.append(
-            nodes.CreateSchemaStatement(self._free(node.name), False, text, (), event_type, span=span)
-        )
+        text, name = self._text(node.span), self._free(node.name)
+        self.statements.append(nodes.CreateSchemaStatement(name, False, text, (), event_type, span=node.span))
 
     def _free(self, name: str) -> str:
         taken = {*self.names, self.name, *(statement.name for statement in self.statements)}
@@ -170,9 +168,8 @@ class _Binder:
         self.problems.fail("unknown-type", f"no type `{node.name}`", node.span, self._types_like(node.name))
 
     def _types_like(self, name: str) -> str | None:
-        return nearest_or_known_names(
-            name, (*SCALAR_TYPES, *(known for known in self.catalog.event_types if "." not in known))
-        )
+        events = (known for known in self.catalog.event_types if "." not in known)
+        return nearest_or_known_names(name, (*SCALAR_TYPES, *events))
 
     def _variable(self, node: a.StreamDeclaration) -> None:
         if node.name in self.streams:
@@ -185,11 +182,10 @@ class _Binder:
             hint = self._types_like(node.type.name)
             self.problems.fail("unknown-type", f"no type `{node.type.name}`", node.type.span, hint)
         item_type = t.event_of(stream.event_type.name) if stream.scalar is None else stream.scalar
-        same = (
-            apama_type(item_type) == declared
-            if stream.scalar is not None
-            else self._is_event(stream.event_type, declared)
-        )
+        if stream.scalar is not None:
+            same = apama_type(item_type) == declared
+        else:
+            same = self._is_event(stream.event_type, declared)
         if not same:
             fact = f"`{node.name}` is a stream of {node.type.name}, its items are {self._item_text(stream)}"
             hint = "select a field of the item, or name its type" if stream.scalar is None else None
@@ -263,11 +259,8 @@ class _Binder:
         value = bind_expression(node.value, scope)
         if node.high is None:
             return [bind_comparison(node.op, target, value, node.span, scope)]
-        high = bind_expression(node.high, scope)
-        return [
-            bind_comparison(">=", target, value, node.span, scope),
-            bind_comparison("<=", target, high, node.span, scope),
-        ]
+        limits = ((">=", value), ("<=", bind_expression(node.high, scope)))
+        return [bind_comparison(op, target, limit, node.span, scope) for op, limit in limits]
 
     def _query(self, node: a.ApamaQuery, name: str, target: str | None) -> _Stream:
         """Add the statement of a query; with `target` the statement inserts into an event type of that name."""
@@ -330,10 +323,7 @@ class _Binder:
     def _rows(
         self, node: a.ApamaQuery, inputs: Sequence[_Stream], bounds: Sequence[_Windows], scope: ApamaScope
     ) -> nodes.FromNode:
-        streams = [
-            self._windowed(query_input, stream, bound)
-            for query_input, stream, bound in zip(node.inputs, inputs, bounds, strict=True)
-        ]
+        streams = [self._windowed(*each) for each in zip(node.inputs, inputs, bounds, strict=True)]
         if len(streams) == 1:
             return streams[0]
         on: x.BoundExpr | None = None
@@ -393,9 +383,8 @@ class _Binder:
             self.problems.fail("wrong-parameter", fact, node.span, "such as retain 10, or retain 10 every 5")
         if size.value < 1:
             fact = f"{what} must be at least 1, found {size.value}"
-            self.problems.fail(
-                "wrong-parameter", fact, node.span, "without retain a query reads only the current items"
-            )
+            hint = "without retain a query reads only the current items"
+            self.problems.fail("wrong-parameter", fact, node.span, hint)
         return x.Const(t.INT, size.value, span=node.span)
 
     def _seconds(self, node: a.Expr, what: str) -> x.BoundExpr:
@@ -421,12 +410,8 @@ class _Binder:
         select = node.select
         if isinstance(select, a.ApamaCall):
             self._skip_rejected(select.name)
-        if (
-            isinstance(select, a.ApamaCall)
-            and select.name not in APAMA_AGGREGATES
-            and select.name in self.catalog.event_types
-        ):
-            return self._constructed(select, scope), None
+            if select.name not in APAMA_AGGREGATES and select.name in self.catalog.event_types:
+                return self._constructed(select, scope), None
         bound = bind_expression(select, scope)
         if isinstance(bound, x.EventOf):
             item = next(candidate for candidate in items.values() if candidate.number == bound.stream)

@@ -223,11 +223,9 @@ def _unary(node: a.ApamaUnary, scope: ApamaScope) -> x.BoundExpr:
 
 def _mismatch(node: a.ApamaUnary | a.ApamaBinary, operand: x.BoundExpr, expected: str, scope: ApamaScope) -> None:
     fact = f"`{node.op}` takes {expected}, found {apama_text(operand.type)}"
-    hint = (
-        "booleans go with and, or, xor and not"
-        if operand.type == t.BOOLEAN
-        else "text supports only + with another text"
-    )
+    hint = "text supports only + with another text"
+    if operand.type == t.BOOLEAN:
+        hint = "booleans go with and, or, xor and not"
     if operand.type.event:
         hint = "name a field of it"
     elif "number" not in expected:

@@ -121,19 +121,14 @@ def _common_mistake(current: str, before: list[str], after: str) -> tuple[str | 
     if current == "every" and clause == "every":
         return "`every` twice", _WINDOW
     if current == "every":
-        return (
-            "`every` without `within` or `retain` before it",
-            "write within seconds every seconds, or retain n every m",
-        )
+        hint = "write within seconds every seconds, or retain n every m"
+        return "`every` without `within` or `retain` before it", hint
     if current == "with" and before[-2:] == ["retain", "all"]:
         return "`retain all` takes no `with unique`", "write retain n with unique key"
     if current == "with" and clause in ("in", "all"):
         return "`with unique` without a window before it", "write within seconds or retain n first"
-    if current in ("where", "having", "group", "within", "retain", "partition") and clause in (
-        "select",
-        "where",
-        "having",
-    ):
+    earlier = current in ("where", "having", "group", "within", "retain", "partition")
+    if earlier and clause in ("select", "where", "having"):
         return f"`{current}` comes after `{clause}`", f"the parts of a query come in this order: {_ORDER}"
     if current.startswith('"') or (current == "" and '"' in after):
         return "a string is not closed", 'end it with "'
@@ -193,11 +188,8 @@ def _foreign_construct(current: str, before: list[str], clause: str) -> tuple[st
         return f"found `{current}`, expected `;`", "a stream ends with ;"
     if not current and last == ";":
         return "the text ends here, but there is no query", "a query follows what is declared: from … select …"
-    if (
-        current == ","
-        and "select" not in begun
-        and "(" not in begun[_last_index(begun, clause) if clause in begun else 0 :]
-    ):
+    start = _last_index(begun, clause) if clause in begun else 0
+    if current == "," and "select" not in begun and "(" not in begun[start:]:
         return "found `,` between two streams", "write join item in stream on key equals key, or from item in stream"
     if not current and last in (*_NEED_A_VALUE, "rstream"):
         return f"nothing follows `{last}`", APAMA_KEYWORDS[last]
@@ -218,10 +210,8 @@ def _foreign_construct(current: str, before: list[str], clause: str) -> tuple[st
     if last == "distinct" and before[-2:-1] in (["select"], ["rstream"]):
         return "a query has no `distinct`", "write with unique key after the window"
     if last == "istream" and before[-2:-1] == ["select"]:
-        return (
-            "`istream` is not written",
-            "select delivers items that enter the window, select rstream items that leave it",
-        )
+        hint = "select delivers items that enter the window, select rstream items that leave it"
+        return "`istream` is not written", hint
     if current == "limit":
         return "a query has no `limit`", "write retain n for the last n items"
     if current in ("in", "between") and clause in ("where", "having", "and", "or", "not", "xor", "select"):
@@ -249,11 +239,8 @@ def _expected_text(expected: set[str]) -> str:
 
 def _hint(current: str, before: list[str], expected: set[str]) -> str | None:
     last = before[-1] if before else ""
-    near = (
-        nearest_name(current, [name.lower() for name in expected if name.lower() in APAMA_KEYWORDS], 0.7)
-        if current
-        else None
-    )
+    keywords = [name.lower() for name in expected if name.lower() in APAMA_KEYWORDS]
+    near = nearest_name(current, keywords, 0.7) if current else None
     if near is not None and near != current:
         return f"did you mean `{near}`?"
     if current in APAMA_KEYWORDS and "NAME" in expected:

@@ -127,9 +127,8 @@ class _Stage:
                 fact = f"`{call.alias.text}` is the name of {what} already"
                 problems.add("duplicate-name", fact, call.alias.span, "give it another name with as")
             output[call.alias.text] = row.result(type_)
-            aggregates.append(
-                CycleAggregate(row.name, call.column.text, call.alias.text, not call.entrance_only, span=call.span)
-            )
+            column, alias = call.column.text, call.alias.text
+            aggregates.append(CycleAggregate(row.name, column, alias, not call.entrance_only, span=call.span))
         if node.aggregates:
             self.output = output
         return tuple(aggregates)

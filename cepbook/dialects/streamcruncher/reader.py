@@ -128,14 +128,8 @@ class _Reader(ExpressionReader):
         if "aggregates" in parts:
             pinned, *aggregates = parts["aggregates"].children
         where = self.where(parts["where"]) if "where" in parts else None
-        return ast.Stage(
-            tuple(map(_name, keys)),
-            self.read(window),
-            pinned is not None,
-            self.reads(aggregates),
-            where,
-            span=span_of(node),
-        )
+        names, stage_window = tuple(map(_name, keys)), self.read(window)
+        return ast.Stage(names, stage_window, pinned is not None, self.reads(aggregates), where, span=span_of(node))
 
     def _size(self, token: Token, what: str) -> int:
         value, _ = parse_number(str(token))
@@ -163,15 +157,12 @@ class _Reader(ExpressionReader):
         word, size, column, *group = node.children
         names = tuple(map(_name, group[0].children[1:])) if group else ()
         kind: Any = str(word)
-        return ast.StageWindow(
-            kind, self._size(size, "the window size"), None, _name(column), names, span=span_of(node)
-        )
+        amount = self._size(size, "the window size")
+        return ast.StageWindow(kind, amount, None, _name(column), names, span=span_of(node))
 
     def aggregate(self, node: ParseNode) -> ast.StageAggregate:
-        function, column, entrance, alias = node.children
-        return ast.StageAggregate(
-            _name(function), _name(column), entrance is not None, _name(alias), span=span_of(node)
-        )
+        function, column, alias = map(_name, (*node.children[:2], node.children[3]))
+        return ast.StageAggregate(function, column, node.children[2] is not None, alias, span=span_of(node))
 
     def alert(self, node: ParseNode) -> ast.StreamSource:
         columns, *rest = node.children

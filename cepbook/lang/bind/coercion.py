@@ -1,4 +1,4 @@
-"""Which types go together: comparison, common types of several values, conversions."""
+"""Type checks for comparison and assignment, common types of several values, and conversions."""
 
 from __future__ import annotations
 
@@ -104,9 +104,8 @@ def assignable(source: Type, target: Type) -> bool:
     if source == target or source in (ERROR, t.NULL) or target in (ERROR, t.OBJECT):
         return True
     if t.is_numeric(source) and t.is_numeric(target):
-        return t.NUMERIC.index(source) <= t.NUMERIC.index(target) and not (
-            source == t.BIGINTEGER and target in (t.FLOAT, t.DOUBLE)
-        )
+        inexact = source == t.BIGINTEGER and target in (t.FLOAT, t.DOUBLE)
+        return t.NUMERIC.index(source) <= t.NUMERIC.index(target) and not inexact
     if source.of is not None and target.of is not None:
         return assignable(source.of, target.of)
     if source.name == "struct":

@@ -23,15 +23,14 @@ from cepbook.lang.bind.statements.create_context import bind_context
 from cepbook.lang.bind.statements.create_expression import bind_create_expression
 from cepbook.lang.bind.statements.create_schema import bind_schema
 from cepbook.lang.bind.statements.create_table import bind_create_table
-from cepbook.lang.bind.statements.create_variable import bind_create_variable
 from cepbook.lang.bind.statements.create_window import bind_create_index, bind_create_window
 from cepbook.lang.bind.statements.into_table import bind_into_table
 from cepbook.lang.bind.statements.on_merge import bind_merge
 from cepbook.lang.bind.statements.on_select import bind_on_select
-from cepbook.lang.bind.statements.on_set import bind_on_set
 from cepbook.lang.bind.statements.on_split import bind_split
 from cepbook.lang.bind.statements.select import bind_select
 from cepbook.lang.bind.statements.update_istream import bind_update_istream
+from cepbook.lang.bind.statements.variables import bind_create_variable, bind_on_set
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.syntax import ast

@@ -151,11 +151,8 @@ class ModuleScope:
             hint = did_you_mean(name, self.catalog.event_types)
             if hint is None and stream and window in WINDOWS:
                 hint = f"write the data window with a #: {stream}#{window}"
-            hint = (
-                hint
-                or nearest_or_known_names(name, self.catalog.event_types)
-                or f"declare it: create schema {name} (…)"
-            )
+            hint = hint or nearest_or_known_names(name, self.catalog.event_types)
+            hint = hint or f"declare it: create schema {name} (…)"
             self.problems.add("unknown-type", f"no event type `{name}`", self.locate(name, span), hint)
         return None
 

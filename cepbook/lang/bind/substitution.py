@@ -129,12 +129,7 @@ def _typed(literal: ast.Expr, declared_type: t.Type) -> ast.Expr:
     assert isinstance(literal, ast.Literal)
     literal_type = t.NULL if literal.type == "null" else t.BY_NAME[literal.type]
     fits = assignable(literal_type, declared_type)
-    if (
-        not fits
-        and t.is_integral(declared_type)
-        and isinstance(literal.value, int)
-        and not isinstance(literal.value, bool)
-    ):
+    if not fits and t.is_integral(declared_type) and t.is_integral(literal_type) and isinstance(literal.value, int):
         half = 1 << (t.BITS.get(declared_type.name, 64) - 1)
         fits = -half <= literal.value < half
     if not fits:

@@ -44,11 +44,8 @@ def bind_crontab(
     """
     bind_operand = value if value is not None else partial(_without_events, scope=scope)
     if not 5 <= len(fields) <= 9:
-        scope.wrong(
-            f"a crontab has 5 to 9 fields, found {len(fields)}",
-            span,
-            "minutes, hours, days of the month, months, days of the week, maybe seconds: (0, 9, *, *, 1:5)",
-        )
+        hint = "minutes, hours, days of the month, months, days of the week, maybe seconds: (0, 9, *, *, 1:5)"
+        scope.wrong(f"a crontab has 5 to 9 fields, found {len(fields)}", span, hint)
         return None
     if len(fields) == 9 and not scope.module.options.microseconds:
         scope.wrong("microseconds in a crontab need a clock that counts them", fields[8].span)
@@ -61,11 +58,8 @@ def bind_crontab(
     if len(bound_fields) == SECONDS:
         bound_fields.append(CronField("value", (x.Const(t.INT, 0),)))
     if bound_fields[DAYS].kind != "star" and bound_fields[WEEKDAYS].kind != "star":
-        scope.wrong(
-            "a crontab cannot restrict both the days of the month and the days of the week",
-            bound_fields[DAYS].span.to(bound_fields[WEEKDAYS].span),
-            "write * for one of them",
-        )
+        fact = "a crontab cannot restrict both the days of the month and the days of the week"
+        scope.wrong(fact, bound_fields[DAYS].span.to(bound_fields[WEEKDAYS].span), "write * for one of them")
         return None
     local = scope.module.options.time_zone
     return CrontabSpec(tuple(bound_fields), zone or (None if zone_of(local) is UTC else local), span=span)

@@ -34,11 +34,9 @@ def check_from_clause(node: ast.Select, module: ModuleScope) -> None:
     for source in node.sources:
         if isinstance(source.stream, ast.ExternalStream):
             problems.unsupported(f"{source.stream.kind} streams", source.stream.span, _STREAM_HINTS[source.stream.kind])
-        elif (
-            isinstance(source.stream, ast.FilterStream)
-            and source.stream.contained
-            and has_derived_window(source.windows)
-        ):
+        elif not isinstance(source.stream, ast.FilterStream) or not source.stream.contained:
+            continue
+        elif has_derived_window(source.windows):
             problems.unsupported("a derived-value window over contained events", source.windows[-1].span)
 
 

@@ -28,11 +28,8 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
     inputs: list[nodes.JoinInput] = []
     for position, (source, stream) in enumerate(zip(node.sources, streams, strict=True)):
         # a stream that is joined with tables alone needs no window: tables make no rows
-        alone = (
-            isinstance(stream, nodes.SourceNode)
-            and stream.store is None
-            and all(tables[:position] + tables[position + 1 :])
-        )
+        others = tables[:position] + tables[position + 1 :]
+        alone = isinstance(stream, nodes.SourceNode) and stream.store is None and all(others)
         if not alone:
             _check_window(source, stream, any(marked), scope)
         join = node.joins[position - 1] if position else None

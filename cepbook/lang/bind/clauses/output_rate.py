@@ -58,24 +58,14 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
 
 def _check_form(node: ast.Output, scope: Scope) -> None:
     if node.kind is None and node.which is not None:
-        scope.wrong(
-            f"`output {node.which}` without a rate",
-            node.span,
-            f"say when: output {node.which} every 10 events, every 5 sec, at (…), when …",
-        )
+        hint = f"say when: output {node.which} every 10 events, every 5 sec, at (…), when …"
+        scope.wrong(f"`output {node.which}` without a rate", node.span, hint)
     elif node.kind is None and node.and_terminated:
-        scope.wrong(
-            "`and when terminated` without an output rate before it",
-            node.span,
-            "output when terminated, or output every 2 events and when terminated",
-        )
+        hint = "output when terminated, or output every 2 events and when terminated"
+        scope.wrong("`and when terminated` without an output rate before it", node.span, hint)
     if (node.and_terminated or node.kind == "terminated") and scope.context is None and not scope.unknown_context:
-        scope.report(
-            "wrong-context",
-            "`when terminated` outside of a context",
-            node.span,
-            "begin the statement with `context NAME`",
-        )
+        hint = "begin the statement with `context NAME`"
+        scope.report("wrong-context", "`when terminated` outside of a context", node.span, hint)
 
 
 def _require_crontab(crontab: plan.CrontabSpec | None) -> plan.CrontabSpec:
@@ -126,7 +116,6 @@ def _without_events(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     also = f", and {', '.join(scope.aliases)}" if scope.aliases else ""
     for subexpr in x.walk(bound):
         if isinstance(subexpr, (x.Prop, x.EventOf, x.Prev, x.Prior)):
-            scope.reject(
-                "the output clause cannot depend on an event", subexpr.span, f"it reads variables and constants{also}"
-            )
+            hint = f"it reads variables and constants{also}"
+            scope.reject("the output clause cannot depend on an event", subexpr.span, hint)
     return bound

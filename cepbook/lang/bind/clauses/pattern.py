@@ -296,11 +296,8 @@ class _Binder:
             high = None if node.high is None else self.count(node.high, "the upper bound of a repeat", prior)
         same = _number(low) is not None and _number(low) == _number(high)
         if until is None and not node.exact and not same:
-            self.wrong(
-                "a repeat with a range needs `until`",
-                node.span,
-                "such as [2:] a=A until b=B, in parentheses under every",
-            )
+            hint = "such as [2:] a=A until b=B, in parentheses under every"
+            self.wrong("a repeat with a range needs `until`", node.span, hint)
         lowest, highest = _number(low), _number(high)
         if lowest is not None and highest is not None and lowest > highest:
             self.wrong(f"the bounds of a repeat run backwards: {lowest} to {highest}", node.span)

@@ -224,9 +224,8 @@ class _Binder:
         try:
             automaton = r.compile_automaton(pattern)
         except r.RowPatternTooLarge:
-            fact = (
-                f"the pattern is too large: it has more than {r.MAX_POSITIONS:,} positions, or transitions between them"
-            )
+            limit = f"{r.MAX_POSITIONS:,} positions, or transitions between them"
+            fact = f"the pattern is too large: it has more than {limit}"
             self.scope.report("pattern-too-large", fact, span, "make repetitions and permutations smaller")
             return False
         if not automaton.start:
@@ -391,9 +390,8 @@ class _Measuring(RowPatternCalls):
         args = step.args or ()
         if step.wildcard or not args or any(isinstance(arg, (ast.Star, ast.SortKey)) for arg in args):
             hint = "count a property of its rows, such as count(A.id)"
-            problems.fail(
-                "wrong-parameter", f"`{name}` must name the variable whose rows it aggregates", step.span, hint
-            )
+            fact = f"`{name}` must name the variable whose rows it aggregates"
+            problems.fail("wrong-parameter", fact, step.span, hint)
         variable = self._variable(name, args, step, scope)
         tags = scope.streams[MATCHED_ROWS].event_type
         assert tags is not None

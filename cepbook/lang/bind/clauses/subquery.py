@@ -129,16 +129,11 @@ def _check_shape(shape: QueryShape, scope: Scope, form: nodes.SubqueryForm, span
         if call.group_by is not None:
             problems.unsupported("group_by in an aggregate of a subquery", call.span)
     if shape.kind == "aggregated":
-        problems.fail(
-            "invalid-group-by",
-            "a subquery that aggregates cannot select columns of events, too",
-            span,
-            "add group by, or take an aggregate of the column, such as last(…)",
-        )
+        hint = "add group by, or take an aggregate of the column, such as last(…)"
+        problems.fail("invalid-group-by", "a subquery that aggregates cannot select columns of events, too", span, hint)
     if shape.kind == "aggregated_grouped":
-        problems.fail(
-            "invalid-group-by", "a grouped subquery selects its group by keys and aggregates, nothing else", span
-        )
+        fact = "a grouped subquery selects its group by keys and aggregates, nothing else"
+        problems.fail("invalid-group-by", fact, span)
     if form == "exists" and shape.keys and len(shape.columns) > 1:
         problems.fail("wrong-parameter", "a grouped subquery within `exists` selects one column", span)
 
@@ -162,11 +157,8 @@ def _check_window(node: ast.Select, shape: QueryShape, where: x.BoundExpr | None
     if (whole or shape.kind != "unaggregated") and not correlated:
         return
     name = scope.streams[0].name
-    scope.reject(
-        f"the subquery needs a data window over `{name}`",
-        node.sources[0].span,
-        f"such as {name}#keepall, {name}#lastevent",
-    )
+    hint = f"such as {name}#keepall, {name}#lastevent"
+    scope.reject(f"the subquery needs a data window over `{name}`", node.sources[0].span, hint)
 
 
 def _result(

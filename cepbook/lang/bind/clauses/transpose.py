@@ -41,9 +41,8 @@ def bind_transpose(item: ast.SelectItem, target: str | None, scope: Scope, bind:
     value = bind(argument, scope)
     known = _properties(value, target, scope)
     shared = x.SharedExpr(value.type, value, span=span)
-    return [
-        nodes.OutputColumn(name, x.MemberAccess(of, shared, name, span=span), span=span) for name, of in known.items()
-    ]
+    members = {name: x.MemberAccess(of, shared, name, span=span) for name, of in known.items()}
+    return [nodes.OutputColumn(name, member, span=span) for name, member in members.items()]
 
 
 def _properties(value: x.BoundExpr, target: str, scope: Scope) -> Mapping[str, Type]:
@@ -54,9 +53,8 @@ def _properties(value: x.BoundExpr, target: str, scope: Scope) -> Mapping[str, T
         return dict(type_.fields)
     event_type = catalog.event_types.get(type_.event or "")
     if event_type is None and type_.event is not None:
-        event_type = next(
-            (s.event_type for s in scope.streams if s.event_type and s.event_type.name == type_.event), None
-        )
+        types = (stream.event_type for stream in scope.streams)
+        event_type = next((known for known in types if known and known.name == type_.event), None)
     if event_type is None and type_ in (t.MAP, t.OBJECT):
         event_type = catalog.event_types.get(target)
         if event_type is None:

@@ -119,19 +119,15 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
             hint = f"it takes several keys: #{node.name}(a, b)" if grouped else f"such as #{node.name}(key)#length(5)"
             scope.wrong(fact, node.span, hint)
         elif has("grouping") and (not behind or _row_has(behind[0], "merging")):
-            scope.wrong(
-                f"`{node.name}` needs a data window after it", node.span, f"such as #{node.name}(key)#length(5)"
-            )
+            hint = f"such as #{node.name}(key)#length(5)"
+            scope.wrong(f"`{node.name}` needs a data window after it", node.span, hint)
         elif has("batch") and source.retain != "union" and _any_has(_sharing_windows(before), "batch"):
             fact = f"`{node.name}` after another batch window: only one can say when events are released"
             hint = "insert the events of one into a stream for the other"
             scope.wrong(fact, node.span, hint)
         elif has("hides") and not _evicts_in_order(before, behind, source.retain):
-            scope.wrong(
-                f"`{node.name}` must come last, after windows that evict the oldest event first",
-                node.span,
-                f"such as #length(5)#{node.name}(key)",
-            )
+            fact = f"`{node.name}` must come last, after windows that evict the oldest event first"
+            scope.wrong(fact, node.span, f"such as #length(5)#{node.name}(key)")
         elif has("gates") and _shares_events(before, behind):
             scope.wrong(f"`{node.name}` does not go with other windows, which do not wait for its gates", node.span)
         elif has("chooses") and _shares_events(before, behind):
@@ -141,9 +137,8 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         elif has("passing") and (before or behind):
             scope.wrong(f"`{node.name}` does not go with other windows", node.span)
         elif has("merging") and (not grouped or merged):
-            scope.wrong(
-                "`merge` needs a `groupwin` before it", node.span, "such as #groupwin(key)#length(5)#merge(key)"
-            )
+            hint = "such as #groupwin(key)#length(5)#merge(key)"
+            scope.wrong("`merge` needs a `groupwin` before it", node.span, hint)
         elif merged and node.name in WINDOWS and not has("derived") and not _any_has(before, "derived"):
             hint = "derived values may follow merge; leave it out, or insert the events into a stream of their own"
             scope.wrong(f"`{node.name}` after `merge`", node.span, hint)
@@ -183,12 +178,8 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     window_text = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
     known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
     meant = f"{row.namespace}:{row.name}" if row is not None else window_text
-    scope.report(
-        "unknown-window",
-        f"no data window `{window_text}`",
-        scope.module.locate(node.name, node.span),
-        nearest_or_known_names(meant, known) if meant not in known else f"did you mean `{meant}`?",
-    )
+    hint = nearest_or_known_names(meant, known) if meant not in known else f"did you mean `{meant}`?"
+    scope.report("unknown-window", f"no data window `{window_text}`", scope.module.locate(node.name, node.span), hint)
     return None
 
 

@@ -98,14 +98,8 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
         None if isinstance(arg, ast.SortKey) else _value(arg, f"parameter {i} of `{row.name}`", scope)
         for i, arg in enumerate(node.args, 1)
     ]
-    at = next(
-        (
-            i
-            for i, value in enumerate(bound)
-            if i and value is not None and value.type == t.INT and isinstance(fold_expr(value), x.Const)
-        ),
-        None,
-    )
+    sizes = [value is not None and value.type == t.INT and isinstance(fold_expr(value), x.Const) for value in bound]
+    at = sizes.index(True, 1) if True in sizes[1:] else None
     if at is None or at == len(bound) - 1:
         missing = "a constant int size after the keys" if at is None else "sort criteria after the size"
         scope.reject(f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
@@ -214,12 +208,8 @@ def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.Bou
         amounts = _amounts(period)
         if any(amount < 0 for amount in amounts):
             scope.reject(f"{what} must not be negative", bound.span)
-        if (
-            batch
-            and amounts
-            and amounts == [0] * len(amounts)
-            and all(isinstance(e, x.Const) for e in x.children(period))
-        ):
+        known = all(isinstance(e, x.Const) for e in x.children(period))
+        if batch and known and amounts and not any(amounts):
             scope.reject(f"{what} must be above 0", bound.span)
         return period
     _check(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
@@ -243,11 +233,8 @@ def _reference(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
 def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ...]:
     value = node.value if isinstance(node, ast.Literal) else None
     if not isinstance(value, str):
-        scope.reject(
-            f"the flow control of `{row.name}` must be a string",
-            node.span,
-            f"write '{_bare_keyword(node)}'" if _bare_keyword(node) else f"such as '{FLOW_CONTROL[0]}'",
-        )
+        hint = f"write '{_bare_keyword(node)}'" if _bare_keyword(node) else f"such as '{FLOW_CONTROL[0]}'"
+        scope.reject(f"the flow control of `{row.name}` must be a string", node.span, hint)
     return tuple(_keyword(word.strip(), row.name, node.span, scope) for word in value.split(",") if word.strip())
 
 
@@ -290,9 +277,8 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tu
     if bound.type == ERROR:
         raise AlreadyReported(what)
     folded = fold_expr(bound)
-    wrong = any(
-        subexpr.type == ERROR for subexpr in x.walk(bound)
-    )  # already reported, so the constant is not null by itself
+    # a part that was reported also makes the constant null
+    wrong = any(subexpr.type == ERROR for subexpr in x.walk(bound))
     if isinstance(folded, x.Const) and folded.value is None and not wrong:
         scope.reject(f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT

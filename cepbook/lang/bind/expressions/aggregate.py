@@ -117,11 +117,8 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder
     named = parts.filter is not None
     required = value_count + (row.second == "index" or (row.second == "filter" and not named))
     if len(values) < required:
-        scope.reject(
-            f"`{row.name}` takes {count_text(required, required)}, found {len(values)}",
-            step.span,
-            f"write {row.name}(*) for whole events" if row.wildcard else None,
-        )
+        hint = f"write {row.name}(*) for whole events" if row.wildcard else None
+        scope.reject(f"`{row.name}` takes {count_text(required, required)}, found {len(values)}", step.span, hint)
     parts.args.extend(values[:value_count])
     _extras(row, values[value_count:], parts, step, scope)
     if row.second == "amount?":
@@ -243,11 +240,8 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
         if not t.is_numeric(amount.type):
             scope.mismatch(f"the amount of `rate` must be a number, found {type_text(amount.type)}", amount.span)
     if scope.unwindowed:
-        scope.reject(
-            "`rate` by timestamps needs a data window",
-            first.span,
-            "add one, such as #keepall, or give a number of seconds",
-        )
+        hint = "add one, such as #keepall, or give a number of seconds"
+        scope.reject("`rate` by timestamps needs a data window", first.span, hint)
 
 
 def _check_interval(period: x.Period, rest: Sequence[x.BoundExpr], scope: Scope) -> None:

@@ -76,11 +76,8 @@ def bind_column_method(
 def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:
     needs = aggregate_row(call.name).needs_window == "index"
     if step.name and scope.unwindowed and needs and isinstance(call.args[0], x.EventOf):
-        scope.reject(
-            f"a property of `{call.name}(*)` needs a data window",
-            step.span,
-            f"write {call.name}({step.name}), or add a window, such as #keepall",
-        )
+        hint = f"write {call.name}({step.name}), or add a window, such as #keepall"
+        scope.reject(f"a property of `{call.name}(*)` needs a data window", step.span, hint)
 
 
 def _over_the_same(call: AggregateCall, row: AggregateRow) -> AggregateCall:

@@ -127,10 +127,8 @@ def bind_function(
     for position, arg in enumerate(args):
         kind = row.parameters[min(position, len(row.parameters) - 1)]
         if not _fits(kind, arg.type):
-            scope.mismatch(
-                f"parameter {position + 1 - extra} of `{step.name}` must be a {kind}, found {type_text(arg.type)}",
-                arg.span,
-            )
+            fact = f"parameter {position + 1 - extra} of `{step.name}` must be a {kind}, found {type_text(arg.type)}"
+            scope.mismatch(fact, arg.span)
     return _typed(row, args, step, scope)
 
 

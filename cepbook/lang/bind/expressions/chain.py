@@ -197,9 +197,8 @@ def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
         if type_ is None or (stream.fallback and prop is not None):
             continue
         if prop is not None:
-            scope.fail(
-                "ambiguous-property", f"`{step.name}` is a property of several streams", step.span, "prefix the stream"
-            )
+            fact = f"`{step.name}` is a property of several streams"
+            scope.fail("ambiguous-property", fact, step.span, "prefix the stream")
         prop = x.Prop(type_, position, step.name, span=step.span)
     return prop
 
@@ -234,12 +233,8 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     if scope.unchecked or step.name in scope.module.rejected_names or any(s.event_type is None for s in scope.streams):
         return error_expression(step.span)
     _refuse_java_call(step, rest, scope)
-    names = [
-        *scope.property_names(),
-        *(s.alias or s.name for s in scope.streams if more),
-        *scope.aliases,
-        *scope.correlated,
-    ]
+    streams = (s.alias or s.name for s in scope.streams if more)
+    names = [*scope.property_names(), *streams, *scope.aliases, *scope.correlated]
     if scope.params is not None:
         others = did_you_mean(step.name, scope.params) or "a declared expression sees its parameters and variables only"
         scope.fail("unknown-property", f"no parameter `{step.name}`", step.span, others)
@@ -362,12 +357,8 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExp
     step = node.steps[1]
     type_ = scope.context.properties.get(step.name)
     if type_ is None or step.args is not None:
-        scope.fail(
-            "unknown-property",
-            f"no property `{step.name}` in context `{scope.context.name}`",
-            step.span,
-            _context_hint(step.name, scope.context),
-        )
+        hint = _context_hint(step.name, scope.context)
+        scope.fail("unknown-property", f"no property `{step.name}` in context `{scope.context.name}`", step.span, hint)
     prop = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
     return apply_steps(_apply_index(prop, step, scope, bind), node.steps[2:], scope, bind)
 

@@ -122,11 +122,9 @@ def _interval(e: x.BoundExpr, type_: EventType, scope: Scope) -> tuple[x.BoundEx
 
 def _member(e: x.BoundExpr, type_: EventType, name: str) -> x.BoundExpr:
     of = type_.properties[name]
-    return (
-        x.Prop(of, e.stream, name, span=e.span)
-        if isinstance(e, x.EventOf)
-        else x.MemberAccess(of, e, name, span=e.span)
-    )
+    if isinstance(e, x.EventOf):
+        return x.Prop(of, e.stream, name, span=e.span)
+    return x.MemberAccess(of, e, name, span=e.span)
 
 
 class _Reader:
@@ -189,9 +187,8 @@ class _Reader:
     def _span(self, bound: x.BoundExpr) -> x.BoundExpr:
         """Return a threshold in clock units; months count from the start."""
         if not t.is_numeric(bound.type) and bound.type != t.NULL:
-            fact = (
-                f"the threshold of `{self.row.short}` must be a time period or a number, found {type_text(bound.type)}"
-            )
+            what, found = f"the threshold of `{self.row.short}`", type_text(bound.type)
+            fact = f"{what} must be a time period or a number, found {found}"
             self.scope.mismatch(fact, bound.span, "such as 10 sec")
         if not isinstance(bound, x.Period):
             threshold = fold_expr(bound)

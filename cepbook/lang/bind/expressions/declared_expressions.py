@@ -130,6 +130,5 @@ def _bind_imported_body(decl: DeclaredExpression, scope: Scope, span: Span, bind
     finally:
         inner_diagnostics, module.problems = module.problems.reported, problems
         for diagnostic in inner_diagnostics:
-            problems.add(
-                diagnostic.code, f"{diagnostic.message} (in expression `{decl.name}`)", diagnostic.span, diagnostic.hint
-            )
+            fact = f"{diagnostic.message} (in expression `{decl.name}`)"
+            problems.add(diagnostic.code, fact, diagnostic.span, diagnostic.hint)

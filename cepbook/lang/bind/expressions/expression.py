@@ -115,9 +115,8 @@ def _operation(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: S
         if node.op in "&|^" and t.is_integral(left.type) and t.is_integral(right.type):
             hint = "both sides need the same type: cast one of them (a literal with the suffix L is long)"
         hint = None if scope.module.only_functions else hint
-        scope.mismatch(
-            f"`{node.op}` is not defined for {type_text(left.type)} and {type_text(right.type)}", node.span, hint
-        )
+        types = f"{type_text(left.type)} and {type_text(right.type)}"
+        scope.mismatch(f"`{node.op}` is not defined for {types}", node.span, hint)
     if type_ == t.BIGDECIMAL:
         left, right = coerce(left, type_), coerce(right, type_)
     return x.Arith(type_, node.op, left, right, span=node.span)
@@ -141,9 +140,8 @@ def _arithmetic_type(op: str, left: Type, right: Type, scope: Scope) -> Type | N
 def _concat(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     for operand in (left, right):
         if operand.type not in (*TEXT_TYPES, ERROR) and not _untyped_call(operand):
-            scope.mismatch(
-                f"`||` needs string operands, found {type_text(operand.type)}", operand.span, "cast it: cast(…, string)"
-            )
+            hint = "cast it: cast(…, string)"
+            scope.mismatch(f"`||` needs string operands, found {type_text(operand.type)}", operand.span, hint)
     parts: list[x.BoundExpr] = []
     for operand in (left, right):
         parts.extend(operand.operands if isinstance(operand, x.Concat) else (operand,))
@@ -228,10 +226,8 @@ def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
     if node.range_ is not None:
         _check_range(operand, options, node.span, scope)
         low, high = options
-        include_low, include_high = node.range_[0] == "[", node.range_[-1] == "]"
-        return x.RangeTest(
-            t.BOOLEAN, operand, low, high, include_low, include_high, False, node.negated, span=node.span
-        )
+        closed = node.range_[0] == "[", node.range_[-1] == "]"
+        return x.RangeTest(t.BOOLEAN, operand, low, high, *closed, False, node.negated, span=node.span)
     for option in options:
         type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
         if not comparable(operand.type, type_):

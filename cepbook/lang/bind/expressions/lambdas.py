@@ -52,12 +52,9 @@ def _check_ambiguous(name: str, node: ast.Lambda, scope: Scope) -> None:
     streams = scope.streams if scope.params is None else ()
     for stream in streams:
         if stream.event_type is not None and name in stream.event_type.properties:
-            scope.fail(
-                "ambiguous-property",
-                f"`{name}` is a parameter of the lambda and a property of `{stream.event_type.name}`",
-                scope.module.locate(name, node.span),
-                "take another name for the parameter",
-            )
+            fact = f"`{name}` is a parameter of the lambda and a property of `{stream.event_type.name}`"
+            hint = "take another name for the parameter"
+            scope.fail("ambiguous-property", fact, scope.module.locate(name, node.span), hint)
 
 
 def refuse_lambda_parameters(values: Sequence[x.BoundExpr], what: str, scope: Scope) -> None:

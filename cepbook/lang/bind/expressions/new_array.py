@@ -34,9 +34,8 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.Bound
     sizes = [size for size in node.dimensions if size is not None]
     if not sizes:
         return _filled(node.args, array_type, node, scope, bind)
-    args: list[x.BoundExpr] = [
-        x.Const(of, _INITIAL_VALUES.get(node.type_name) if len(sizes) == len(node.dimensions) else None)
-    ]
+    initial = _INITIAL_VALUES.get(node.type_name) if len(sizes) == len(node.dimensions) else None
+    args: list[x.BoundExpr] = [x.Const(of, initial)]
     for size in sizes:
         bound = bind(size, scope)
         if bound.type not in (t.BYTE, t.SHORT, t.INT, ERROR):
@@ -58,10 +57,7 @@ def _filled(elements: Sequence[ast.Expr], array_type: Type, node: ast.Expr, scop
         if bound.type == ERROR:
             return error_expression(node.span)
         if not assignable(bound.type, array_type.of):
-            fact = (
-                f"an element of {type_text(array_type)} must be {type_text(array_type.of)}, found "
-                f"{type_text(bound.type)}"
-            )
-            scope.mismatch(fact, element.span)
+            expected, found = type_text(array_type.of), type_text(bound.type)
+            scope.mismatch(f"an element of {type_text(array_type)} must be {expected}, found {found}", element.span)
         bound_elements.append(coerce(bound, array_type.of))
     return x.ArrayOf(array_type, tuple(bound_elements), span=node.span)

@@ -81,11 +81,8 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
         scope.reject(f"`{name}` needs a single data window, found {window_names}", step.span)
     row = WINDOWS.get(windows[0])
     if row is not None and row.unordered:  # recorded: prev_window_kinds
-        scope.reject(
-            f"`{name}` does not go with the data window `{windows[0]}`, which has no order",
-            step.span,
-            "several events per key: #groupwin(key)#length(5)" if row.operands else None,
-        )
+        fact = f"`{name}` does not go with the data window `{windows[0]}`, which has no order"
+        scope.reject(fact, step.span, "several events per key: #groupwin(key)#length(5)" if row.operands else None)
 
 
 def _with_index(name: str, args: Sequence[ast.Expr], scope: Scope, bind: Binder) -> tuple[list[ast.Expr], x.BoundExpr]:

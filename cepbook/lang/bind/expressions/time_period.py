@@ -58,11 +58,9 @@ def _months(parts: Sequence[tuple[x.BoundExpr, int]], span: Span, scope: Scope) 
         if not t.is_integral(amount.type):
             scope.mismatch("the number of years and months must be whole", amount.span)
         months = amount if factor == 1 else x.Arith(amount.type, "*", amount, x.Const(amount.type, factor), span=span)
-        total = (
-            months
-            if total is None
-            else x.Arith(t.arithmetic_type(total.type, months.type), "+", total, months, span=span)
-        )
+        if total is not None:
+            months = x.Arith(t.arithmetic_type(total.type, months.type), "+", total, months, span=span)
+        total = months
     return None if total is None else fold_expr(total)
 
 

@@ -113,9 +113,7 @@ def _without_nulls(
     args: Sequence[x.BoundExpr], function: FunctionType, condition: x.BoundExpr | None, step: ast.NameStep
 ) -> x.BoundExpr | None:
     null = x.Const(t.NULL, None)
-    known = zip(args, function.nullable, strict=True)
-    tests: list[x.BoundExpr] = [
-        x.Is(t.BOOLEAN, arg, null, True, span=arg.span) for arg, nullable in known if not nullable
-    ]
-    tests = [*([] if condition is None else [condition]), *tests]
+    needed = [arg for arg, nullable in zip(args, function.nullable, strict=True) if not nullable]
+    tests: list[x.BoundExpr] = [] if condition is None else [condition]
+    tests += [x.Is(t.BOOLEAN, arg, null, True, span=arg.span) for arg in needed]
     return tests[0] if len(tests) == 1 else x.Logic(t.BOOLEAN, "and", tuple(tests), span=step.span) if tests else None

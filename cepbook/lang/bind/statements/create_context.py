@@ -112,12 +112,8 @@ class _PartitionScope:
             tags = dict(pattern.match_type.properties)
             names = tags if node.alias is None else {node.alias: t.struct_of(tuple(tags.items()))}
             if node.inclusive and not tags:
-                problems.add(
-                    "wrong-parameter",
-                    "`@inclusive` without a tag: only tagged events count",
-                    node.span,
-                    "such as pattern [a=Start -> b=Next] @inclusive",
-                )
+                hint = "such as pattern [a=Start -> b=Next] @inclusive"
+                problems.add("wrong-parameter", "`@inclusive` without a tag: only tagged events count", node.span, hint)
             return c.OnPattern(pattern, node.inclusive, node.alias, span=node.span), names
         if node.period is not None:
             period = bind_duration(fold_expr(bind_expr(node.period, self.scope())), "the time of `after`", self.scope())
@@ -273,11 +269,8 @@ def _category(name: str, node: ast.CategoryContext, module: ModuleScope) -> tupl
 
 def _nested(name: str, node: ast.NestedContext, module: ModuleScope) -> tuple[ContextType, c.NestedSpec]:
     if len(node.contexts) < 2:
-        module.wrong(
-            "a nested context has at least two levels",
-            node.span,
-            "such as context A start @now, context B partition by id from Tick",
-        )
+        hint = "such as context A start @now, context B partition by id from Tick"
+        module.wrong("a nested context has at least two levels", node.span, hint)
     properties: dict[str, Type] = dict(CONTEXT_PROPERTIES)
     levels: list[ContextType] = []
     specs: list[tuple[str, c.ContextSpec]] = []

@@ -58,11 +58,9 @@ def bind_create_window(node: ast.CreateWindow, heading: Heading, module: ModuleS
         module.catalog.event_types[node.name] = event_type
         module.catalog.stores[node.name] = store
         module.provides["event type", node.name] = None
-    fill = (
-        None
-        if filled is None or not node.insert
-        else nodes.InitialFill(filled.name, _copy_condition(node, module), columns)
-    )
+    fill = None
+    if filled is not None and node.insert:
+        fill = nodes.InitialFill(filled.name, _copy_condition(node, module), columns)
     if not windows or (node.insert and filled is None):  # already reported
         return None
     source_node = nodes.SourceNode(node.name, None, None, span=node.span)

@@ -54,13 +54,9 @@ class ContextReader(SelectReader):
 
     def overlapping(self, node: ParseNode) -> ast.OverlappingContext:
         now, distinct, initiated, terminated = node.children
-        return ast.OverlappingContext(
-            self.read(initiated),
-            self.optional(terminated),
-            () if distinct is None else self.exprs(distinct.children),
-            now is not None,
-            span=span_of(node),
-        )
+        begin, end = self.read(initiated), self.optional(terminated)
+        keys = () if distinct is None else self.exprs(distinct.children)
+        return ast.OverlappingContext(begin, end, keys, now is not None, span=span_of(node))
 
     def condition_now(self, node: ParseNode) -> ast.ContextCondition:
         return ast.ContextCondition("now", span=span_of(node))

@@ -182,13 +182,9 @@ class ExpressionReader:
             values: tuple[ast.Expr, ...] = (ast.Subquery(self.read(operands[0]), span=span_of(operands[0])),)
         else:
             values = self.exprs(operands)
-        return ast.QuantifiedCompare(
-            "!=" if op == "<>" else str(op),
-            "all" if word == "all" else "any",
-            self.expr(left),
-            values,
-            span=span_of(node),
-        )
+        quantifier: Any = "all" if word == "all" else "any"
+        sign = "!=" if op == "<>" else str(op)
+        return ast.QuantifiedCompare(sign, quantifier, self.expr(left), values, span=span_of(node))
 
     def between(self, node: ParseNode) -> ast.Expr:
         operand, negated, low, high = node.children
@@ -204,33 +200,19 @@ class ExpressionReader:
 
     def in_range(self, node: ParseNode) -> ast.Expr:
         operand, negated, opening, low, high, closing = node.children
-        return ast.In(
-            self.expr(operand),
-            (self.expr(low), self.expr(high)),
-            negated is not None,
-            f"{opening}{closing}",
-            span=span_of(node),
-        )
+        limits, brackets = (self.expr(low), self.expr(high)), f"{opening}{closing}"
+        return ast.In(self.expr(operand), limits, negated is not None, brackets, span=span_of(node))
 
     def like(self, node: ParseNode) -> ast.Expr:
         operand, negated, word, pattern, *escape = node.children
-        return ast.Like(
-            self.expr(operand),
-            self.expr(pattern),
-            self.expr(escape[0]) if present(escape) else None,
-            negated is not None,
-            word == "regexp",
-            span=span_of(node),
-        )
+        sides = self.expr(operand), self.expr(pattern)
+        escape_sign = self.expr(escape[0]) if present(escape) else None
+        return ast.Like(*sides, escape_sign, negated is not None, word == "regexp", span=span_of(node))
 
     def case(self, node: ParseNode) -> ast.Expr:
         operand, *branches, default = node.children
-        return ast.Case(
-            self.optional_expr(operand),
-            tuple((self.expr(b.children[0]), self.expr(b.children[1])) for b in branches),
-            self.optional_expr(default),
-            span=span_of(node),
-        )
+        pairs = tuple((self.expr(branch.children[0]), self.expr(branch.children[1])) for branch in branches)
+        return ast.Case(self.optional_expr(operand), pairs, self.optional_expr(default), span=span_of(node))
 
     def parenthesised(self, node: ParseNode) -> ast.Expr:
         children: list[Any] = node.children
@@ -328,24 +310,12 @@ class ExpressionReader:
         more = indexes[1:] if call is None else indexes
         escaped = token[0] == "`"
         if call is None:
-            steps.append(
-                ast.NameStep(unescape_name(token), None, first, optional and not more, escaped=escaped, span=span)
-            )
+            name, optional_step = unescape_name(token), optional and not more
+            steps.append(ast.NameStep(name, None, first, optional_step, escaped=escaped, span=span))
         else:
             args, distinct, wildcard, named = self.arguments(call)
-            steps.append(
-                ast.NameStep(
-                    unescape_name(token),
-                    args,
-                    None,
-                    optional and not more,
-                    distinct,
-                    wildcard,
-                    named,
-                    escaped,
-                    span=span,
-                )
-            )
+            flags = optional and not more, distinct, wildcard, named, escaped
+            steps.append(ast.NameStep(unescape_name(token), args, None, *flags, span=span))
         for i, index in enumerate(more):
             steps.append(
                 ast.NameStep("", None, self.index(index), optional and i == len(more) - 1, span=span_of(index))
@@ -376,9 +346,8 @@ class ExpressionReader:
             if node is None:
                 continue
             value = self.read(node.children[1]) if len(node.children) > 1 else ast.Tuple_(())
-            pairs.append(
-                (unescape_name(node.children[0]), value.elements if isinstance(value, ast.Tuple_) else (value,))
-            )
+            values = value.elements if isinstance(value, ast.Tuple_) else (value,)
+            pairs.append((unescape_name(node.children[0]), values))
         return tuple(pairs)
 
     def star(self, node: ParseNode) -> ast.Expr:
@@ -421,15 +390,11 @@ class ExpressionReader:
             amount_node, word = unit_node.children
             amount, unit = self.expr(amount_node), TIME_UNITS[str(word)]
             if isinstance(amount, ast.Literal) and amount.type == "string":
-                raise Misplaced(
-                    "the amount of a time period is a number or a name", amount.span, "write it without quotes"
-                )
+                fact = "the amount of a time period is a number or a name"
+                raise Misplaced(fact, amount.span, "write it without quotes")
             if parts and UNIT_ORDER[unit] <= UNIT_ORDER[parts[-1][1]]:
-                raise Misplaced(
-                    f"{word} cannot follow {parts[-1][1]} in a time period",
-                    span_of(word),
-                    "write units from large to small, each once: 1 hour 30 min",
-                )
+                hint = "write units from large to small, each once: 1 hour 30 min"
+                raise Misplaced(f"{word} cannot follow {parts[-1][1]} in a time period", span_of(word), hint)
             parts.append((amount, unit))
         return ast.TimePeriod(tuple(parts), span=span_of(node))
 

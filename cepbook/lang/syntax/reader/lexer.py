@@ -172,9 +172,8 @@ def _unreadable(source: str, position: int, text: str) -> tuple[Diagnostic, int]
         return Diagnostic(
             "syntax", "this name in backticks is not closed", Span(position, line_end), "end it with a backtick"
         ), line_end
-    return Diagnostic(
-        "syntax", f"the character {text!r} means nothing in EPL", Span(position, position + 1)
-    ), position + 1
+    at = Span(position, position + 1)
+    return Diagnostic("syntax", f"the character {text!r} means nothing in EPL", at), position + 1
 
 
 # Words that are keywords only before certain signs, because they also name functions, types or properties.

@@ -59,14 +59,8 @@ class PatternReader(ExpressionReader):
 
     def contained(self, node: ParseNode) -> ast.ContainedStep:
         items, path, type_name, alias, where = node.children
-        return ast.ContainedStep(
-            self.expr(path),
-            self.optional(items),
-            self.optional(alias),
-            self.optional_expr(where),
-            self.optional(type_name),
-            span=span_of(node),
-        )
+        names = self.optional(alias), self.optional_expr(where), self.optional(type_name)
+        return ast.ContainedStep(self.expr(path), self.optional(items), *names, span=span_of(node))
 
     def contained_type(self, node: ParseNode) -> str:
         return self.dotted(node.children[1])

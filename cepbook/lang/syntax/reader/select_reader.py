@@ -41,13 +41,8 @@ class SelectReader(PatternReader):
 
     def insert_into(self, node: ParseNode) -> ast.InsertInto:
         selector, target, columns, precedence = node.children
-        return ast.InsertInto(
-            self.read(target),
-            None if selector is None else str(selector),
-            self.optional(columns) or (),
-            self.optional_expr(precedence),
-            span=span_of(node),
-        )
+        stream, names = None if selector is None else str(selector), self.optional(columns) or ()
+        return ast.InsertInto(self.read(target), stream, names, self.optional_expr(precedence), span=span_of(node))
 
     def column_names(self, node: ParseNode) -> tuple[str, ...]:
         return tuple(".".join(self.name(name_node) for name_node in child.children) for child in present(node.children))
@@ -163,11 +158,8 @@ class SelectReader(PatternReader):
         if ending is not None:
             condition, then = ending.children
             if condition is not None and rate is not None and rate.data.startswith("every"):
-                raise Misplaced(
-                    "output every has no condition after and when terminated",
-                    span_of(condition),
-                    "use output when … and when terminated and …",
-                )
+                hint = "use output when … and when terminated and …"
+                raise Misplaced("output every has no condition after and when terminated", span_of(condition), hint)
             fields |= {
                 "and_terminated": True,
                 "terminated_when": self.optional_expr(condition),

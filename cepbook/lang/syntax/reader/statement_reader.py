@@ -42,13 +42,8 @@ class StatementReader(ContextReader):
             else:
                 expressions.append(self.read(child))
         statement: ast.Statement = self.read(body)
-        return replace(
-            statement,
-            annotations=tuple(annotations),
-            context=context,
-            expressions=tuple(expressions),
-            span=span_of(node),
-        )
+        notes, declared = tuple(annotations), tuple(expressions)
+        return replace(statement, annotations=notes, context=context, expressions=declared, span=span_of(node))
 
     def nothing(self, node: ParseNode) -> tuple[str, str]:
         if node.children:
@@ -74,14 +69,9 @@ class StatementReader(ContextReader):
         return ast.OnDelete(self.read(target), self.optional(alias), self.optional_expr(where), span=span_of(node))
 
     def on_update(self, node: ParseNode) -> ast.OnUpdate:
-        target, alias, assignments, where = node.children
-        return ast.OnUpdate(
-            self.read(target),
-            self.optional(alias),
-            self.read(assignments),
-            self.optional_expr(where),
-            span=span_of(node),
-        )
+        target, alias, assignments = map(self.optional, node.children[:3])
+        where = self.optional_expr(node.children[3])
+        return ast.OnUpdate(target, alias, assignments, where, span=span_of(node))
 
     def on_select(self, node: ParseNode) -> ast.OnSelect:
         delete, selector, distinct, items, from_, where, group, having, output, order, limit = node.children
@@ -111,11 +101,8 @@ class StatementReader(ContextReader):
         source = first.children[4].children
         if source and is_rule(source[0], "on_from"):
             if len(branches) > 1 or output is not None:
-                raise Misplaced(
-                    "a split stream has no from-clause with a named window",
-                    span_of(source[0]),
-                    "each part is insert into … select … where …",
-                )
+                hint = "each part is insert into … select … where …"
+                raise Misplaced("a split stream has no from-clause with a named window", span_of(source[0]), hint)
             return self._on_insert_select(first)
         return ast.OnSplit(
             tuple(self._split_branch(branch) for branch in branches), optional_word(output) == "all", span=span_of(node)
@@ -152,14 +139,9 @@ class StatementReader(ContextReader):
         return self.read(into), self.read(items), tuple(contained), alias, self.optional_expr(where)
 
     def on_merge(self, node: ParseNode) -> ast.OnMerge:
-        target, alias, where, *branches = node.children
-        return ast.OnMerge(
-            self.read(target),
-            self.optional(alias),
-            self.optional_expr(where),
-            tuple(self._branch(child) for child in branches),
-            span=span_of(node),
-        )
+        target, alias = map(self.optional, node.children[:2])
+        where, branches = self.optional_expr(node.children[2]), tuple(map(self._branch, node.children[3:]))
+        return ast.OnMerge(target, alias, where, branches, span=span_of(node))
 
     def _branch(self, node: Any) -> ast.MergeBranch:
         if node.data == "merge_insert":
@@ -168,30 +150,20 @@ class StatementReader(ContextReader):
         return ast.MergeBranch(negated is None, self.optional_expr(condition), self.reads(actions), span=span_of(node))
 
     def merge_insert(self, node: ParseNode) -> ast.MergeAction:
-        into, columns, items, where = node.children
-        return ast.MergeAction(
-            "insert",
-            self.optional(into),
-            self.optional(columns) or (),
-            self.read(items),
-            where=self.optional_expr(where),
-            span=span_of(node),
-        )
+        into, columns, items = map(self.optional, node.children[:3])
+        where = self.optional_expr(node.children[3])
+        return ast.MergeAction("insert", into, columns or (), items, where=where, span=span_of(node))
 
     def merge_update(self, node: ParseNode) -> ast.MergeAction:
-        assignments, where = node.children
-        return ast.MergeAction(
-            "update", assignments=self.read(assignments), where=self.optional_expr(where), span=span_of(node)
-        )
+        assignments, where = self.read(node.children[0]), self.optional_expr(node.children[1])
+        return ast.MergeAction("update", assignments=assignments, where=where, span=span_of(node))
 
     def merge_delete(self, node: ParseNode) -> ast.MergeAction:
         return ast.MergeAction("delete", where=self.optional_expr(node.children[0]), span=span_of(node))
 
     def update_istream(self, node: ParseNode) -> ast.UpdateIStream:
-        _, target, alias, assignments, where = node.children
-        return ast.UpdateIStream(
-            self.read(target), self.optional(alias), self.read(assignments), self.optional_expr(where)
-        )
+        target, alias, assignments = map(self.optional, node.children[1:4])
+        return ast.UpdateIStream(target, alias, assignments, self.optional_expr(node.children[4]))
 
     def faf_update(self, node: ParseNode) -> ast.FafUpdate:
         target, alias, assignments, where = node.children
@@ -237,11 +209,8 @@ class StatementReader(ContextReader):
     ) -> ast.CreateSchema:
         kind = None if representation is None else unescape_name(representation.children[0]).lower()
         if kind is not None and kind not in SCHEMA_REPRESENTATIONS:
-            raise Misplaced(
-                f"unknown kind of schema {kind}",
-                span_of(representation),
-                f"one of {', '.join(SCHEMA_REPRESENTATIONS)}",
-            )
+            hint = f"one of {', '.join(SCHEMA_REPRESENTATIONS)}"
+            raise Misplaced(f"unknown kind of schema {kind}", span_of(representation), hint)
         lists: dict[str, tuple[str, ...]] = {"inherits": (), "copyfrom": (), "starttimestamp": (), "endtimestamp": ()}
         for word in words:
             if word.data.endswith("timestamp") and lists[word.data]:

@@ -336,9 +336,8 @@ def keyword_typo(stop: ParseFailure) -> str | None:
         before = stop.text(offset)
         if stop.kind(offset) != "word" or before in RESERVED_WORDS | SOFT_KEYWORDS or stop.at + offset < 1:
             continue
-        close = get_close_matches(
-            before, (*CLAUSE_KEYWORDS, "schema", "context", "unidirectional", "inner"), n=1, cutoff=0.7
-        )
+        words = (*CLAUSE_KEYWORDS, "schema", "context", "unidirectional", "inner")
+        close = get_close_matches(before, words, n=1, cutoff=0.7)
         if close and close[0] != before:
             return f"did you mean {close[0]} instead of {stop.tokens[stop.at + offset].text}?"
     return None
@@ -435,10 +434,8 @@ def subquery(stop: ParseFailure) -> str | None:
     brackets = stop.open_brackets()
     if not brackets or stop.text() not in (",", "order", "limit", "output", "inner", "left", "join", "pattern"):
         return None
-    behind = stop.tokens[stop.tokens.index(brackets[-1]) + 1].text.lower()
-    if behind != "select" or "from" not in (
-        t.text.lower() for t in stop.tokens[stop.tokens.index(brackets[-1]) : stop.at]
-    ):
+    inside = [token.text.lower() for token in stop.tokens[stop.tokens.index(brackets[-1]) + 1 : stop.at]]
+    if inside[:1] != ["select"] or "from" not in inside:
         return None
     return "a subquery reads one event type, named window or table and has only where, group by and having"
 
@@ -494,11 +491,8 @@ def join_kind(stop: ParseFailure) -> str | None:
 
 def keyword_as_name(stop: ParseFailure) -> str | None:
     word = stop.text()
-    if (
-        stop.kind() != "word"
-        or word not in RESERVED_WORDS | SOFT_KEYWORDS | NAME_BEFORE.keys()
-        or "IDENT" not in stop.accepted
-    ):
+    keyword = word in RESERVED_WORDS | SOFT_KEYWORDS | NAME_BEFORE.keys()
+    if stop.kind() != "word" or not keyword or "IDENT" not in stop.accepted:
         return None
     named_before = stop.text(-1) in ("as", "(", ",") and "NUMBER" not in stop.accepted
     if not named_before and (stop.opens_clause() or word in STATEMENTS):

@@ -1,15 +1,16 @@
-"""``create variable`` (Esper reference, section "Variables and Constants")."""
+"""``create variable`` and ``on … set`` (Esper reference, section "Variables and Constants")."""
 
 from __future__ import annotations
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import Heading
-from cepbook.lang.bind.clauses.assignments import fit_value
+from cepbook.lang.bind.clauses.assignments import bind_assignments, fit_value
+from cepbook.lang.bind.clauses.trigger import bind_trigger
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, resolve_context, resolve_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
-from cepbook.lang.plan.catalog import VariableType
+from cepbook.lang.plan.catalog import EventType, VariableType
 from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
@@ -34,6 +35,28 @@ def bind_create_variable(node: ast.CreateVariable, heading: Heading, module: Mod
     module.provides["variable", node.name] = None
     common = heading.fields(node.span, module)
     return plan.CreateVariableStatement(variable=variable, initial=initial, context=node.context, **common)
+
+
+def bind_on_set(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> plan.OnSetStatement | None:
+    """Bind ``on <stream> set …``, or return None if it was reported."""
+    assert isinstance(node.action, ast.OnSet)
+    trigger = bind_trigger(node, "on … set", module)
+    assignments = bind_assignments(node.action.assignments, trigger if isinstance(trigger, Scope) else trigger.scope)
+    if heading.drop:
+        module.unsupported("@Drop with `on … set`", node.span)
+    if isinstance(trigger, Scope) or len(assignments) < len(node.action.assignments):
+        return None
+    columns = {a.variable: module.catalog.variables[a.variable].type for a in assignments}
+    return plan.OnSetStatement(
+        **heading.fields(node.span, module),
+        source=trigger.source,
+        where=None,
+        assignments=assignments,
+        selector=module.options.default_selector,
+        context=node.context,
+        output_type=EventType(f"<{heading.name}>", columns),
+        priority=heading.priority,
+    )
 
 
 def _variable(node: ast.CreateVariable, type_: Type, initial: x.BoundExpr | None) -> VariableType:
