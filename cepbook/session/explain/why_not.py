@@ -29,8 +29,7 @@ from cepbook.lang.registry.windows import WINDOWS
 from cepbook.session.explain.explanations import ROWS, EventExplanation, StatementOutcome
 from cepbook.session.explain.provenance import ProvenanceEvent, stream_name
 from cepbook.session.explain.why import named_partition, source_text, uncalled_functions_note
-from cepbook.session.explain.why_not_contained import contained_events_step, contained_where_steps
-from cepbook.session.explain.why_not_context import no_partition_reason
+from cepbook.session.explain.why_not_inputs import contained_events_step, contained_where_steps, no_partition_reason
 from cepbook.session.explain.why_not_matches import distinct_duplicate, partner_values, unmet_condition
 from cepbook.session.explain.why_not_triggers import MAX_ROWS_TRIED, ProbeStep, TriggerProbe
 from cepbook.session.history.event_log import EventLog, LogEntry
