@@ -1,4 +1,4 @@
-"""What a name of the catalogue stands for, as text: where it was made, what it has, who uses it."""
+"""Descriptions of catalog names: the cell that created an object, its properties, and its users."""
 
 from __future__ import annotations
 

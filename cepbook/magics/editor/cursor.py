@@ -1,6 +1,6 @@
-"""What surrounds the cursor in a cell: whether it is EPL, which statement, which names that statement knows.
+"""The position of the cursor in a cell: its kind, its statement, and the names that the statement knows.
 
-Completion and inspection work on text that is being typed and seldom parses, so this looks at words and signs only.
+Completion and help work on text that is being typed and seldom parses, so this module looks at words and signs only.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class CursorPosition:
 
 
 def cursor_position(code: str, cursor: int) -> CursorPosition | None:
-    """Where offset `cursor` of `code` is; None when that is no business of ours (Python)."""
+    """Return the position of offset `cursor` in `code`, or None in Python code."""
     head = _CELL.match(code)
     if head is not None:
         if cursor <= head.end(2):
@@ -107,7 +107,7 @@ def blanked(text: str) -> str:
 
 
 def inside_text(before: str) -> bool:
-    """Whether the end of `before` is inside a string or a comment."""
+    """Return whether `before` ends inside a string or a comment."""
     return any(found.end() > len(before) for found in _STRING.finditer(before + "\0"))
 
 
@@ -179,13 +179,13 @@ class NamesInScope:
         return found
 
     def _holder(self, of: Type) -> EventType | None:
-        """What a value of this type has properties of: an event, or a level of a nested context."""
+        """The event type whose properties a value of this type has: a nested event, or a level of a nested context."""
         if of.fields is not None:
             return EventType(str(of), dict(of.fields))
         return self.event_types.get(of.event or "")
 
     def _context(self, name: str) -> EventType:
-        """What stands behind ``context.``; of a context that the cell is about to create no more than all have."""
+        """The properties behind ``context.``; a context that the cell is about to create has only the common ones."""
         known = self.contexts.get(name)
         return EventType(f"context {name}", known.properties if known is not None else CONTEXT_PROPERTIES)
 
