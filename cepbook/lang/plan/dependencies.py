@@ -77,12 +77,12 @@ def dependencies_of(
         reader = waiting.pop()
         context = declared.get(reader.context or "")
         touched = _with_origins(stores_read(reader) | changed[reader.name], statements)
-        types = set(event_types_read((reader, context)))
+        read_types = set(event_types_read((reader, context)))
         variables = variables_read((reader, context))
         for other in readers:
             if other.name in needed:
                 continue
-            if touched & changed[other.name] or _feeds(other, types, variables, catalog):
+            if touched & changed[other.name] or _feeds(other, read_types, variables, catalog):
                 needed.add(other.name)
                 waiting.append(other)
     if any(s.drop for s in readers):  # such a statement decides what others see
