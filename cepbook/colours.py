@@ -14,18 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pygments.lexer import RegexLexer, bygroups
-from pygments.token import (
-    Comment,
-    Keyword,
-    Name,
-    Number,
-    Operator,
-    Punctuation,
-    String,
-    Text,
-    Whitespace,
-    _TokenType,
-)
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text, Whitespace, _TokenType
 
 WORDS = Path(__file__).parent / "magics" / "labextension" / "src" / "words.json"
 

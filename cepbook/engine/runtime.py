@@ -62,7 +62,6 @@ class Runtime(EventEngine):
         for name, function in (functions or {}).items():
             self.register_function(name, function)
 
-    # -------------------------------------------------------------- catalogue
     def register_function(self, name: str, function: Callable[..., Any], *, returns: ReturnSpec = OBJECT) -> None:
         """Make `function` callable in EPL. It gets plain values (None for null), and copies of arrays and events.
 
@@ -84,7 +83,6 @@ class Runtime(EventEngine):
         self.catalog.event_types[name] = event_type
         self.rewired()
 
-    # -------------------------------------------------------------- variables
     def define_variable(self, name: str, type_: Type, value: object = None, *, constant: bool = False) -> None:
         """Add a variable from Python. Errors: UsageError if it exists, or `value` does not fit."""
         if name in self.catalog.variables:
@@ -116,7 +114,6 @@ class Runtime(EventEngine):
             if self._queue:
                 self.turn.drain()
 
-    # -------------------------------------------------------------- deploying
     @property
     def deployments(self) -> Mapping[str, Deployment]:
         """The deployments by id, in order."""
@@ -183,7 +180,6 @@ class Runtime(EventEngine):
         self.entered()
         return self._deployer.context(name)
 
-    # -------------------------------------------------------------- reading
     def iterate(self, statement: str) -> list[Row]:
         """Return the rows of a statement's iterator; in a context, of its partitions by ascending id."""
         return [row for _, rows in self.iterate_partitions(statement) for row in rows]
@@ -258,7 +254,6 @@ class Runtime(EventEngine):
         running = self.statement(statement)
         return running.inspect(self.now, partitions, partials)
 
-    # -------------------------------------------------------------- snapshots
     def snapshot(self, partition: tuple[str, int] | None = None) -> bytes:
         """Return everything except listeners and functions as bytes; or one context partition, (context, id).
 

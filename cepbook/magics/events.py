@@ -70,7 +70,6 @@ def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tu
     return ()
 
 
-# ---------------------------------------------------------------- showing
 def _result_picture(
     caused: Sequence[RecordedReaction],
     parts: Sequence[CellStep],

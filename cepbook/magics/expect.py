@@ -98,7 +98,6 @@ def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tu
     return ()
 
 
-# ---------------------------------------------------------------- reading the cell
 def _read(cell: str, second: int) -> tuple[list[_Expected], list[CellStep]]:
     """Return the expectations by statement and time, and the readings."""
     lines: list[str] = []
@@ -199,7 +198,6 @@ def _check(expected: Sequence[_Expected], workbench: Workbench, cell: str) -> No
         raise EventsError(tuple(wrong), cell)
 
 
-# ---------------------------------------------------------------- comparing
 def _delivered(
     expected: Sequence[_Expected], workbench: Workbench, since: DeliveryMarks, moments: EventTimes
 ) -> Iterator[StepResult]:

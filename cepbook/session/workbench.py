@@ -19,9 +19,7 @@ from cepbook.session.core import cell_deployments as cells
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.core.garbage_collection import garbage
 from cepbook.session.core.run_results import RunResult
-from cepbook.session.core.saved_state import (
-    initial_runtime,
-)
+from cepbook.session.core.saved_state import initial_runtime
 from cepbook.session.explanation_mixin import ExplanationMixin
 from cepbook.session.history import rerun_workbench
 from cepbook.session.inspect.overview import variables_frame

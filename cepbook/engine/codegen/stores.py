@@ -121,10 +121,7 @@ def write_joined_stores(body: StatementCodegen, joins: JoinCodegen) -> None:
         joins.at = number
         joins.write_taken(number)
         own = joins.inputs[number].code.steps
-        with (
-            source.block(f"def on_change{number}(S, entered, left, now):"),
-            filter_failures(source, own) as unread,
-        ):
+        with source.block(f"def on_change{number}(S, entered, left, now):"), filter_failures(source, own) as unread:
             code.load_state()
             joins.changed(unread)
             with source.block("if change is not None:"):

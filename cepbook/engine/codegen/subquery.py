@@ -217,10 +217,7 @@ class _Writer(StatementCodegen):
         """Write ``on_change(S, entered, left, base, now)`` for rows of a store; `base` distinguishes its partitions."""
         source = self.source
         write_store_items("taken", self.code, self.pipeline, "base")
-        with (
-            source.block("def on_change(S, entered, left, base, now):"),
-            filter_failures(source, self.steps) as unread,
-        ):
+        with source.block("def on_change(S, entered, left, base, now):"), filter_failures(source, self.steps) as unread:
             left = f"taken(S, left, base, now{', []' if unread else ''})"
             source.line(f"process(S, taken(S, entered, base, now{unread}), {left}, now)")
 

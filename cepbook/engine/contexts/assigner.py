@@ -93,7 +93,6 @@ class PartitionAssigner(ABC):
 
         return assignment_of
 
-    # -------------------------------------------------------------- by value
     def _by_values(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]] | None:
         """Assign each distinct value once.
 
@@ -143,7 +142,6 @@ class PartitionAssigner(ABC):
                 assignments[value] = partition or None
         return missing
 
-    # -------------------------------------------------------------- row by row
     def _by_rows(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]]:
         rows = [zip(s.times, iterate_events(s.columns, len(s.times)), strict=True) for s in streams]
         finders = [self._finder(stream.locator, caches=True) for stream in streams]

@@ -122,7 +122,6 @@ class _LevelCompiler:
                 return CompiledLevel(name, spec, (), begins, self._end_condition(spec.terminated), distinct=distinct)
         raise Refusal("nested-context", "nested contexts inside nested contexts are not supported")
 
-    # -------------------------------------------------------------- streams
     def _keyed_stream(self, stream: KeyedStream) -> LevelStream:
         def write(scope: CodeScope) -> str:
             scope.source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
@@ -172,7 +171,6 @@ class _LevelCompiler:
             return None
         return self._function("e", (condition,), lambda scope: lower.filter_condition(scope, condition))
 
-    # -------------------------------------------------------------- conditions
     def _end_condition(self, condition: c.PartitionCondition | None) -> CompiledCondition | None:
         return None if condition is None else self._condition(condition)
 
@@ -258,7 +256,6 @@ class _LevelCompiler:
 
         return self._function("P, now", (), write)
 
-    # -------------------------------------------------------------- functions
     def _function(self, parameters: str, exprs: Sequence[x.BoundExpr], write: _Write) -> Callable[..., Any]:
         """Compile a function of `parameters` that returns the code from `write`.
 

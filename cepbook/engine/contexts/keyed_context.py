@@ -19,12 +19,7 @@ from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.selectors import LevelIdentity, PartitionIdentity
 from cepbook.engine.services import EngineServices
-from cepbook.engine.subscriptions.filter_index import (
-    ContextSlots,
-    EventHandler,
-    StatementOrder,
-    Subscription,
-)
+from cepbook.engine.subscriptions.filter_index import ContextSlots, EventHandler, StatementOrder, Subscription
 from cepbook.lang.plan.nodes import CreateContextStatement
 
 TakeEvent = Callable[[Any, Any], object]  # (event, state)
@@ -66,13 +61,11 @@ class FlatKeyedContext(Context):
         self.partitions: dict[Any, ContextPartition] = {}  # new ones come last, so they are in order of ids
         self._locators = locators
 
-    # -------------------------------------------------------------- statements
     def join(self, statement: ContextMember) -> int:
         if not self._members:
             self.notify("activated", None)
         return self._members.add(statement, self.partitions.values())
 
-    # -------------------------------------------------------------- administration
     def end_partition(self, id_: int) -> bool:
         """End a partition; the next event of its key allocates another. Return False if there is none with this id."""
         partition = next((p for p in self.partitions.values() if p.id == id_), None)
@@ -91,7 +84,6 @@ class FlatKeyedContext(Context):
     def described(self, partition: ContextPartition) -> dict[str, Any]:
         return {"id": partition.id, **partition.properties, "name": partition.name}
 
-    # -------------------------------------------------------------- events
     def listed_type(self, type_name: str) -> str | None:
         """Return the listed type that events of a type belong to; None if they belong to all partitions."""
         is_a = self._host.catalog.is_a
@@ -238,7 +230,6 @@ class FlatKeyedContext(Context):
             self.failed(failure)
             return None
 
-    # -------------------------------------------------------------- replays
     def locator(self, type_name: str) -> PartitionLocator | None:
         listed = self.listed_type(type_name)
         return None if listed is None else self._locators[listed]

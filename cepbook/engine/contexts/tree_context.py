@@ -51,7 +51,6 @@ class TreeContext(TreePartitions):
         self._locators: dict[str, PartitionLocator | None] = {}  # by event type
         self._root: Branch | None = None
 
-    # -------------------------------------------------------------- statements
     def join(self, statement: ContextMember) -> int:
         slot = self._members.add(statement, self.partitions.values())
         self._readers.clear()
@@ -96,7 +95,6 @@ class TreeContext(TreePartitions):
         for level in levels_from(self._outermost):
             level.rewired()
 
-    # -------------------------------------------------------------- events
     def delivers_repeatedly(self, type_names: Iterable[str], at_end: bool) -> bool:
         """Return False only if keys and hashes divide all these events and no delivery coincides with an end.
 
@@ -199,7 +197,6 @@ class TreeContext(TreePartitions):
             self.guarded(lambda: partition.owner.branch.end_by_hand(partition.owner))
         return partition is not None
 
-    # -------------------------------------------------------------- replays
     def locator(self, type_name: str) -> PartitionLocator | None:
         """Return the locator of a type. Its keys are tuples of the keys of all levels, outermost first."""
         if type_name not in self._locators:
@@ -223,7 +220,6 @@ class TreeContext(TreePartitions):
             clock.now = now
         return _assignment(new, older)
 
-    # -------------------------------------------------------------- saved partitions
     def enclosing_state(self, partition: ContextPartition) -> tuple[Sequence[DetachedNode], dict[str, PartitionNode]]:
         """Return the state of the nodes around `partition`, outermost first, and these nodes by name."""
         path: list[PartitionNode] = partition.owner.path
@@ -306,7 +302,6 @@ class TreeContext(TreePartitions):
             properties = {node.name: node.visible_properties for node in leaf.path}
         return {"id": partition.id, **properties, "name": partition.name}
 
-    # -------------------------------------------------------------- time
     def fire(self, now: int, entries: list[DueEntry]) -> None:
         """Handle due timers of conditions, each once, by time, then from outer levels to inner ones."""
         routing = EventRouting("", None, self.next_id)

@@ -240,7 +240,6 @@ class Branch(State, ABC):
         self.parent = parent
         self.children: dict[Any, PartitionNode] = {}
 
-    # -------------------------------------------------------------- differs by kind of level
     def open(self) -> None:
         """Allocate the nodes that exist from the beginning. Called for a new parent, or when the context activates."""
         return None
@@ -261,7 +260,6 @@ class Branch(State, ABC):
         """Handle a condition of `owner` that came true by time. By default, the node ends."""
         self.end(owner, match.properties)
 
-    # -------------------------------------------------------------- replays
     def gather(self, key: Sequence[Any], partitions: list[ContextPartition]) -> bool:
         """Append the partitions of a key, whose first element is for this level. Return False if a node is missing."""
         raise NotImplementedError
@@ -272,7 +270,6 @@ class Branch(State, ABC):
         """Gather partitions and allocate missing nodes, which show the values `keys`, if they can begin."""
         raise NotImplementedError
 
-    # -------------------------------------------------------------- nodes
     def deliver_first(self, routing: EventRouting) -> None:
         """Process the event that allocated the parent: deliver it to present nodes, begin others, and end none."""
         for node in list(self.nodes_of(routing)):
@@ -402,7 +399,6 @@ class Branch(State, ABC):
                 node.below.drop()
         self.children.clear()
 
-    # -------------------------------------------------------------- saved nodes
     def waiting_node(self) -> PartitionNode | None:
         """Return the node for which the branch watches the condition that begins others, if it does."""
         return None

@@ -55,7 +55,6 @@ class TreePartitions(Context, PatternOwner):
             readers = self._readers[type_name] = self._members.readers(type_name)
         return readers
 
-    # -------------------------------------------------------------- delivery
     def deliver(self, partition: ContextPartition, routing: EventRouting) -> None:
         """Deliver an event to all statements in a new partition."""
         if routing.defers:
@@ -71,7 +70,6 @@ class TreePartitions(Context, PatternOwner):
     def _deliver(self, partition: ContextPartition, routing: EventRouting, readers: Readers) -> None:
         routing.taken_by += deliver_to_members(readers, routing.event, partition)
 
-    # -------------------------------------------------------------- partitions
     def create_states(self, partition: ContextPartition) -> None:
         self._members.create_states(partition)
 
@@ -93,7 +91,6 @@ class TreePartitions(Context, PatternOwner):
         self.notify("deallocated", partition)
         partition.owner = None  # breaks the cycle with the node, so that both are freed without the garbage collector
 
-    # -------------------------------------------------------------- timers
     @property
     def now(self) -> int:
         return self._host.clock.now
@@ -126,7 +123,6 @@ class TreePartitions(Context, PatternOwner):
     def fire(self, now: int, entries: list[DueEntry]) -> None:
         """Handle timers that are due."""
 
-    # -------------------------------------------------------------- event types
     def is_a(self, type_name: str, supertype: str) -> bool:
         return self._host.catalog.is_a(type_name, supertype)
 
@@ -135,7 +131,6 @@ class TreePartitions(Context, PatternOwner):
         event_type = self._host.catalog.event_types.get(type_name)
         return (type_name, *(() if event_type is None else event_type.supertypes))
 
-    # -------------------------------------------------------------- failures
     def partials_limit_reached(self) -> None:
         """Report, once, that the pattern of a condition has reached the limit of partial matches."""
         if not self._warned:

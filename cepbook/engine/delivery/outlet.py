@@ -107,7 +107,6 @@ class DeliveryOutlet(DeliveryHolder):
         self._flat = False  # True if there are only sinks, which take insert rows as they are
         self._held: list[Any] = []  # flat records that become one delivery
 
-    # -------------------------------------------------------------- who listens
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(Delta)` for every delivery, synchronously."""
         self._listeners.append(listener)
@@ -179,7 +178,6 @@ class DeliveryOutlet(DeliveryHolder):
             if before is not None:
                 self._connect(before)
 
-    # -------------------------------------------------------------- holding rows
     def hold(self, holds: bool) -> None:
         """Hold rows until all statements have seen the event, or deliver them as they come."""
         holding = holds and self._target is not None and not self._at_once
@@ -222,7 +220,6 @@ class DeliveryOutlet(DeliveryHolder):
             insert, remove = self.layout.sides(self.layout.records(records))
             target.push(records[1], insert or None, remove or None)
 
-    # -------------------------------------------------------------- where deliveries go
     def deliver_records(self, flat: list[Any], causes: DeliveryCauses | None = None) -> None:
         """Pass the deliveries of a replayed batch to the sinks; `causes` explains the numbers in their marks."""
         if not self._sinks:

@@ -64,7 +64,6 @@ class Deployer:
         """Return the running context `name`. Errors: UsageError with the nearest known name."""
         return lookup_name("context", name, self._registry.contexts)
 
-    # -------------------------------------------------------------- coming
     def deploy(self, epl: str | ModulePlan, deployment_id: str | None) -> Deployment:
         """Implement `Runtime.deploy`."""
         id_ = deployment_id if deployment_id is not None else fresh_id(self.deployments)
@@ -138,7 +137,6 @@ class Deployer:
             self._remove(built.deployment)
         self._begin(built)
 
-    # -------------------------------------------------------------- going
     def undeploy(self, deployment_id: str, *, cascade: bool) -> None:
         """Implement `Runtime.undeploy`."""
         self._turn.check()
@@ -179,7 +177,6 @@ class Deployer:
             self.deployments[rest.id] = rest
         self._settle()
 
-    # -------------------------------------------------------------- both
     def _in_full(self, steps: Sequence[Callable[[], object]]) -> None:
         with self._turn:
             interruption = run_all_steps(steps)

@@ -96,7 +96,6 @@ class FireAndForgetQuery:
         assert isinstance(query, MergeStatement)
         return _change(runtime, query, compiled, selector)
 
-    # -------------------------------------------------------------- compiling
     def _compiled(self, values: Mapping[str, Any] | None) -> tuple[ModulePlan, CompiledModule]:
         runtime = self._runtime
         compiled_for = runtime.version, dict(runtime.functions)

@@ -76,7 +76,6 @@ class EventEngine:
         """Return the statements that read events of a type, in delivery order."""
         return self.registry.readers(type_name)
 
-    # -------------------------------------------------------------- events
     def send(self, type_name: str, event: dict[str, Any], at: int | None = None) -> None:
         """Process one event. The dict is the event: it is not copied, and a missing property is null.
 
@@ -171,7 +170,6 @@ class EventEngine:
             self._routes[name] = self._unbuilt_route(name)
         self.turn.block_fast_paths()
 
-    # -------------------------------------------------------------- time
     @property
     def next_due(self) -> int | None:
         """The time of the next timer in ms, or None."""
@@ -205,7 +203,6 @@ class EventEngine:
             due = clock.beyond(due)  # a timer that waits for the next advance does not cause one
         self.turn.advance(t)
 
-    # -------------------------------------------------------------- errors
     @property
     def errors(self) -> deque[StatementError]:
         """The latest run-time failures of statements."""

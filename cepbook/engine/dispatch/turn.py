@@ -64,7 +64,6 @@ class Turn:
         self._held: list[DeliveryHolder] = []
         self._broken: BaseException | None = None
 
-    # -------------------------------------------------------------- broken turns
     def check(self) -> None:
         """Errors: UsageError if an earlier turn was broken off."""
         if self._broken is not None:
@@ -109,7 +108,6 @@ class Turn:
         """True if nothing waits: no held rows, no derived events, no failures."""
         return not (self.queue or self.changes or self._waiting or self._held or self._failures.waiting)
 
-    # -------------------------------------------------------------- requests of statements
     def hold(self, holder: DeliveryHolder) -> None:
         """Note that `holder` holds rows until all statements have seen the present event or instant."""
         if not self._held:
@@ -120,7 +118,6 @@ class Turn:
         """Make the sender drain the queue when all statements have seen the event."""
         self.queue.append(("", []))
 
-    # -------------------------------------------------------------- running
     def advance(self, t: int, *, raising: bool = True) -> None:
         """Set the clock to `t`, run everything due, and process what follows from it."""
         try:

@@ -112,7 +112,6 @@ class Matcher(PatternRun):
         self.ended = False
         self.armed = NEVER
 
-    # -------------------------------------------------------------- from outside
     def start(self, now: int) -> list[CompleteMatch]:
         """Start the pattern, again if it was running, and return its immediate matches."""
         self.stop()
@@ -203,7 +202,6 @@ class Matcher(PatternRun):
         events = {tag: deep_copied(value) for tag, value in tags if value is not None}
         return {**description, "until": None if ends >= NEVER else ends, "events": events}
 
-    # -------------------------------------------------------------- events
     def _satisfied(self, group: AtomGroup, event: Any, bits: int | None) -> list[WaitingAtom]:
         """Return the waiting atoms of a type that the event satisfies, by start; those with a range by bound."""
         if bits is None:
@@ -249,7 +247,6 @@ class Matcher(PatternRun):
                 bits |= bool(passes) << i
         return bits
 
-    # -------------------------------------------------------------- for sub-expressions
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         """Store a match of the whole pattern."""
         self.completed.append(dict(zip(self.program.tags, match)))  # noqa: B905 - one value per tag
@@ -271,7 +268,6 @@ class Matcher(PatternRun):
             self.timers.drop(timer)
             timer.serial = 0
 
-    # -------------------------------------------------------------- matches
     def _matches(self) -> list[CompleteMatch]:
         """Return the matches completed since the last call, without those that the pattern's annotations remove."""
         matches, self.completed = self.completed, []

@@ -35,7 +35,6 @@ def period_after(now: int, months: int | None, units: float | None, second: int,
     return now + (units if isinstance(units, int) else round(units))
 
 
-# ---------------------------------------------------------------- observers
 class ObserverNode(TimerNode):
     """A leaf that waits for a time. While it waits, it counts as a partial match."""
 
@@ -175,7 +174,6 @@ class ScheduleObserver(ObserverNode, spec=ScheduleSpec):
         return {"waiting_for": self.spec.text, "since": self.since, "until": self.due}
 
 
-# ---------------------------------------------------------------- guards
 @dataclass(frozen=True, slots=True)
 class WithinSpec(PatternSpec):
     """``timer:within``, ``timer:withinmax``. `due` returns the end, `most` the number of matches that may pass."""

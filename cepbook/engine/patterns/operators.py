@@ -20,7 +20,6 @@ from cepbook.engine.patterns.state_node import (
 )
 
 
-# ---------------------------------------------------------------- followed-by
 @dataclass(frozen=True, slots=True)
 class FollowedBySpec(PatternSpec):
     """``a -> b``. `maxima` limits how many instances of each operand may run under one node."""
@@ -93,7 +92,6 @@ class FollowedByNode(OperatorNode, spec=FollowedBySpec):
         return self.children
 
 
-# ---------------------------------------------------------------- and, or, not
 @dataclass(frozen=True, slots=True)
 class AndSpec(PatternSpec):
     """``a and b``.
@@ -269,7 +267,6 @@ class NotNode(UnaryStateNode, spec=NotSpec):
         self.child = None  # the node stays true
 
 
-# ---------------------------------------------------------------- every
 @dataclass(frozen=True, slots=True)
 class EverySpec(PatternSpec):
     """``every a``, ``every-distinct(keys) a``.
@@ -374,7 +371,6 @@ class EveryNode(OperatorNode, spec=EverySpec):
         return self.children
 
 
-# ---------------------------------------------------------------- repeat
 @dataclass(frozen=True, slots=True)
 class RepeatSpec(PatternSpec):
     """``[low:high] a until b``.

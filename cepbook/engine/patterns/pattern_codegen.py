@@ -91,7 +91,6 @@ class PatternCodegen:
             self._conditions(),
         )
 
-    # -------------------------------------------------------------- functions
     def _new_name(self, kind: str = "") -> str:
         self._count += 1
         return f"{self._prefix}_{kind}{self._count - 1}"
@@ -220,7 +219,6 @@ class PatternCodegen:
         whole = all(len(simple) == len(parts) > 0 for simple, parts in zip(alternatives, conditions, strict=True))
         return alternatives if whole else ()
 
-    # -------------------------------------------------------------- atoms
     def _atom(self, atom: p.Atom, parts: AtomFilter) -> Callable[[], AtomSpec]:
         test = self._condition(parts.event)
         event_key = self._key([event for event, _ in parts.keys])
@@ -254,7 +252,6 @@ class PatternCodegen:
         write_unnest(atom.contained, self._scope, name, "e, m, P, now")
         return lambda: self._namespace[name]
 
-    # -------------------------------------------------------------- the tree
     def _build(self, node: p.PatternExpr) -> _Make:
         """Write the functions of `node`. The result makes its spec, given the atoms."""
         match node:

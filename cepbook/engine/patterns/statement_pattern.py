@@ -59,7 +59,6 @@ class StatementPattern(PatternOwner):
             self._limit_reported = True
             self._report_limit()
 
-    # -------------------------------------------------------------- life
     def _own(self, state: Any) -> Any:
         return state if self.at is None else state[1].states[self.at]
 
@@ -101,7 +100,6 @@ class StatementPattern(PatternOwner):
         """Drop the partial matches of a state whose context partition ended."""
         self.matcher(state).stop()
 
-    # -------------------------------------------------------------- events
     def taker(self, types: Sequence[str], known: Any = None) -> TakeMatch | None:
         """Return the function (event, state) that takes events which are of all `types`, their own type first; None if
         no atom is for them.
@@ -148,7 +146,6 @@ class StatementPattern(PatternOwner):
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._failed(failure)
 
-    # -------------------------------------------------------------- time
     def _arm(self, matcher: Matcher, state: Any) -> None:
         due = self._due_of(matcher)
         if due < matcher.armed:

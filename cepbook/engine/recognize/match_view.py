@@ -203,7 +203,6 @@ class MatchView(DownstreamView):
         self.dues: list[tuple[int, int, Any]] = []
         self.places: dict[int, Any] = {}
 
-    # -------------------------------------------------------------- rows
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
         matches: list[MatchRows] = []
         for item in change[1]:
@@ -379,7 +378,6 @@ class MatchView(DownstreamView):
         if partition.idle:
             del self.partitions[key]
 
-    # -------------------------------------------------------------- intervals
     def _hold(
         self, partition: RowPartition, key: Any, complete: list[CompleteRowMatch], ordinal: int, now: int
     ) -> None:
@@ -443,7 +441,6 @@ class MatchView(DownstreamView):
                 del self.partitions[key]
         return self._posted(matches, now)
 
-    # -------------------------------------------------------------- reading
     def over(self, items: Iterable[Item], now: int) -> list[Item]:
         """Return the matches within `items` alone, for the iterator. The state does not change."""
         form, state = self.form, self.state

@@ -98,7 +98,6 @@ class RecognizeCodegen:
             namespace=namespace,
         )
 
-    # -------------------------------------------------------------- facts
     def _ways(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:
         variables, follow = self.automaton.variables, self.automaton.follow
         reads = tuple(self._reads(v.condition) for v in self.node.variables)
@@ -135,7 +134,6 @@ class RecognizeCodegen:
                 open_ += [(follower, new) for follower in before[position]]
         return tuple(tuple(sorted(follower)) for follower in ahead)
 
-    # -------------------------------------------------------------- functions
     def _function(
         self, name: str, parameters: str, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None]
     ) -> None:
@@ -182,7 +180,6 @@ class RecognizeCodegen:
             call = f"{self.source.bind('_moment', period_after)}(since, {months}, {units}, {scope.calendar})"
             self.source.line(f"return {call}", period.span)
 
-    # -------------------------------------------------------------- what depends on rows
     def _of_row(self, e: x.BoundExpr) -> str:
         if isinstance(e, x.Prior):
             return self._prior(e)

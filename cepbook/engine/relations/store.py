@@ -152,7 +152,6 @@ class Store:
         """Return the items in a state of the owner, including those still collected for a batch."""
         return list(state[1].contents())
 
-    # -------------------------------------------------------------- indexes
     def keeps(self, want: IndexRequest) -> bool:
         """Return True if the store keeps what the request needs for its readers."""
         return True
@@ -235,7 +234,6 @@ class Store:
         assert isinstance(index, HashIndex)
         return list(index.table.get(key, {}).values())
 
-    # -------------------------------------------------------------- unique indexes
     def admit(self, state: Any, change: tuple[Sequence[Item], Sequence[Item]], now: int) -> Any:
         """Return `change` without rows whose unique key a remaining row has; these raise ValueError."""
         if not self.uniques:
@@ -286,7 +284,6 @@ class Store:
                 seen.add(value)
         return None
 
-    # -------------------------------------------------------------- changes by others
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
         """Remove rows and insert rows (with the items that they replace) as one change, with its evictions."""
         view = state[1]

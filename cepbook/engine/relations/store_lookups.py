@@ -89,7 +89,6 @@ class StoreLookups:
 
         return look_as_reported
 
-    # -------------------------------------------------------------- life
     def attach(self) -> None:
         """Request the indexes from the stores."""
         for number, want in self._wants.values():
@@ -111,7 +110,6 @@ class StoreLookups:
         for name in self._wants:
             self._namespace[name] = None
 
-    # -------------------------------------------------------------- what it was not told of
     def begins(self, items: Mapping[int, Sequence[Item]], partition: Any) -> None:
         """Note that a new partition is filled from its inputs, one after the other."""
         for number, missing in self._missing.items():

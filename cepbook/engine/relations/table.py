@@ -56,7 +56,6 @@ class Table(Store):
     def _state(self, partition: Any) -> Any:
         return self.owner.state if self._alone else self.owner.state_of(partition)
 
-    # -------------------------------------------------------------- reading
     def read(self, partition: Any, key: Any, column: str) -> Any:
         """Return a column of the row under `key`, or null."""
         item = self._state(partition)[1].items.get(key)
@@ -77,7 +76,6 @@ class Table(Store):
         keys = [unhashed(key) for key in in_hash_order({key: key for key in self._state(partition)[1].items})]
         return keys if len(self.type.keys) == 1 else [list(key) for key in keys if isinstance(key, tuple)]
 
-    # -------------------------------------------------------------- followers
     def follow(self, name: str, known: object) -> None:
         """Note that `name` has read all rows; `known` is an object of its state, which differs in a restored state."""
         self.followers[name] = known, {}
@@ -100,7 +98,6 @@ class Table(Store):
         for _, keys in self.followers.values():
             keys[key] = None
 
-    # -------------------------------------------------------------- into table
     def items(self, partition: Any) -> dict[Any, Item]:
         """Return all items by key."""
         items: dict[Any, Item] = self._state(partition)[1].items
@@ -152,7 +149,6 @@ class Table(Store):
             state[2].enter(item)
         return item
 
-    # -------------------------------------------------------------- changes by statements
     def key(self, row: Row) -> Any:
         """Return the key of a row."""
         return self._functions["key_of"](row)
@@ -227,7 +223,6 @@ class Table(Store):
         if state[2] is not None:
             state[2].replace(origin, item)
 
-    # -------------------------------------------------------------- indexes
     def keeps(self, want: IndexRequest) -> bool:
         return want.kind not in ("key", "rows")
 

@@ -157,7 +157,6 @@ class BatchReplayer:
         alone.run()
         return alone.failures
 
-    # -------------------------------------------------------------- planning
     def _planned(self) -> _Plan:
         if self._plan.version != self._runtime.version:
             self._plan = self._make_plan()
@@ -345,7 +344,6 @@ class BatchReplayer:
                     return f"context `{context.name}` takes partitions from the derived stream `{name}`"
         return None
 
-    # -------------------------------------------------------------- one by one
     def _prefilter(self, batch: ColumnBatch) -> FilteredBatch | None:
         """Return the events of a batch that any pattern may take, if only patterns read it; None: all events."""
         statements = [self._runtime.statements[name] for name in self._plan.reasons or self._plan.merged]

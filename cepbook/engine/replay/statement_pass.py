@@ -234,7 +234,6 @@ class StatementPass:
         order.sort(key=itemgetter(0))
         return order, streams
 
-    # -------------------------------------------------------------- several streams, in order
     def _in_order(
         self, node: ReplayNode, batches: _Batches, derived_inputs: _Derived
     ) -> tuple[Iterable[tuple[Any, int]], list[Iterator[_Shown]], list[Callable[..., object]]]:
@@ -400,7 +399,6 @@ class StatementPass:
 
         return advance
 
-    # -------------------------------------------------------------- other statements
     def _run_events(
         self,
         statement: RunningStatement,

@@ -111,7 +111,6 @@ class GraphWriter:
             self.parts.append(path)
         return ["part", number]
 
-    # -------------------------------------------------------------- filling nodes
     def _elements(self, node: GraphNode, value: Any) -> None:
         node.extend(map(self._written, value))
 
@@ -213,7 +212,6 @@ class GraphReader:
                 else:
                     path.append(inner[0])
 
-    # -------------------------------------------------------------- filling shells
     def _fill_state(self, target: Any, node: GraphNode) -> None:
         for name, written in zip(self._classes[node[1]][1], node[2:], strict=True):
             if written != _ABSENT:
@@ -247,7 +245,6 @@ def _class(name: str, names: tuple[str, ...]) -> tuple[type, tuple[str, ...]]:
     return cls, names
 
 
-# ---------------------------------------------------------------- plain values
 def _zone(zone: tzinfo | None) -> str | None:
     """Return the key of a named zone; fixed offsets are in the text."""
     if zone is None or isinstance(zone, timezone):

@@ -76,12 +76,7 @@ class CycleMember(ActivationMember):
         small = {n for n, read in enumerate(self._inputs) if read is not None and STAYING not in read[1]}
         self._semijoins = input_semijoins(self._select.steps, small, large)
         self._again = [
-            (
-                FIRST_SUBQUERY_SLOT + number,
-                inner,
-                *reads,
-                subquery_semijoin(number, inner.steps, self._select.steps),
-            )
+            (FIRST_SUBQUERY_SLOT + number, inner, *reads, subquery_semijoin(number, inner.steps, self._select.steps))
             for number, inner in enumerate(program.subqueries)
             if inner.steps.source.store is not None and (reads := self._input(inner.steps.source)) is not None
         ]

@@ -150,7 +150,6 @@ class RunningStatement(StoreAccess, ContextMember):
         annotated = isinstance(self.plan, p.SelectStatement) and self.plan.iterable_unbound
         return bool(self.steps.windows) or self.steps.kind == "fully_aggregated" or annotated
 
-    # -------------------------------------------------------------- life
     def start(self, context: Context | None) -> None:
         """Create the state (one, or one per context partition), connect to stores, and begin to listen to events."""
         self.context = context
@@ -253,7 +252,6 @@ class RunningStatement(StoreAccess, ContextMember):
         for matching in self._matchings.values():
             self.guarded(matching.begun_in_partition, None, (partition,))
 
-    # -------------------------------------------------------------- reading
     def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:
         """Return (partition id, the engine's own rows) of live partitions, or of those `wanted`, by id."""
         rows, states = self.program["rows"], self.states(wanted)
@@ -261,7 +259,6 @@ class RunningStatement(StoreAccess, ContextMember):
             states = [(id_, self.refreshed_state(state, now)) for id_, state in states]
         return [(id_, rows(state, now)) for id_, state in states]
 
-    # -------------------------------------------------------------- who is told
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(Delta)` for every delivery, synchronously."""
         self.outlet.add_listener(listener)
@@ -326,7 +323,6 @@ class RunningStatement(StoreAccess, ContextMember):
         for name, parameters in self.program.bound.items():
             namespace[name].__defaults__ = tuple(values.get(parameter) for parameter in parameters)
 
-    # -------------------------------------------------------------- the end of a partition
     def end(self, partition: ContextPartition, now: int) -> None:
         try:
             sides = self.ended(partition.states[self.program.namespace["slot"]], now)
@@ -384,7 +380,6 @@ class RunningStatement(StoreAccess, ContextMember):
             entry["partials"] = state[1].then.inspect(partials)
         return entry
 
-    # -------------------------------------------------------------- events
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[ContextPartition]) -> bool:
         slot, consumed = self.program.namespace["slot"], False
         for partition in partitions:
@@ -500,7 +495,6 @@ class RunningStatement(StoreAccess, ContextMember):
         else:
             take(match, state)
 
-    # -------------------------------------------------------------- errors
     def _crowded(self, number: int) -> None:
         limit, pattern = self._services.config.pattern_limit, self.steps.scans[number].source.pattern
         fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"

@@ -61,7 +61,6 @@ class StatementTimers(OwnerTimers):
         """Add a pattern of the statement."""
         self._matchings.append(matching)
 
-    # -------------------------------------------------------------- arming
     def _arm_part(self, due: int, state: Any, part: Any, place: Any) -> None:
         id_ = partition_id(state)
         self._states[id_] = state
@@ -132,7 +131,6 @@ class StatementTimers(OwnerTimers):
                     descriptions.append(f"{path} is due at {due}, armed for {self.at(path)}")
         return descriptions
 
-    # -------------------------------------------------------------- what ends
     def end(self, id_: int) -> None:
         """Remove the timers of the context partition `id_`."""
         for number, _ in self._timed:
@@ -152,7 +150,6 @@ class StatementTimers(OwnerTimers):
         self._inner.clear()
         super().detach()
 
-    # -------------------------------------------------------------- running
     def fire(self, now: int, entries: list[DueEntry]) -> None:
         """Run timers that are due, with at most one delivery besides those of patterns."""
         if self._expire_all is not None and not self._matchings:

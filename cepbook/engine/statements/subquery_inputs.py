@@ -128,7 +128,6 @@ class SubqueryInputs:
         for program in self._programs:
             program.bind()
 
-    # -------------------------------------------------------------- named windows and tables
     def find(self, stores: Mapping[str, Store], statement: StoreAccess) -> None:
         """Find the stores that subqueries of `statement` read."""
         self._lookers = [
@@ -161,7 +160,6 @@ class SubqueryInputs:
         for looker in self._lookers:
             looker.refill_from_stores(state)
 
-    # -------------------------------------------------------------- events
     def retained(self, state: Any) -> int:
         """Return the number of events in a state of the statement, including subqueries."""
         states = (state, *(state[place] for place in self._places))

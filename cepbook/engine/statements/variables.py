@@ -142,7 +142,6 @@ def initial_value(e: BoundExpr, scope_in: lower.ScopeFactory) -> Any:
     return source.load()["initial"]()
 
 
-# ---------------------------------------------------------------- values from outside
 def convert_value(name: str, value: Any, type_: Type) -> Any:
     """Convert `value` to the type of variable `name`; null always fits. Errors: UsageError if it does not fit."""
     try:

@@ -13,7 +13,6 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.registry.functions import FUNCTIONS
 
 
-# ---------------------------------------------------------------- names and units
 @dataclass(frozen=True, slots=True)
 class _Display:
     streams: tuple[str, ...] = ()  # names of the streams; an empty name is shown as its number
@@ -52,7 +51,6 @@ def source_names(sources: Sequence[nodes.SourceNode]) -> tuple[str, ...]:
     return tuple(name if names.count(name) == 1 else "" for name in names) if len(names) > 1 else ()
 
 
-# ---------------------------------------------------------------- expressions
 def show_expr(e: x.BoundExpr, calls: list[str] | None = None) -> str:
     """Return one expression as text; `calls` are the texts of its statement's aggregate calls."""
     rule = _EXPRESSIONS.get(type(e))

@@ -105,7 +105,6 @@ class _Text:
         args = ", ".join(self.of(arg, 0, number) for arg in window.args)
         return f"#{window.name}({args})" if args else f"#{window.name}"
 
-    # ------------------------------------------------------------ expressions
     def of(self, e: x.BoundExpr, stream: int | None = None, number: int = 0) -> str:
         """Return `e` as EPL. In a filter or window `stream` stands for the events of input `number`."""
 
@@ -176,7 +175,6 @@ def _only_numbers(e: x.BoundExpr) -> bool:
     return isinstance(e, x.ComparisonExpr) and isinstance(e.right, x.Const) and e.right.value == float("inf")
 
 
-# ------------------------------------------------------------------ queries that are evaluated in cycles
 _DIFFERS = "// EPL makes no cycles: events that arrive together come one by one"
 
 

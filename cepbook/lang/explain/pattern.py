@@ -32,7 +32,6 @@ def with_filter(head: str, condition: x.BoundExpr | None) -> list[str]:
     return [head] if condition is None else [head, f"  filter {show(condition)}"]
 
 
-# ---------------------------------------------------------------- crontabs
 def show_crontab(crontab: nodes.CrontabSpec) -> str:
     """Return ``(0, 8:17, *, *, *, 0, 'Europe/Berlin')``: the time zone stands behind the seconds."""
     fields = [_cron_field(field) for field in crontab.fields]
@@ -62,7 +61,6 @@ def _cron_field(field: nodes.CronField) -> str:
     return field.kind
 
 
-# ---------------------------------------------------------------- patterns
 def show_pattern(pattern: p.Pattern) -> list[str]:
     """Return the annotations, and below them the tree."""
     words = ["pattern"]

@@ -75,7 +75,6 @@ def compile_regular_expression(pattern: str, flags: int = 0) -> RegularExpressio
     return RegularExpression(to_python_pattern(pattern), flags)
 
 
-# ------------------------------------------------------------------ cost of backtracking
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
@@ -123,7 +122,6 @@ def _children(op: str, argument: Any) -> list[Nodes]:
     return []
 
 
-# ------------------------------------------------------------------ the automaton
 class _Automaton:
     """A nondeterministic automaton whose states are numbers.
 

@@ -206,7 +206,6 @@ def column_name(item: ast.SelectItem, functions: Collection[str] = ()) -> str | 
     return unparse(item.expr, functions)
 
 
-# ---------------------------------------------------------------- chains and literals
 def _is_aggregate(steps: tuple[ast.NameStep, ...]) -> bool:
     if len(steps) != 1 or steps[0].args is None:
         return False

@@ -18,11 +18,7 @@ SHOWN = 50  # events of one list
 ROWS = 20  # rows of a table, and delivered rows that are listed
 STEP_SIGNS = {True: "passed", False: "no", None: "?"}
 Basis = Literal["run again", "snapshot", "now"]
-_BASIS: dict[Basis, str] = {
-    "run again": "",
-    "snapshot": "by a snapshot of the replay",
-    "now": "by what is known now",
-}
+_BASIS: dict[Basis, str] = {"run again": "", "snapshot": "by a snapshot of the replay", "now": "by what is known now"}
 
 
 @dataclass(slots=True)
@@ -200,8 +196,7 @@ def _fired_page(answer: RowExplanation) -> ExplanationPage:
 
     events, rows = _Words(answer.times, answer.second), _Words(answer.row_times, answer.second)
     page = ExplanationPage(
-        f"why {answer.statement} delivered {'+' if answer.insert else '−'} at {at(answer.time)}",
-        _BASIS[answer.basis],
+        f"why {answer.statement} delivered {'+' if answer.insert else '−'} at {at(answer.time)}", _BASIS[answer.basis]
     )
     stimulus = answer.stimulus
     cause = answer.cause if stimulus is None else f"{stimulus.type_name}  {events.row(stimulus.event)}"

@@ -279,7 +279,6 @@ class TaskRunner:
             return np.concatenate([times[:1], stops]), numbers.behind(sequences[:1])
         return stops, numbers
 
-    # -------------------------------------------------------------- what goes out
     def _output_batch(self, number: int, name: str, meta: list[pa.Array], columns: list[list[Any]]) -> pa.RecordBatch:
         event_type = self._program.outputs[number][1]
         values = [

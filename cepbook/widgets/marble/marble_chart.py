@@ -117,7 +117,6 @@ def show_marbles(shell: Any) -> Callable[[], None]:
     return show_as_chart(shell, Marble, marble_chart)
 
 
-# ---------------------------------------------------------------- layout
 def _layout(marble: Marble) -> tuple[TimeAxis, list[MarbleLane], int]:
     """Return the axis, the lanes from top to bottom, and the pixel where the bars begin."""
     axis = TimeAxis(marble)
@@ -248,7 +247,6 @@ def _width(label: str) -> float:
     return CHARACTER * len(label)
 
 
-# ---------------------------------------------------------------- texts
 def _label(row: Mapping[str, object], names: Sequence[str]) -> str:
     text = " ".join(format_value(row.get(name)) for name in names)
     return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
@@ -273,7 +271,6 @@ def _one_line(epl: str, limit: int = 110) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-# ---------------------------------------------------------------- marks
 class _LayerBuilder:
     """Builds the layers. Heights are pixels of the plot, from the top."""
 

@@ -276,7 +276,6 @@ def _shortened(text: str) -> str:
     return display_text if len(display_text) <= 24 else display_text[:23] + "…"
 
 
-# ---------------------------------------------------------------- details
 def _view_link(workbench: Workbench, section: Section, name: str) -> dict[str, str] | None:
     """Return which view displays an item, and the line that opens it in a cell."""
     runtime = workbench.runtime

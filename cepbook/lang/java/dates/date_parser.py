@@ -130,7 +130,6 @@ def _day(f: dict[str, int]) -> date:
     return date(year, month, min(day, month_length(year, month, True)))
 
 
-# ------------------------------------------------------------------ ISO 8601
 _ISO = re.compile(
     r"(?:(\d{4})-(\d\d)-(\d\d))?(?:T?(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?(Z|[+-]\d\d(?::?\d\d)?)?(?:\[([\w/+-]+)\])?"
 )
@@ -176,7 +175,6 @@ def _named(name: str) -> tzinfo:
         raise DateParseError from None
 
 
-# ------------------------------------------------------------------ patterns
 def _read(parts: PatternElements, after: PatternElements, text: str, at: int, found: ParsedFields, iso: bool) -> int:
     """Read `parts`, followed by `after`; return the position behind them."""
     for position, element in enumerate(parts):

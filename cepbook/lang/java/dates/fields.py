@@ -41,7 +41,6 @@ _DAY_NAMES = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY"
 _LAST_YEAR = 292_278_994  # of Java's calendar
 
 
-# ------------------------------------------------------------------ getting
 def get(value: Any, of: Chronology, field: str) -> Any:
     """Return a field: a value of `FIELDS`, or ``weekday``, ``yearday``, ``era``."""
     days, rest = of.wall(value)
@@ -75,7 +74,6 @@ _GETTERS: dict[str, Callable[[Chronology, int], int | str]] = {
 }
 
 
-# ------------------------------------------------------------------ setting
 def set_field(value: Any, of: Chronology, field: str, number: int | None) -> Any:
     """Set a field; null changes nothing. Raises ValueError for a number that `java.time` rejects."""
     if number is None:
@@ -159,7 +157,6 @@ def with_min(value: Any, of: Chronology, field: str) -> Any:
     return set_field(value, of, field, int(field not in _OF_DAY and (field != "month" or of.iso)))
 
 
-# ------------------------------------------------------------------ adding
 def add(value: Any, of: Chronology, sign: int, units: tuple[str, ...], *amounts: float | None) -> Any:
     """Add a time period, `units` from large to small; null with any null. Fractions are cut, each by itself.
 
@@ -203,7 +200,6 @@ def _moved(of: Chronology, days: int, unit: str, amount: int) -> int:
     return days_of(year + years, month + 1, min(day, month_length(year + years, month + 1, of.iso)), of.iso)
 
 
-# ------------------------------------------------------------------ rounding
 _UNITS = {"second": 1000, "minute": 60_000, "hour": 3_600_000}  # in milliseconds
 
 

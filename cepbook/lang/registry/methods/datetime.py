@@ -50,7 +50,6 @@ def _row(
     return MethodRow(f"datetime.{name}", forms, result, doc, f"current_timestamp.{name}({given})", py)
 
 
-# ---------------------------------------------------------------- fields
 def _getter(name: str, field: str, doc: str) -> MethodRow:
     def get(value: Any, of: Chronology) -> Any:
         return fields.get(value, of, field)
@@ -77,7 +76,6 @@ _GETTERS = (
 )
 
 
-# ---------------------------------------------------------------- other forms of the same moment
 _UTC = zone_of("UTC")
 
 
@@ -86,7 +84,6 @@ def _to_calendar(value: Any, of: Chronology) -> Any:
     return in_zone(of.instant(value) * 1000, zone if zone is not None else zone_of(of.zone))
 
 
-# ---------------------------------------------------------------- moved and rounded
 def _plus(value: Any, of: Chronology, units: tuple[str, ...], *amounts: float | None) -> Any:
     return fields.add(value, of, 1, units, *amounts)
 
@@ -164,7 +161,6 @@ _OPERATIONS = (
 )
 
 
-# ---------------------------------------------------------------- intervals
 def _between(value: int, low: int | None, high: int | None, *flags: bool | None) -> bool | None:
     if low is None or high is None or None in flags:
         return None

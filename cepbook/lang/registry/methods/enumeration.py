@@ -50,7 +50,6 @@ def equality_key(value: Any) -> Hashable:
     return math.nan if value != value else value
 
 
-# ---------------------------------------------------------------- some of the elements
 def _where(items: Items, holds: Iterable[Any]) -> list[Any]:
     return [item for item, true in zip(items, holds, strict=True) if true is not False]
 
@@ -104,7 +103,6 @@ def _last(items: Items, holds: Iterable[Any] | None = None) -> Any:
     return found
 
 
-# ---------------------------------------------------------------- in another order, another form
 def _sorted(items: Items, keys: Iterable[Any] | None = None, *, descending: bool = False) -> list[Any]:
     """Stable; null is the smallest, NaN the largest."""
     pairs = list(zip(items, items if keys is None else keys, strict=True))
@@ -140,7 +138,6 @@ def _as_key(value: Any) -> Any:
     return equality_key(value) if isinstance(value, (list, dict)) else value
 
 
-# ---------------------------------------------------------------- two arrays
 def _union(items: Items, others: Items | None) -> list[Any]:
     return [*items, *(others or ())]
 
@@ -164,7 +161,6 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other or (one != one and other != other))
 
 
-# ---------------------------------------------------------------- one value of all
 def _count(items: Items, holds: Iterable[Any] | None = None) -> int:
     return len(items) if holds is None else sum(1 for true in holds if true is not False)
 
@@ -245,7 +241,6 @@ def _aggregate(items: Items, start: Any, fold: tuple[Any, ...]) -> Any:
     return result
 
 
-# ---------------------------------------------------------------- the rows
 def _summed(given: CallTypes) -> Type:
     if given.last in (t.FLOAT, t.DOUBLE):
         return t.DOUBLE
