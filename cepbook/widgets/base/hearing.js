@@ -6,7 +6,7 @@ const UNHEARD = "no answer from the kernel";
 const SILENT = "The kernel is busy, or this page missed its first messages. If this message stays, reload the page.";
 const DEAF = 1200; // ms without an answer after which this is tried; a kernel that is busy is none the worse for it
 
-// Called when the kernel was first asked for frames: if no message comes, `again` asks once more, with open ears.
+// Called after the first request for frames. If no message arrives, `again` requests once more, now that listeners are set.
 function hearing(model, again) {
   let heard = false;
   const onMessage = () => (heard = true);

@@ -43,7 +43,7 @@ class Places {
   }
   // `shown` has a `dispose`; gives the function that calls it, at most once, and keeps nothing of it.
   add(el, shown) {
-    if ([...this.all].some(thrownOut)) setTimeout(() => this.sweep(), 2000); // what is thrown out now may come back
+    if ([...this.all].some(thrownOut)) setTimeout(() => this.sweep(), 2000); // an element that is removed now may come back
     const place = { el, shown };
     this.all.add(place);
     return () => this.end(place);
@@ -65,13 +65,13 @@ function thrownOut({ el }) {
   return !el.isConnected && !el.parentElement?.parentElement;
 }
 
-// A view of another widget within this one: one at a time, which is told when it goes.
+// A view of another widget within this one. There is one at a time; it is notified when it is removed.
 class Below {
   constructor(model) {
     this.model = model;
     this.node = make("div");
     this.made = null;
-    this.asked = false; // by somebody who looks at this place, and may not see what comes so far below
+    this.asked = false; // the user requested it from here, and may not see a view that opens far below
     this.onOpened = () => this.show();
     model.on("change:opened", this.onOpened);
   }
@@ -158,7 +158,7 @@ class Column {
         this.decimals = Math.max(this.decimals, value.toFixed(4).replace(/0+$/, "").split(".")[1]?.length ?? 1);
       }
     }
-    // The longest values are at hand among a few hundred; a later, longer one is cut and readable in its title.
+    // A few hundred rows usually contain the longest values. A longer one that arrives later is cut, and its title shows it whole.
     for (const value of values.slice(-300)) this.needs = Math.max(this.needs, Math.min(36, this.text(value).length));
     this.chars = Math.max(this.chars, this.needs);
   }

@@ -11,7 +11,7 @@ class Store {
     this.sites = new Places();
     this.client = Math.random().toString(36).slice(2);
     this.ui = { pane: "stream", partition: null, follow: true, filter: "", plus: true, minus: true, epl: false };
-    this.ui.opened = new Set(); // what is expanded: deliveries with the place of a row, partial matches
+    this.ui.opened = new Set(); // expanded items: deliveries with the position of a row, partial matches
     this.ui.sort = {}; // by pane: {by, down}
     Object.assign(this.ui, { unfolded: new Set(), folded: new Set() }); // nodes of the tree, by number
     this.described();
@@ -101,7 +101,7 @@ class Store {
     const first = Math.max(0, Math.min(...spans.map((span) => span.first)) - AHEAD);
     return { first, rows: Math.max(...spans.map((span) => span.first + span.rows)) + AHEAD - first };
   }
-  // Rows are in sight that were not sent: they are asked for, at most once until an answer comes.
+  // Some visible rows were not sent yet. Request them, at most once until the answer arrives.
   look(pane, first) {
     const wanted = `${pane} ${first}`;
     if (this.looking === wanted) return;
@@ -233,7 +233,7 @@ class Store {
     const former = this.partitions?.bar === partitions.bar ? this.partitions.most : 1; // of rows that are out of sight
     const most = Math.max(former, ...(partitions.bar === null ? [] : cells[partitions.bar]));
     const lines = partitions.tree ? treeLines(partitions.tree, buffers) : null;
-    // How wide what is called something is, by its place in the tree; it only grows, so that nothing jumps.
+    // Width of each name column, by level of the tree. It only grows, so that nothing jumps.
     const wide = Math.max(24, this.partitions?.wide ?? 0, ...(lines ?? []).map(({ row, depth }) => cells[1][row].length + 3 * depth + 3));
     this.partitions = { ...partitions, sent: cells[0]?.length ?? 0, columns, cells, most, lines, wide: Math.min(70, wide) };
   }

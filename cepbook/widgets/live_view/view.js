@@ -144,7 +144,7 @@ class Panel {
     return by !== name ? "" : down ? "descending" : "ascending";
   }
   open(pane) {
-    // What is looked for among partitions is not what is looked for among rows.
+    // The search text for partitions is separate from the search text for rows.
     if ((pane === "partitions") !== (this.store.ui.pane === "partitions")) this.filter.value = this.store.ui.filter = "";
     this.set({ pane });
     this.store.show();

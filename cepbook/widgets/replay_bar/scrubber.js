@@ -7,7 +7,7 @@ const speedText = (factor) => (factor === null ? "full speed" : `${numbers.forma
 class Scrub {
   constructor(control, button) {
     this.control = control;
-    this.busy = false; // the kernel has an instant to show; the last one asked for meanwhile follows
+    this.busy = false; // the kernel is showing an instant; the latest one requested meanwhile follows
     this.wanted = undefined;
     this.back = button("‹", "previous delivery", () => this.hop(true));
     this.next = button("›", "next delivery", () => this.hop(false));
