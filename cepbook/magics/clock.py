@@ -24,9 +24,8 @@ def run_line(host: NotebookHost, line: str) -> StaticPicture:
     """Show the time and the next due time; with an argument advance first.
 
     ``%clock 1500`` (ms since 1970), ``%clock 2024-01-01T08:00`` (UTC) and ``%clock +10 sec`` advance at once;
-    everything due fires
-    in order. ``%clock live`` lets real time drive the clock from now, ``%clock live here`` from where it stands, until
-    ``%clock stop``. Raises EventError for a time in the past, UsageError for any other text.
+    everything due fires in order. ``%clock live`` lets real time drive the clock from now, ``%clock live here`` from
+    where it stands, until ``%clock stop``. Raises EventError for a time in the past, UsageError for any other text.
     """
     workbench = host.workbench
     second = workbench.runtime.config.second

@@ -36,8 +36,7 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     """Read, check, send, show, compare.
 
     Raises EventsError before anything is sent. Afterwards it raises ExpectationError or, in a cell without
-    expectations,
-    the first StatementError.
+    expectations, the first StatementError.
     """
     options = OPTIONS.parse(line)
     workbench = host.workbench

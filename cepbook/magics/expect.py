@@ -1,8 +1,7 @@
 """``%%expect``: assert the deliveries that the latest cell with an effect has caused.
 
-Deliveries come from the feeds. Each statement that the cell names is compared by itself, delivery by delivery. A
-delivery
-that a feed has dropped raises, it is never counted as right.
+Deliveries come from the feeds. Each statement that the cell names is compared separately, delivery by delivery. If a
+feed has dropped a delivery, UsageError is raised: a missing delivery never counts as correct.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """``%%scenario``: events for the statements in their first state, with the reactions beside the stimuli.
 
 The cell is written like one of ``%%events`` and runs in a workbench of its own (`Workbench.rehearsal`) with the same
-event
-types, statements and functions in their first state and the clock at its start. The session is not affected.
+event types, statements and functions in their first state and the clock at its start. The session is not affected.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Scenario files: Markdown that reads as documentation and runs as a test.
 
-With cepbook installed, ``pytest some/folder`` runs every scenario file below the folder; nothing need be configured.
-A file is a scenario file if one of its sections is a case, and a case is a heading (of any level) with fenced blocks
+With cepbook installed, ``pytest some/folder`` runs every scenario file below the folder; nothing need be configured. A
+file is a scenario file if one of its sections is a case, and a case is a heading (of any level) with fenced blocks
 below it: something to run (``epl`` or the name of another dialect, see `cepbook.dialects.registry`) and something to
-check
-(``trace``, ``invalid``, ``invalid-query``). Such blocks without a heading above them are an error; other Markdown files
-are left alone. Each case is one test, ``file.md::heading``.
+check (``trace``, ``invalid``, ``invalid-query``). Such blocks without a heading above them are an error; other Markdown
+files are left alone. Each case is one test, ``file.md::heading``.
 
 A case
 ------

@@ -1,4 +1,4 @@
-"""Alerts: the columns that correlate partitions, and the patterns of presence."""
+"""Binding of alerts: the columns that correlate sources, and which sources must be present or absent."""
 
 from __future__ import annotations
 

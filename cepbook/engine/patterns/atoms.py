@@ -24,9 +24,10 @@ class AtomSpec(PatternSpec):
     """A compiled atom. `position` is the index of its tag in matches. An atom that `stays` is directly under ``every``
     and goes on waiting after a match.
 
-    The filter is divided into functions: `test` reads the event only; `event_key` and `match_key` are equal (None: no
-    match); `event_bound` and `match_bound` compare by `op`; `rest` reads both. A function is None if the filter has no
-    such part. `unfold` returns the contained events, which become the value of the tag.
+    The filter is the conjunction of up to four parts: `test(event)`; `event_key(event) == match_key(match)`; the
+    comparison `op` of `event_bound(event)` and `match_bound(match)`; `rest(event, match)`. The functions of a part that
+    the filter lacks are None. A key or bound whose value is None matches nothing. `unfold` returns the contained
+    events, which become the value of the tag.
     """
 
     number: int
@@ -48,8 +49,9 @@ class AtomSpec(PatternSpec):
 
 
 class WaitingAtoms(State):
-    """The waiting instances of one atom in one matcher. They do not refer to the matcher, so that both are freed
-    without the garbage collector.
+    """The index of the waiting instances of one atom in one matcher.
+
+    The index itself does not refer to the matcher, so that both are freed without the garbage collector.
     """
 
     __slots__ = ("index", "spec")

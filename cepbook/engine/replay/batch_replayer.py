@@ -1,13 +1,13 @@
 """Replay of many events at once: the loop runs inside generated code, over columns.
 
-A replay passes column batches in total order. Statements that depend on each other form a *component* (`components`),
-and the planner chooses one of three loops for each component:
+A replay processes column batches in the order of time. Statements that depend on each other form a *component*
+(`components`). Components whose statements can run alone take the statement pass; all others share one loop:
 
 ::
 
-    StatementPass   each statement runs through the batch on its own      default
-    EventLoop       all statements of the component, event by event       one depends on the order among them
-    HybridLoop      both, with events sent from outside one by one        a listener is called between events
+    StatementPass   each statement runs through the batch on its own      the default
+    EventLoop       all statements of the component, event by event       their order within an event matters
+    HybridLoop      both, with events sent from outside one by one        a listener must be called between events
 
 - The statement pass delivers exactly what event-by-event sending delivers. Timers run at the times at which the clock
   would have advanced: all distinct event times of the batch. Rows of `insert into` reach their readers with the time of
@@ -59,8 +59,8 @@ class _Plan:
     """How the statements of one version of the runtime are replayed.
 
     `nodes` run through batches, producers before readers, then those of `merged` together. Statements in `reasons` get
-    events one by one; then those that would be merged do so, too. `senders` pass events of the types that either reads;
-    `own` has the types that they insert into.
+    events one by one; if there are any, the statements of `merged` join them. `senders` maps the event types that these
+    statements read to send functions; `own` holds the types that they insert into.
     """
 
     version: int = -1
@@ -114,10 +114,10 @@ class BatchReplayer:
         """Process the events of `batches` (at most one batch per type), which precede all events of the next call.
 
         Before an event at time t the clock advances to t; earlier events do not move it. `stops` are the times (ms,
-        ascending) at which the clock stops, if not only at those of the events: they include these, and perhaps times
-        of events that are not passed, up to one after the last event. With a range of all times the clock stops
-        whenever something is due for the statements of a component. An action of every stop (`initiated after 0 sec`)
-        may then happen only at these.
+        ascending) at which the clock stops; the default is the times of the events. `stops` must include these, and may
+        include times of events that are not passed, at most one after the last event. With a `range` of all times the
+        clock stops only where a timer of the component is due, so an action that would run at every stop
+        (`initiated after 0 sec`) runs only there.
 
         Errors: as `Runtime.send`.
         """
@@ -279,7 +279,7 @@ class BatchReplayer:
                 isinstance(n, x.VariableRead | x.ContextProp) for e in window.args for n in x.walk(e)
             ):
                 return f"`{statement.name}` has a window whose parameters are read when a partition begins"
-        if any(_may_be_due_at_once(stage) for item in plans for stage in item.stages):
+        if any(_due_time_may_pass(stage) for item in plans for stage in item.stages):
             return f"`{statement.name}` has a window whose next due time may move into the past"
         if statement.program.watched or any(item.watched for item in statement.program.subqueries):
             return f"`{statement.name}` has a window that depends on a variable"
@@ -368,7 +368,7 @@ def _timed(statement: RunningStatement) -> bool:
     return of_itself or (statement.context is not None and statement.context.assigner is None)
 
 
-def _may_be_due_at_once(stage: WindowOperator) -> bool:
-    """Return True if other windows may remove the event that the end of a window depends on."""
+def _due_time_may_pass(stage: WindowOperator) -> bool:
+    """Return True if another window may remove the event that sets a due time, which may then lie in the past."""
     moving = any(window.row.deadline_may_advance for window in stage.holding)
     return moving and len(stage.holding) > 1 and not stage.union

@@ -1,7 +1,7 @@
 """`create variable` and `on … set` as running statements, and the functions that all on-triggers share.
 
-All assignments of one event take effect together, when all values are known: a failing expression changes nothing.
-Later values see earlier assignments (Esper reference, "Setting Variable Values").
+The values are computed in order, and each expression sees the results of the assignments before it (Esper reference,
+"Setting Variable Values"). The variables are written when all values are known: a failing expression changes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cepbook.lang.plan import nodes as p
 def compile_create_variable(
     plan: p.CreateVariableStatement, scope_in: ScopeFactory, cell: RuntimeVariable
 ) -> StatementProgram:
-    """Compile a `create variable`; its iterator returns the present value, initially one per context partition."""
+    """Compile a `create variable`. Its iterator returns the current value; in a context, that of each partition."""
     source = SourceWriter()
     scope = scope_in(source)
     with source.block("def on_event(e, S=None):"):
@@ -79,7 +79,7 @@ def write_event_functions(
         return
     taken = "on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)"
     with source.block("def on_change(S, entered, left, now):"):
-        if isinstance(plan, p.OnSetStatement):  # of several at once the last one sets: recorded, ce_trigger
+        if isinstance(plan, p.OnSetStatement):  # of rows that enter at once the last one sets (recorded)
             source.line(f"any({taken} for item in reversed(entered))")
         else:
             source.line(f"for item in entered: {taken}")

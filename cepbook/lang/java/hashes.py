@@ -78,8 +78,7 @@ def in_hash_order(by_key: Mapping[Any, _Value]) -> Sequence[_Value]:
 
     That is bucket after bucket, and within a bucket in order of insertion. Maps whose keys have no known hash (events,
     dates) or that are large keep their own order. The table has room for a third more keys than there are; in Java a
-    table
-    from which keys were removed may be larger.
+    table from which keys were removed may be larger.
     """
     if not 1 < len(by_key) <= _MOST:
         return list(by_key.values())

@@ -1,10 +1,9 @@
 """Regular expressions with bounded matching time, for any text and pattern of `regexp`, `like` and `matches`.
 
 Python's matcher backtracks, and for patterns such as ``(a+)+b`` its time is exponential. An upper estimate of its steps
-is
-computed from the parse tree. Where the estimate is too high, an automaton follows all alternatives at once (Thompson,
-"Regular Expression Search Algorithm", 1968) in O(len(text) * len(pattern)). The automaton supports neither back
-references, lookaround, possessive or atomic groups nor conditionals; for these it raises PatternTooExpensive.
+is computed from the parse tree. Where the estimate is too high, an automaton follows all alternatives at once
+(Thompson, "Regular Expression Search Algorithm", 1968) in O(len(text) * len(pattern)). The automaton supports neither
+back references, lookaround, possessive or atomic groups nor conditionals; for these it raises PatternTooExpensive.
 """
 
 from __future__ import annotations
@@ -82,8 +81,8 @@ def _cost(nodes: Nodes) -> tuple[int, int, float]:
     """Return the number of alternatives, the number of unbounded repetitions, and the growth in bits per character.
 
     Matching takes about ``alternatives * (n + 1) ** unbounded * 2 ** (growth * n)`` steps for n characters. Growth
-    comes from
-    alternatives and repetitions within a repetition: in ``(a+)+b`` every character may end the inner repetition or not.
+    comes from alternatives and repetitions within a repetition: in ``(a+)+b`` every character may end the inner
+    repetition or not.
     """
     ways, open_, bits = 1, 0, 0.0
     for op, argument in nodes:

@@ -279,8 +279,7 @@ class TableRead(BoundExpr):
     """The row of `table` under `keys`, or its `column`; null if there is no row.
 
     With `all_keys` the array of all keys. `inside`: the table belongs to the context partition. `held`: the events that
-    the
-    column's aggregate holds, for a method of the aggregate, not its value.
+    the column's aggregate holds, for a method of the aggregate, not its value.
     """
 
     table: str

@@ -60,9 +60,8 @@ class ScheduleTimer(PatternExpr):
     """``timer:schedule``: becomes true at `date` (clock units since the epoch), then every `period`.
 
     It does so `repetitions` times in all; None and negative values mean without end. Without a date the first time is
-    one
-    period after the start; without a period there is one time. With `delayed` the first time is one period after the
-    date.
+    one period after the start; without a period there is one time. With `delayed` the first time is one period after
+    the date.
     """
 
     date: BoundExpr | None

@@ -1,8 +1,7 @@
 """The base of all plan nodes, and the nodes that sources, patterns and contexts share.
 
 Nodes are frozen dataclasses; children are fields, or tuples in fields. Expressions refer to the events of a statement
-by
-stream number, the 0-based position in the from-clause; a node that numbers streams differently says so. Optional
+by stream number, the 0-based position in the from-clause; a node that numbers streams differently says so. Optional
 clauses are None or empty.
 """
 

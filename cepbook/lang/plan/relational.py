@@ -47,8 +47,7 @@ class SourceNode(PlanNode):
 
     With a pattern `event_type` names the type of its matches, which is in no catalog, and there is no filter. A select
     without a from-clause reads `NO_EVENTS`: it has one row per context partition, at its allocation, or at its end
-    under
-    ``output when terminated``, and its iterator one for each that lives.
+    under ``output when terminated``, and its iterator one for each that lives.
 
     With a `store` it is not events that are read but the named window or table: what enters and what leaves it.
 
@@ -182,9 +181,8 @@ class Recognition(PlanNode):
 
     The rows are those that enter `input` and pass `predicate`, one after the other, of each value of `keys` by itself;
     what leaves takes matches with it that are not complete. Events are of type `event_type`, with the `measures` as
-    properties. In conditions stream `CURRENT_ROW` is the row that is tested and an `expr.Prior` one that came before
-    it in
-    the partition; stream `MATCHED_ROWS` has the rows matched so far, by variable, as it has those of a match in
+    properties. In conditions stream `CURRENT_ROW` is the row that is tested and an `expr.Prior` one that came before it
+    in the partition; stream `MATCHED_ROWS` has the rows matched so far, by variable, as it has those of a match in
     measures.
 
     Without an `interval` a match is told of as soon as it is complete; else that long after its first row, as long as

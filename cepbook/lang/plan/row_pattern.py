@@ -191,8 +191,7 @@ def _some(first: Sequence[int]) -> tuple[int, ...]:
 
 class _Fragment:
     """Some positions. `first` are its possible first ones, with `_NOTHING` if it may be empty; `begin` are the same in
-    the
-    order that holds for the first row of a match.
+    the order that holds for the first row of a match.
     """
 
     first: tuple[int, ...]

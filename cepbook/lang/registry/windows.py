@@ -52,24 +52,20 @@ class WindowRow:
     behind it, a ``merging`` one ends that, a ``derived`` one makes values of events. Of windows and batches: `leaves`
     tells how events leave (``in order``: the oldest first; of a batch, how the former batch does).
 
-    `timed`: an advance of the clock may change what it holds or releases. `reads_arrival_time`: it reads when an
-    event arrived.
-    `operands`: how many values of the arriving event it compares (keys, timestamps, sort keys). `by_ordinal`: it tells
-    events apart by their number. `deadline_may_advance`: events that other windows take away may make it due at once.
-    `independent_groups`: of each group it holds what it would hold if there were no other groups, and nobody sees the
-    order
-    among groups. `counts`: a batch that need not know of its
-    events more than how many came and when. `lazy_expiry`: what leaves by time may be dropped later, when somebody
-    looks, if
-    nobody is told of it. `gates`: it holds events back, so that an arrival may make several enter. `passing`: it holds
-    events only while the change is made that they come with. `hides`: it stands behind other windows and shows some of
-    what they hold. `chooses`: it does not take all events, and other windows do not know of that. `unordered`: it keeps
-    no order of arrival or of sorting. `alone`: how long an event stays does not depend on others. `forgets`: what it
-    holds depends on the events of the last period only; of a ``grid`` of batches from a reference point, on those of
-    two periods; on the last `size` of them, or on the last ``one``. `divides`: its keys divide it into windows that
-    know nothing of each other. `fields`: what a derived one makes; it `skips_unchanged` if values that stay the same
-    are
-    not posted. `esper`: it is one of Esper's.
+    `timed`: an advance of the clock may change what it holds or releases. `reads_arrival_time`: it reads when an event
+    arrived. `operands`: how many values of the arriving event it compares (keys, timestamps, sort keys). `by_ordinal`:
+    it tells events apart by their number. `deadline_may_advance`: events that other windows take away may make it due
+    at once. `independent_groups`: of each group it holds what it would hold if there were no other groups, and nobody
+    sees the order among groups. `counts`: a batch that need not know of its events more than how many came and when.
+    `lazy_expiry`: what leaves by time may be dropped later, when somebody looks, if nobody is told of it. `gates`: it
+    holds events back, so that an arrival may make several enter. `passing`: it holds events only while the change is
+    made that they come with. `hides`: it stands behind other windows and shows some of what they hold. `chooses`: it
+    does not take all events, and other windows do not know of that. `unordered`: it keeps no order of arrival or of
+    sorting. `alone`: how long an event stays does not depend on others. `forgets`: what it holds depends on the events
+    of the last period only; of a ``grid`` of batches from a reference point, on those of two periods; on the last
+    `size` of them, or on the last ``one``. `divides`: its keys divide it into windows that know nothing of each other.
+    `fields`: what a derived one makes; it `skips_unchanged` if values that stay the same are not posted. `esper`: it is
+    one of Esper's.
     """
 
     name: str

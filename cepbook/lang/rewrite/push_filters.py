@@ -5,9 +5,8 @@
     select * from Tick where price > 5   ->   select * from Tick(price > 5)
 
 Without a window nothing is retained, so an event that the where-clause rejects need not arrive. Over a window the
-clause
-stays, because rejected events enter the window. A having-clause stays, because it rejects rows, not events (``@Drop``,
-``output``).
+clause stays, because rejected events enter the window. A having-clause stays, because it rejects rows, not events
+(``@Drop``, ``output``).
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ class SourceText(str):
     """A module in the language `dialect`.
 
     `settings` are plain data (JSON), those of the dialect's row in `dialects.registry.DIALECTS`; ``name`` is mostly
-    that of
-    the statement that the text is deployed as.
+    that of the statement that the text is deployed as.
     """
 
     __slots__ = ("dialect", "settings")

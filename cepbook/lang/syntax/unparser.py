@@ -35,8 +35,7 @@ def unparse(expr: ast.Expr, functions: Collection[str] = ()) -> str:
     """Return the normalised text of `expr`.
 
     `functions` are lower-cased names that are functions even with one string argument (``f("k")``); any other
-    ``f('k')`` is
-    a mapped property.
+    ``f('k')`` is a mapped property.
     """
     return _text(expr, MINIMUM, functions)
 

@@ -55,10 +55,10 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> object:
     """Compile and deploy the cell, all of it or nothing; running it again replaces what it deployed.
 
     The cell is known by ``--name``, else by the id that the front end sends, else (nbval, a terminal) by the names that
-    it declares. Raises ParseError or BindError with the place in the cell, UsageError when others stand in the way.
-    ``:name`` in the cell is the value that the Python variable of that name has when the cell runs; a later one counts
-    when the cell is run again. With ``--on spark`` the Spark run is set up before anything is deployed: when it is
-    refused, nothing has changed.
+    it declares. Raises ParseError or BindError with the place in the cell, UsageError if other statements prevent the
+    replacement. ``:name`` in the cell is the value that the Python variable of that name has when the cell runs; a
+    later one counts when the cell is run again. With ``--on spark`` the Spark run is set up before anything is
+    deployed: when it is refused, nothing has changed.
     """
     asked = _ASKED.search(line)
     if asked is not None:

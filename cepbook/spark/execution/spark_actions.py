@@ -1,4 +1,4 @@
-"""Spark actions that the driver waits for, and the errors of cepbook behind their failures."""
+"""Run Spark actions, and translate their failures into errors of cepbook."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 def run_action(
     action: Callable[[], _T], session: SparkSession | None = None, name: str = "Spark", quiet: bool = False
 ) -> _T:
-    """Run a Spark action; an error that the input caused is raised as such, without the tracebacks of tasks.
+    """Run a Spark action. A failure that cepbook recognises is raised as its own error, with Spark's as the cause.
 
     With a `session` the action shows its progress under `name`, unless `quiet`, and Ctrl-C cancels it.
     """

@@ -1,7 +1,7 @@
-"""Queries in several steps, which Spark plans once when all steps are known.
+"""Queries of several steps over a DataFrame, analysed by Spark once where that is cheaper.
 
-Steps on a DataFrame are analysed one by one, each together with those before it. As a single text of Spark SQL they are
-analysed once. That needs a name for the rows in Spark's catalog for a moment, which costs as much as a few steps.
+Each call on a DataFrame analyses its whole plan again. One text of Spark SQL is analysed once, but needs a temporary
+view, which costs as much as a few calls. So short queries use calls, and longer ones one text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 from cepbook.spark.lazy_types import DataFrame
 from cepbook.spark.task.stream_columns import Sql
 
-_MAX_SINGLE_STEPS = 3  # steps that take less time by themselves
+_MAX_SINGLE_STEPS = 3  # up to this many, calls are faster than one SQL text
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ class Chronology:
 
     With `iso` the values behave as those of `java.time`: months count from 1, a field out of range is an error, a day
     beyond its month becomes the last one, weeks count from 1 January. Without, they behave as `java.util.Calendar`:
-    months
-    count from 0, an excess carries into the next field, weeks begin on Sunday. `zone` applies to values without a zone.
+    months count from 0, an excess carries into the next field, weeks begin on Sunday. `zone` applies to values without
+    a zone.
     """
 
     second: int = 1_000_000

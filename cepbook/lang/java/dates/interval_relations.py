@@ -56,8 +56,7 @@ def during(start: int, end: int, other_start: int, other_end: int, *thresholds: 
     """Starts after the other and ends before it.
 
     One threshold is the greatest distance at both ends, two are the least and the greatest, four are these for the
-    start
-    and for the end.
+    start and for the end.
     """
     begin, finish = start - other_start, other_end - end
     if begin <= 0 or finish <= 0:

@@ -66,10 +66,8 @@ def offset_of_local(zone: tzinfo, local: int, second: int, present: int, earlier
     """Return the offset from UTC of a local time.
 
     A time that clocks show twice keeps the offset `present` if that is one of the two; else it gets the later one (as
-    in
-    java.util.Calendar) or the `earlier` (as in java.time). A time that clocks skip counts on from before: 02:30 is
-    03:30
-    if they go from 02:00 to 03:00.
+    in java.util.Calendar) or the `earlier` (as in java.time). A time that clocks skip counts on from before: 02:30 is
+    03:30 if they go from 02:00 to 03:00.
     """
     if zone is UTC:
         return 0

@@ -18,19 +18,13 @@ class FunctionRow:
     """One function or method.
 
     `parameters` are the kinds of its parameters. `at_least` of them must be passed, -1: all; with `repeats` the last
-    kind holds
-    for any further ones. Methods (``s.length()``) have names such as ``string.length``; their receiver is the first
-    parameter
-    and counts in `at_least`. `nulls` is ``propagate`` (null for any null argument; `py` is never called with one),
-    ``handled`` (`py` receives nulls) or ``skipped`` (the value is the first argument that is not null; later ones are
-    not
-    evaluated). `py` is a template of a Python expression (``abs({0})``) or a callable with the argument values.
-    `fails`: the
-    binder expects ValueError, or ZeroDivisionError where the last argument is zero. `implicit_arguments`: the number of
-    last
-    arguments that the binder adds. `epl`: how EPL writes an operation without a name there. `picks`: the value is one
-    of the
-    arguments.
+    kind holds for any further ones. Methods (``s.length()``) have names such as ``string.length``; their receiver is
+    the first parameter and counts in `at_least`. `nulls` is ``propagate`` (null for any null argument; `py` is never
+    called with one), ``handled`` (`py` receives nulls) or ``skipped`` (the value is the first argument that is not
+    null; later ones are not evaluated). `py` is a template of a Python expression (``abs({0})``) or a callable with the
+    argument values. `fails`: the binder expects ValueError, or ZeroDivisionError where the last argument is zero.
+    `implicit_arguments`: the number of last arguments that the binder adds. `epl`: how EPL writes an operation without
+    a name there. `picks`: the value is one of the arguments.
     """
 
     name: str

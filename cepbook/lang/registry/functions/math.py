@@ -50,7 +50,7 @@ def _rint(x: float) -> float:
 
 
 def _power(x: float, y: float) -> float:
-    """Java's Math.pow: unlike C's, NaN for an infinite power of ±1 and for the power NaN of 1; signed infinities."""
+    """Java's Math.pow. Unlike C's pow: NaN for (±1, ±Infinity) and (1, NaN). Overflow gives a signed infinity."""
     if math.isnan(y) or (abs(x) == 1 and math.isinf(y)):
         return math.nan
     odd = math.isfinite(y) and y % 2 == 1

@@ -1,8 +1,7 @@
 """One row of the method registry: receivers, parameters, type of the result.
 
 A method is called as ``receiver.method(…)``. Parameters are values or lambdas (``x => x.price > 10``). A method may
-have
-several signatures; the binder takes the first one that fits.
+have several signatures; the binder takes the first one that fits.
 """
 
 from __future__ import annotations
