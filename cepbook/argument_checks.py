@@ -86,7 +86,7 @@ _KINDS: dict[str, _Kind] = {
 
 def _kind(annotation: str) -> _Kind | None:
     plain = annotation.removesuffix(" | None")
-    kind = _KINDS.get(plain)
+    kind = _KINDS.get(plain) or _KINDS.get(plain.rpartition(".")[2])  # an alias may be named through its module
     if kind is None or plain == annotation:
         return kind
     words, fits = kind

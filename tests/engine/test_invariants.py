@@ -25,7 +25,7 @@ import pytest
 from cepbook.engine.delivery import row_layout
 from cepbook.engine.expressions import code_scope
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.vectorized import event_order
+from cepbook.engine.vectorized import column_batch
 from cepbook.feeds import Segment
 from cepbook.session import Workbench
 from cepbook.testing.engines import RowsEngine
@@ -190,7 +190,7 @@ def test_a_replay_that_nobody_looks_at_makes_no_rows(monkeypatch: pytest.MonkeyP
 
     for each in ("event", "delta"):
         counting(row_layout.RowLayout, each)
-    counting(event_order, "_maker")
+    counting(column_batch, "_maker")
     maker = row_layout._maker
 
     def making(columns: Any, types: Any) -> Any:

@@ -98,7 +98,7 @@ def test_an_unbound_statement_has_arrivals_and_rows_but_no_bars() -> None:
 
 
 def _supported() -> list[str]:
-    return [name for name, row in WINDOWS.items() if row.supported and not row.derived and name != "merge"]
+    return [name for name, row in WINDOWS.items() if not row.derived and name != "merge"]
 
 
 @pytest.mark.histories
@@ -123,7 +123,7 @@ def test_what_is_drawn_last_is_what_the_statement_holds(name: str) -> None:
         assert all(bar.arrived <= (bar.entered or bar.arrived) <= (bar.left or marble.end) for bar in marble.bars)
 
 
-@pytest.mark.parametrize("name", [name for name, row in WINDOWS.items() if row.supported and row.derived])
+@pytest.mark.parametrize("name", [name for name, row in WINDOWS.items() if row.derived])
 def test_before_a_derived_value_window_the_events_are_drawn(name: str) -> None:
     cep = Workbench()
     cep.run(f"{EXAMPLE_SCHEMA}; @name('s') {WINDOWS[name].example}")

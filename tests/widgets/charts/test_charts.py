@@ -69,11 +69,11 @@ def test_the_stored_picture_is_compressed_and_complete() -> None:
     vl_convert = pytest.importorskip("vl_convert")
     spec = bundle(charts.line(frame(), "time", "delay", "carrier"))[charts.MIME]
     plain = vl_convert.vegalite_to_png(spec, vl_version="5.21", scale=1)
-    small = offline_renderer._deflated(plain)
+    small = offline_renderer._compressed_png(plain)
     assert len(small) < len(plain) / 5
     assert small[:24] == plain[:24] and small[-12:] == plain[-12:], "size and end are the same"
     assert (_colours(small) == _colours(plain)).all()
-    assert offline_renderer._deflated(small) == small
+    assert offline_renderer._compressed_png(small) == small
 
 
 def _colours(png: bytes) -> np.ndarray:
@@ -101,7 +101,7 @@ def test_a_picture_of_many_colours_or_another_form_stays_as_it_is() -> None:
     rows[:, 0] = 1
     form = struct.pack(">IIBBBBB", 40, 40, 8, 6, 0, 0, 0)
     for header, pixels in ((form, rows), (form, rows * 0), (form[:9] + b"\x02" + form[10:], rows)):
-        *_, (kind, data) = offline_renderer._indexed(header, [], pixels.tobytes())
+        *_, (kind, data) = offline_renderer._palette_chunks(header, [], pixels.tobytes())
         assert kind == b"IDAT" and zlib.decompress(data) == pixels.tobytes()
 
 

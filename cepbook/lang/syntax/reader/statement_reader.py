@@ -214,7 +214,7 @@ class StatementReader(ContextReader):
         lists: dict[str, tuple[str, ...]] = {"inherits": (), "copyfrom": (), "starttimestamp": (), "endtimestamp": ()}
         for word in words:
             if word.data.endswith("timestamp") and lists[word.data]:
-                raise Misplaced(f"{word.data} stands once", span_of(word))
+                raise Misplaced(f"{word.data} may be given only once", span_of(word))
             lists[word.data] += self.reads(word.children)
         return ast.CreateSchema(
             self.read(name),
