@@ -470,13 +470,13 @@ class ProvenanceRerun(StatementRerun):
         """Return the current combinations of an aggregated join; None if they are unknown."""
         return None if self.combinations is None else self._iterated(self.combinations)
 
-    def _iterated(self, shadow: ShadowStatement) -> list[Row] | None:
-        """Return the rows of a shadow statement now; None if an expression fails on one of them."""
+    def _iterated(self, shadow: ShadowStatement) -> list[Row]:
+        """Return the rows of a shadow statement now. Raises StatementError if an expression fails on one of them."""
         statement, event = shadow
         try:
             return [event(row) for _, rows in statement.iterated(self.runtime.now) for row in rows]
-        except Exception:  # noqa: BLE001 - an expression of the user
-            return None
+        except Exception as failure:
+            raise statement.error(failure) from failure
 
     def cycle_rows(self) -> list[list[Row]]:
         """Return the events that the partitions of a cycle query hold or have just released."""

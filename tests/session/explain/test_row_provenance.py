@@ -205,7 +205,8 @@ def test_an_apama_network() -> None:
 @pytest.mark.histories
 def test_rows_of_the_corpus() -> None:
     asked = 0
-    for case, workbench in drawn("drop", "hint", seed=12):
+    # Not those in which an expression fails: the window of such an event cannot be read, `why` raises StatementError.
+    for case, workbench in drawn("drop", "hint", "failure", seed=12):
         for name in list(workbench.runtime.statements)[:6]:
             count = len(workbench.changes(name))
             for index in {0, count // 2, count - 1} if count else ():
