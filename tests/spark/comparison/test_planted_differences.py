@@ -293,7 +293,7 @@ def test_a_block_of_equal_times_takes_time_that_grows_with_its_rows(key: str) ->
 
 
 def test_a_log_that_is_full_makes_the_comparison_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.core.engine_handle.LOG", 1_000)
+    monkeypatch.setattr("cepbook.session.core.engine_handle.SPILL_LIMIT", 1_000)
     cep = bench()
     found = compare(cep, bench(None))
     assert found.verdict == "incomplete" and str(found).startswith("incomplete: 1 of 1 statement (q), ")

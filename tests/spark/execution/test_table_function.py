@@ -114,7 +114,7 @@ def test_what_cannot_be_a_table_function(spark: SparkSession, table: Any) -> Non
     two = "create schema A(t long); create schema B(t long); select a.t as t from pattern [every a=A -> B]"
     with pytest.raises(UsageError, match="reads A and B, but a table holds events of one type"):
         register_sql("cep_two", two, time="t", session=spark)
-    with pytest.raises(UsageError, match="'a b' is no name"):
+    with pytest.raises(UsageError, match="'a b' is not a valid name"):
         register_sql("a b", EPL, Trade=table, session=spark)
     with pytest.raises(UsageError, match="which column holds the time of Trade"):
         register_sql("cep_time", EPL, Trade=table, session=spark)
