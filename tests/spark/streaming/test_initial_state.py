@@ -197,7 +197,7 @@ def test_what_a_stream_cannot_begin_with(spark: SparkSession, tmp_path: Path) ->
         stream(runtime=cep.runtime, frames={"Trade": given}, time="ts", statements=["keyed"], initial=initial)
 
     quotes = pd.DataFrame({"ts": [1], "bid": [1.0]})
-    with pytest.raises(UsageError, match="over events of Quote, the stream over Trade"):
+    with pytest.raises(UsageError, match="reads events of Quote, the stream over Trade"):
         begun(cep.spark({"Quote": quotes}, time="ts", statements=["bids"], session=spark))
     with pytest.raises(UsageError, match=r"nowhere.cep` cannot be read: No such file"):
         begun(tmp_path / "nowhere.cep")
