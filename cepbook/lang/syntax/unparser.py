@@ -272,7 +272,7 @@ def _literal(literal: ast.Literal) -> str:
 
 
 def _float(value: float, single: bool) -> str:
-    """As Java prints it: ``2.5``, ``1.0E10``; single precision in its shortest form."""
+    """Print a number as Java does: ``2.5``, ``1.0E10``; single precision in its shortest form."""
     if single:
         value = next(near for n in range(1, 10) if abs((near := float(f"{value:.{n}g}")) - value) <= abs(value) * 6e-8)
     return double_text(value)

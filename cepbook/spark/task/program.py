@@ -35,7 +35,7 @@ TaskInputs = tuple[tuple[int, str, tuple[str, ...], tuple[str, ...]], ...]
 """By event type its tag, its name, the properties that are read and their columns in the stream."""
 
 BASE_AGGREGATE = {"count": "number", "sum": "total", "avg": "total", "min": "lowest", "max": "highest"}
-"""What aggregates are made of."""
+"""The values that aggregates are computed from."""
 
 
 @dataclass(frozen=True, slots=True)
