@@ -5,10 +5,13 @@ else the machine does falls on both. The figures are CPU nanoseconds per event: 
 the collector of cycles count, too, and the median.
 
     git worktree add ../before COMMIT
-    python benchmarks/against.py ../before [--only a,cx,length] [--events 24000] [--nothing | --replay]
+    python benchmarks/against.py ../before [--only a,cx,length] [--events 24000] [--nothing | --replay] [--instructions]
 
 Events go into a feed, with ``--nothing`` into a sink that forgets them. With ``--replay`` a turn is the replay of all
 events from a DataFrame into the feed of a new `Workbench`.
+
+``--instructions`` counts the instructions of Python's bytecode instead. The counts are the same on every run, however
+busy the machine is, and show whether the work per event has changed. They leave out work in C.
 
 ``--only workloads,windows,contexts,patterns`` compares the rows of these benchmarks (`workloads.py` and so on, each
 checkout's own): windows of 100 events, 10 and 1,000 live partitions, 100 and 10,000 partial matches.
@@ -29,9 +32,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent.parent
+TraceFunction = Callable[[FrameType, str, object], Any]
 TURN, WARM_UP = 1000, 4  # events of a turn, turns that do not count
 REPLAYS = 12  # of which two do not count
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int)"
@@ -111,7 +116,38 @@ class Nothing:
     def extend(self, records: Any) -> None: ...
 
 
-Turn = Callable[[], float]  # takes `TURN` events; returns the CPU-seconds that they took
+Turn = Callable[[], float]  # takes `TURN` events; returns what they cost, by `meter`
+
+
+class Meter:
+    """The CPU seconds of this process, or with `counting` the instructions of Python that it executed, in billions."""
+
+    def __init__(self) -> None:
+        self.counting = False
+        self._instructions = 0
+
+    def __call__(self) -> float:
+        return self._instructions / 1e9 if self.counting else time.process_time()
+
+    def count(self, turn: Turn) -> float:
+        """Take a turn while instructions are counted."""
+        self.counting = True
+        sys.settrace(self._entered)
+        try:
+            return turn()
+        finally:
+            sys.settrace(None)
+
+    def _entered(self, frame: FrameType, event: str, argument: object) -> TraceFunction:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._executed
+
+    def _executed(self, frame: FrameType, event: str, argument: object) -> TraceFunction:
+        self._instructions += event == "opcode"
+        return self._executed
+
+
+meter = Meter()
 
 
 def of_module(name: str, events: int, nothing: bool) -> Turn:
@@ -130,10 +166,10 @@ def of_module(name: str, events: int, nothing: bool) -> Turn:
 
     def turn() -> float:
         given = list(islice(drawn, TURN))
-        start = time.process_time()
+        start = meter()
         for event in given:
             send("Tick", event, event["ts"])
-        return time.process_time() - start
+        return meter() - start
 
     return turn
 
@@ -159,11 +195,11 @@ def of_context(name: str) -> Turn:
     def turn() -> float:
         keys = draw.choices(range(count), k=TURN // len(senders))
         given = list(zip(*(events(each, keys) for each in kind.measured), strict=True))
-        start = time.process_time()
+        start = meter()
         for several in given:
             for send, event in zip(senders, several, strict=True):
                 send(event)
-        return time.process_time() - start
+        return meter() - start
 
     return turn
 
@@ -191,11 +227,11 @@ def of_pattern(name: str) -> Turn:
 
     def turn() -> float:
         pairs = [({"id": i, "x": i}, {"id": j, "x": j}) for i, j in islice(numbers, TURN // 2)]
-        start = time.process_time()
+        start = meter()
         for closes, opens in pairs:
             b(closes)
             a(opens)
-        return time.process_time() - start
+        return meter() - start
 
     return turn
 
@@ -216,18 +252,22 @@ def rows_of(benchmark: str) -> list[str]:
     return [f"{benchmark}.{name.replace(',', '')}" for name in names[benchmark]] if benchmark in names else [benchmark]
 
 
-def worker(name: str, events: int, nothing: bool) -> None:
-    """In a process of its own: one turn for each line of input, its CPU-seconds as output."""
+def worker(turn: Turn) -> None:
+    """In a process of its own: one turn for each line of input, its cost as output. A line may ask for instructions."""
+    gc.collect()
+    for line in sys.stdin:
+        print(meter.count(turn) if json.loads(line) else turn(), flush=True)
+
+
+def of_row(name: str, events: int, nothing: bool) -> Turn:
+    """A row of a benchmark, or a module of `MODULES`."""
     where, _, row = name.partition(".")
     kinds = {"windows": of_window, "contexts": of_context, "patterns": of_pattern}
-    turn = kinds[where](row) if where in kinds else of_module(name, events, nothing)
-    gc.collect()
-    for _ in sys.stdin:
-        print(turn(), flush=True)
+    return kinds[where](row) if where in kinds else of_module(name, events, nothing)
 
 
-def replayer(name: str, events: int) -> None:
-    """As `worker`; a turn replays all events."""
+def of_replay(name: str, events: int) -> Turn:
+    """A replay of all events through a new workbench."""
     import pandas as pd
     from workloads import EPL, ticks
 
@@ -236,20 +276,23 @@ def replayer(name: str, events: int) -> None:
     frame = pd.DataFrame(ticks(events, 1000 if name in ("d", "workloads.d") else 100))
     module = MODULES.get(name) or EPL[name.removeprefix("workloads.")]
     named = module if "@name" in module else f"@name('out') {module}"
-    for _ in sys.stdin:
+
+    def turn() -> float:
         bench = Workbench()
         bench.run(f"{SCHEMA}; {named}")
         gc.collect()
-        start = time.process_time()
+        start = meter()
         bench.replay(frame, type="Tick", time="ts").run()
-        print(time.process_time() - start, flush=True)
+        return meter() - start
+
+    return turn
 
 
-def turns(name: str, roots: list[Path], events: int, how: list[str]) -> list[list[float]]:
-    """CPU nanoseconds per event of each turn, for each checkout."""
+def turns(name: str, roots: list[Path], events: int, how: list[str], instructions: bool) -> list[list[float]]:
+    """CPU nanoseconds per event of each turn that counts, for each checkout, or the instructions of one turn."""
     command = [sys.executable, __file__, "--worker", name, "--events", str(events), *how]
     length, skipped = (events, 2) if "--replay" in how else (TURN, WARM_UP)
-    count = REPLAYS if "--replay" in how else events // TURN
+    count = skipped + 1 if instructions else REPLAYS if "--replay" in how else events // TURN
     processes = [
         subprocess.Popen(
             command,
@@ -260,17 +303,17 @@ def turns(name: str, roots: list[Path], events: int, how: list[str]) -> list[lis
         )
         for root in roots
     ]
-    found: list[list[float]] = [[] for _ in roots]
+    costs: list[list[float]] = [[] for _ in roots]
     for number in range(count):
-        order = list(zip(processes, found, strict=True))
+        order = list(zip(processes, costs, strict=True))
         for process, taken in order if number % 2 else reversed(order):
             assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(json.dumps(number) + "\n")
+            process.stdin.write(json.dumps(instructions and number >= skipped) + "\n")
             process.stdin.flush()
             taken.append(float(process.stdout.readline()) / length * 1e9)
     for process in processes:
         process.communicate()
-    return [taken[skipped:] for taken in found]
+    return [taken[skipped:] for taken in costs]
 
 
 def main() -> None:
@@ -280,22 +323,21 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=24_000)
     parser.add_argument("--nothing", action="store_true", help="into a sink that forgets, not into a feed")
     parser.add_argument("--replay", action="store_true", help="replays of a DataFrame, not single events")
+    parser.add_argument("--instructions", action="store_true", help="count instructions of Python, not time")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.worker is not None:
         sys.path.pop(0)  # the benchmarks beside this file: those of the checkout count
-    if chosen.worker is not None and chosen.replay:
-        replayer(chosen.worker, chosen.events)
-        return
-    if chosen.worker is not None:
-        worker(chosen.worker, chosen.events, chosen.nothing)
+        name, events = chosen.worker, chosen.events
+        worker(of_replay(name, events) if chosen.replay else of_row(name, events, chosen.nothing))
         return
     if chosen.other is None:
         parser.error("which other checkout?")
     how = ["--nothing"] * chosen.nothing + ["--replay"] * chosen.replay
-    print("CPU ns per event, means (medians)\n| module | other | this | this / other |\n|---|--:|--:|--:|")
+    what = "Instructions of Python" if chosen.instructions else "CPU ns"
+    print(f"{what} per event, means (medians)\n| module | other | this | this / other |\n|---|--:|--:|--:|")
     for name in (row for each in chosen.only.split(",") for row in rows_of(each)):
-        other, this = turns(name, [chosen.other.resolve(), HERE], chosen.events, how)
+        other, this = turns(name, [chosen.other.resolve(), HERE], chosen.events, how, chosen.instructions)
         mean = statistics.fmean(other), statistics.fmean(this)
         middle = statistics.median(other), statistics.median(this)
         print(

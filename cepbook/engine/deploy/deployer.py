@@ -21,7 +21,7 @@ from cepbook.engine.deploy.deployments import (
     statement_names_text,
 )
 from cepbook.engine.deploy.naming import lookup_name
-from cepbook.engine.dispatch.statement_registry import StatementRegistry
+from cepbook.engine.dispatch.routing import StatementRegistry
 from cepbook.engine.dispatch.turn import Turn, run_all_steps
 from cepbook.engine.relations.store import apply_declared_indexes
 from cepbook.engine.statements.variables import Variables

@@ -15,8 +15,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.delivery.outlet import DeliveryServices
 from cepbook.engine.dispatch.failures import ErrorListener, FailureLog, attribute_failure
-from cepbook.engine.dispatch.routing import EventRoutes, build_route, ignore_call
-from cepbook.engine.dispatch.statement_registry import StatementRegistry
+from cepbook.engine.dispatch.routing import EventRoutes, StatementRegistry, build_route, ignore_call
 from cepbook.engine.dispatch.turn import Turn, build_handler_sender, build_sender
 from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices

@@ -1,4 +1,4 @@
-"""Routes of events: which statements and contexts see an event of a type, and in which order.
+"""The registry of everything that runs, and routes: which of it sees an event of a type, and in which order.
 
 A route is a function of one event, composed from the inside out:
 
@@ -15,16 +15,49 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from cepbook.engine.dispatch.statement_registry import StatementRegistry
+from cepbook.engine.contexts.context import Context
 from cepbook.engine.dispatch.turn import Turn, build_handler_sender
 from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
+from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.update import handler_after_updates
+from cepbook.engine.statements.variables import Variables
 from cepbook.engine.subscriptions.filter_index import EventHandler, StatementOrder, Subscription, build_dispatcher
 from cepbook.engine.subscriptions.subscription_order import unprioritized_order
+from cepbook.lang.plan.catalog import Catalog
 
 AFTER_ALL: StatementOrder = (1 << 62, 0)  # an order behind that of every statement
+
+
+class StatementRegistry:
+    """The running statements and contexts by name, with the catalog and the variables that further modules may use.
+
+    `version` grows with every change of statements or listeners. Routes and replay plans are derived from the registry
+    and are valid for one version.
+    """
+
+    def __init__(self, services: EngineServices) -> None:
+        self.services = services
+        self.stores = services.stores
+        self.version = 0
+        self.variables: Variables = {}
+        self.statements: dict[str, RunningStatement] = {}
+        self.contexts: dict[str, Context] = {}
+
+    @property
+    def catalog(self) -> Catalog:
+        """Names that modules may refer to."""
+        return self.services.catalog
+
+    @catalog.setter
+    def catalog(self, catalog: Catalog) -> None:
+        self.services.catalog = catalog
+
+    def readers(self, type_name: str) -> list[RunningStatement]:
+        """Return the statements that read events of a type, in delivery order."""
+        readers = [statement for statement in self.statements.values() if statement.reads(type_name)]
+        return sorted(readers, key=lambda statement: statement.order)
 
 
 def build_route(registry: StatementRegistry, type_name: str, failed: Callable[[Exception], None]) -> EventHandler:

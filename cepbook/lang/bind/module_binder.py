@@ -17,10 +17,9 @@ from cepbook.lang.bind.clauses.annotations import Heading, bind_annotations
 from cepbook.lang.bind.clauses.from_clause import check_table_contexts
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.subquery import bind_subquery
-from cepbook.lang.bind.expressions.declared_expressions import declare_expressions
+from cepbook.lang.bind.expressions.declared_expressions import bind_create_expression, declare_expressions
 from cepbook.lang.bind.scope import ModuleScope, Options
 from cepbook.lang.bind.statements.create_context import bind_context
-from cepbook.lang.bind.statements.create_expression import bind_create_expression
 from cepbook.lang.bind.statements.create_schema import bind_schema
 from cepbook.lang.bind.statements.create_table import bind_create_table
 from cepbook.lang.bind.statements.create_window import bind_create_index, bind_create_window

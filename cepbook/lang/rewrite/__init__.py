@@ -1,4 +1,4 @@
-"""Rewrite plans to simpler plans with the same meaning. A rule is a function of one statement, one per module."""
+"""Rewrite plans to simpler plans with the same meaning. A rule is a function of one statement."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from cepbook.lang.plan.nodes import ModulePlan, StatementPlan
 from cepbook.lang.rewrite.compare_intervals import compare_intervals
-from cepbook.lang.rewrite.drop_tautologies import drop_tautologies
 from cepbook.lang.rewrite.fold_constants import fold_constants
-from cepbook.lang.rewrite.push_filters import push_filters
+from cepbook.lang.rewrite.simplify_conditions import drop_tautologies, push_filters
 
 Rule = Callable[[StatementPlan], StatementPlan]
 RULES: tuple[Rule, ...] = (fold_constants, drop_tautologies, compare_intervals, push_filters)

@@ -1,8 +1,9 @@
-"""Move a where-clause into the filter of a stream without data window, so that the filter index applies.
+"""Drop conditions that always hold, and move a where-clause into the filter, so that the filter index applies.
 
 ::
 
-    select * from Tick where price > 5   ->   select * from Tick(price > 5)
+    select * from Tick(1 = 1) where true   ->   select * from Tick
+    select * from Tick where price > 5     ->   select * from Tick(price > 5)
 
 Without a window nothing is retained, so an event that the where-clause rejects need not arrive. Over a window the
 clause stays, because rejected events enter the window. A having-clause stays, because it rejects rows, not events
@@ -20,6 +21,26 @@ from cepbook.lang.types import BOOLEAN
 
 # Values that are not known before the statement takes the event
 _OF_ROWS = (x.Prior, x.Prev, x.InsertStream, x.SubqueryRef, x.TableRead)
+
+
+def drop_tautologies(statement: nodes.StatementPlan) -> nodes.StatementPlan:
+    """Drop filters, where- and having-clauses that are constantly true."""
+    return transform(statement, _simpler)
+
+
+def _simpler(node: nodes.PlanNode) -> nodes.PlanNode:
+    match node:
+        case nodes.Having() | nodes.Selection() if _holds(node.predicate):
+            return node.input
+        case nodes.SourceNode() if _holds(node.filter):
+            return replace(node, filter=None)
+        case nodes.Recognition() if _holds(node.predicate):
+            return replace(node, predicate=None)
+    return node
+
+
+def _holds(e: x.BoundExpr | None) -> bool:
+    return isinstance(e, x.Const) and e.value is True
 
 
 def push_filters(statement: nodes.StatementPlan) -> nodes.StatementPlan:
