@@ -17,19 +17,19 @@ from cepbook.lang.bind.clauses.annotations import Heading, bind_annotations
 from cepbook.lang.bind.clauses.from_clause import check_table_contexts
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.subquery import bind_subquery
-from cepbook.lang.bind.expressions.declared_expressions import bind_create_expression, declare_expressions
+from cepbook.lang.bind.expressions.declared_expressions import declare_expressions
 from cepbook.lang.bind.scope import ModuleScope, Options
 from cepbook.lang.bind.statements.create_context import bind_context
 from cepbook.lang.bind.statements.create_schema import bind_schema
 from cepbook.lang.bind.statements.create_table import bind_create_table
 from cepbook.lang.bind.statements.create_window import bind_create_index, bind_create_window
+from cepbook.lang.bind.statements.declarations import bind_create_expression, bind_create_variable, bind_on_set
 from cepbook.lang.bind.statements.into_table import bind_into_table
 from cepbook.lang.bind.statements.on_merge import bind_merge
 from cepbook.lang.bind.statements.on_select import bind_on_select
 from cepbook.lang.bind.statements.on_split import bind_split
 from cepbook.lang.bind.statements.select import bind_select
 from cepbook.lang.bind.statements.update_istream import bind_update_istream
-from cepbook.lang.bind.statements.variables import bind_create_variable, bind_on_set
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.syntax import ast

@@ -12,10 +12,8 @@ from dataclasses import replace
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.scope import ERROR, Binder, DiagnosticCollector, ModuleScope, Scope, error_expression
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import DeclaredExpression
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
@@ -41,25 +39,6 @@ def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredE
         if name in node.params[:number]:
             module.report("duplicate-name", f"parameter `{name}` occurs twice", module.locate(name, node.span))
     return DeclaredExpression(node.name, node.params, node.body, node.alias, module.source)
-
-
-def bind_create_expression(
-    node: ast.CreateExpression, heading: Heading, module: ModuleScope
-) -> plan.CreateExpressionStatement | None:
-    """Enter a declared expression into the module's catalog; return None if it was reported."""
-    if node.context is not None:
-        hint = f"leave `context {node.context}` out"
-        module.report("wrong-context", "`create expression` does not take a context", node.span, hint)
-    declaration = bind_declaration(node.declaration, module)
-    if declaration is None:
-        module.rejected_names.add(node.declaration.name)
-        return None
-    if declaration.name in module.catalog.expressions:
-        at = module.locate(declaration.name, node.span)
-        module.report("duplicate-name", f"expression `{declaration.name}` already exists", at)
-    module.catalog.expressions[declaration.name] = declaration
-    module.provides["expression", declaration.name] = None
-    return plan.CreateExpressionStatement(expression=declaration, **heading.fields(node.span, module))
 
 
 def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr | None:

@@ -1,4 +1,7 @@
-"""``create variable`` and ``on … set`` (Esper reference, section "Variables and Constants")."""
+"""``create variable`` and ``on … set``, ``create expression``.
+
+Source: Esper reference, sections "Variables and Constants" and "Declaring a Global Expression, Alias or Script".
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.assignments import bind_assignments, fit_value
 from cepbook.lang.bind.clauses.trigger import bind_trigger
+from cepbook.lang.bind.expressions.declared_expressions import bind_declaration
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, resolve_context, resolve_type
 from cepbook.lang.plan import expressions as x
@@ -72,3 +76,22 @@ def _initial(node: ast.Expr, name: str, type_: Type, scope: Scope) -> x.BoundExp
         return fit_value(bound, name, type_, scope)
     except AlreadyReported:
         return x.Const(ERROR, None, span=node.span)
+
+
+def bind_create_expression(
+    node: ast.CreateExpression, heading: Heading, module: ModuleScope
+) -> plan.CreateExpressionStatement | None:
+    """Enter a declared expression into the module's catalog; return None if it was reported."""
+    if node.context is not None:
+        hint = f"leave `context {node.context}` out"
+        module.report("wrong-context", "`create expression` does not take a context", node.span, hint)
+    declaration = bind_declaration(node.declaration, module)
+    if declaration is None:
+        module.rejected_names.add(node.declaration.name)
+        return None
+    if declaration.name in module.catalog.expressions:
+        at = module.locate(declaration.name, node.span)
+        module.report("duplicate-name", f"expression `{declaration.name}` already exists", at)
+    module.catalog.expressions[declaration.name] = declaration
+    module.provides["expression", declaration.name] = None
+    return plan.CreateExpressionStatement(expression=declaration, **heading.fields(node.span, module))
