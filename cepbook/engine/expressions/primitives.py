@@ -203,6 +203,10 @@ def convert(value: Any, to: Type) -> Any:
         return value.strip().lower() == "true" if isinstance(value, str) else bool(value)
     if name == "char" and isinstance(value, str):
         return value[:1] or None
+    if to.fields is not None:
+        return {column: convert(value[column], type_) for column, type_ in to.fields}
+    if to.of is not None and to.of.fields is not None:
+        return [convert(element, to.of) for element in value]
     return value
 
 

@@ -247,16 +247,15 @@ def _not(scope: CodeScope, e: x.LogicalNot) -> str:
 def _between(scope: CodeScope, e: x.RangeTest) -> str:
     codes, checks = null_checked(scope, e.operand, e.low, e.high)
     v, low, high = codes
-    if e.include_low and e.include_high and not e.ordered:
+    if e.include_low and e.include_high:
         if _ascending(e.low, e.high):
             inside = f"{low} <= {v} <= {high}"
         else:
             inside = f"({low} <= {v} <= {high} or {high} <= {v} <= {low})"
     else:
         in_range = bound_name(scope, primitives.in_range)
-        inside = f"{in_range}({v}, {low}, {high}, {e.include_low}, {e.include_high})"
-        if not e.ordered:
-            inside = f"({inside} or {in_range}({v}, {high}, {low}, {e.include_low}, {e.include_high}))"
+        ends = f"{e.include_low}, {e.include_high}"
+        inside = f"({in_range}({v}, {low}, {high}, {ends}) or {in_range}({v}, {high}, {low}, {ends}))"
     if not e.negated:
         return "(" + " and ".join([*checks, inside]) + ")"
     own, bounds = checks[: nullable(e.operand)], checks[nullable(e.operand) :]  # a value lies outside null bounds

@@ -231,7 +231,7 @@ def _range(e: x.BoundExpr, target: int, known: Container[int]) -> KeyRange | Non
     if not isinstance(e, x.RangeTest) or e.negated or e.operand.type.name not in _ORDERED:
         return None
     if _is_key(e.operand, target) and _is_known(e.low, target, known) and _is_known(e.high, target, known):
-        return KeyRange(e.operand, e.low, e.high, e.include_low, e.include_high, not e.ordered)
+        return KeyRange(e.operand, e.low, e.high, e.include_low, e.include_high, True)
     return None
 
 

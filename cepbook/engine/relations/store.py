@@ -327,7 +327,8 @@ def apply_declared_indexes(stores: Mapping[str, Store], indexes: Mapping[str, In
         of_store = [index for index in indexes.values() if index.store == store.name]
         store.uniques = tuple(index for index in of_store if index.unique)
         types = store.owner.output_type.properties
-        plain = [index for index in of_store if all(is_hashable(types[name]) for name, _ in index.columns)]
+        hashable = (index for index in of_store if all(is_hashable(types[name]) for name, _ in index.columns))
+        plain = [index for index in hashable if not index.spatial]
         kinds = dict(map(_declared, plain))
         gone = [name for name, wanted in store.wanted.items() if _DECLARED in wanted.users and name not in kinds]
         for name, kind in kinds.items():

@@ -85,12 +85,32 @@ def python_kind(type_: Type) -> str:
 
 
 def coerce(e: x.BoundExpr, target: Type) -> x.BoundExpr:
-    """Return `e` as a value of the numeric type `target`, converted if its Python value differs."""
+    """Return `e` as a value of the numeric type `target`, converted if its Python value differs. The columns of a
+    struct become those of the struct `target`, also in an array.
+    """
+    if isinstance(e, x.StructOf) and target.fields is not None:
+        types = dict(target.fields)
+        return replace(e, type=target, columns=tuple((name, coerce(value, types[name])) for name, value in e.columns))
+    if _has_other_columns(e.type, target):
+        return x.Convert(target, e, span=e.span)
     if e.type == target or not t.is_numeric(target) or not t.is_numeric(e.type):
         return e
     if python_kind(e.type) == python_kind(target):
         return replace(e, type=target) if isinstance(e, x.Const) else e
     return fold_expr_node(x.Convert(target, e, span=e.span))
+
+
+def _has_other_columns(source: Type, target: Type) -> bool:
+    """Return whether structs of the type `source` hold values that `target` has in another form."""
+    if source.of is not None and target.of is not None:
+        return _has_other_columns(source.of, target.of)
+    columns = dict(target.fields or ()) if source.fields is not None else {}
+    return any(
+        _has_other_columns(type_, columns[name])
+        or (t.is_numeric(type_) and t.is_numeric(columns[name]) and python_kind(type_) != python_kind(columns[name]))
+        for name, type_ in source.fields or ()
+        if name in columns
+    )
 
 
 def cast_hint(source: Type, target: Type) -> str | None:

@@ -176,6 +176,12 @@ class ScopeStream:
         own = self.alias if self.alias is not None else self.name
         return bool(name) and name in (own, self.also)
 
+    def is_prefix(self, name: str) -> bool:
+        """Return whether ``name.property`` may be a property of the stream: its event type's name may stand there
+        beside the alias.
+        """
+        return self.is_called(name) or (self.event_type is not None and self.event_type.name == name)
+
 
 @dataclass(slots=True)
 class OuterScope:

@@ -131,9 +131,15 @@ class DeclaredExpression:
     source: str
 
 
+SPATIAL_INDEX = "pointregionquadtree"
+
+
 @dataclass(frozen=True, slots=True)
 class IndexType:
-    """An index of a named window or table: its columns with their kinds, ``hash`` or ``btree``."""
+    """An index of a named window or table: its columns with their kinds, ``hash``, ``btree`` or ``pointregionquadtree``.
+
+    An index of the last kind is known by name only: the engine does not build it.
+    """
 
     name: str
     store: str
@@ -144,6 +150,11 @@ class IndexType:
     def full_name(self) -> str:
         """The name of the store, a dot, the name of the index."""
         return f"{self.store}.{self.name}"
+
+    @property
+    def spatial(self) -> bool:
+        """Return whether it is an index of points of a plane."""
+        return any(kind == SPATIAL_INDEX for _, kind in self.columns)
 
 
 @dataclass(slots=True)

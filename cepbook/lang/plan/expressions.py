@@ -306,7 +306,7 @@ class LogicalNot(BoundExpr):
 class RangeTest(BoundExpr):
     """``x between a and b`` and ``x in [a:b)``. A null anywhere gives false (also when negated).
 
-    Both forms accept their bounds in either order (`ordered` False), as recorded for ``x in [5:1]``.
+    Both forms accept their bounds in either order, as recorded for ``x in [5:1]``.
     """
 
     operand: BoundExpr
@@ -314,7 +314,6 @@ class RangeTest(BoundExpr):
     high: BoundExpr
     include_low: bool
     include_high: bool
-    ordered: bool
     negated: bool
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from cepbook.engine.relations.relation import CompositeIndex, HashIndex, SortedIndex
 from cepbook.engine.relations.store import Store
 from cepbook.engine.runtime import Runtime
+from cepbook.lang.plan.catalog import SPATIAL_INDEX
 from cepbook.lang.plan.expressions import TableRead
 from cepbook.lang.plan.references import expressions_in
 from cepbook.lang.types import LONG, STRING
@@ -81,6 +82,7 @@ def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
     for index in declared:
         columns = tuple(name for name, _ in index.columns)
         kind = "hash" if index.unique or all(how == "hash" for _, how in index.columns) else "sorted"
+        kind = SPATIAL_INDEX if index.spatial else kind
         indexes.append(IndexSize(kind, columns, sizes.pop((kind, columns), 0), (index.name,), index.unique))
     return indexes + [IndexSize(kind, columns, keys) for (kind, columns), keys in sizes.items()]
 

@@ -94,7 +94,7 @@ def is_expressible(e: expressions.BoundExpr) -> bool:
         bounds = [side.value if isinstance(side, expressions.Const) else None for side in (e.low, e.high)]
         name = e.operand.type.name if isinstance(e.operand, expressions.Prop) else ""
         low, high = (b if isinstance(b, int | float) and _fits(name, b, "<") else None for b in bounds)
-        return low is not None and high is not None and (e.ordered or low <= high) and not e.negated
+        return low is not None and high is not None and low <= high and not e.negated
     if not isinstance(e, expressions.ComparisonExpr) or e.op not in _COMPARISONS:
         return False
     sides = e.left, e.right

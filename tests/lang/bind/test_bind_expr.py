@@ -149,7 +149,7 @@ def test_decimals_and_floating_numbers_meet_as_decimals() -> None:
 def test_ranges(text: str, low: bool, high: bool) -> None:
     bound = value(text)
     assert isinstance(bound, x.RangeTest)
-    assert (bound.include_low, bound.include_high, bound.ordered) == (low, high, False)
+    assert (bound.include_low, bound.include_high) == (low, high)
 
 
 def test_numbers_are_matched_as_text() -> None:

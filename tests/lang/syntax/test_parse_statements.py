@@ -54,7 +54,7 @@ def test_create_variable_window_table_index() -> None:
         "T", (ast.ColumnDef("k", "string", primary_key=True), ast.ColumnDef("c", "count", aggregate=expr("count(*)")))
     )
     assert one("create unique index I on W(a, b btree)") == ast.CreateIndex(
-        "I", "W", ((name("a"), "hash"), (name("b"), "btree")), True
+        "I", "W", (ast.IndexColumn(name("a"), "hash"), ast.IndexColumn(name("b"), "btree")), True
     )
 
 

@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.insert_into import is_event_assignable
-from cepbook.lang.bind.coercion import assignable, cast_hint, coerce
+from cepbook.lang.bind.clauses.insert_into import fit_struct, is_event_assignable
+from cepbook.lang.bind.coercion import assignable, cast_hint
 from cepbook.lang.bind.expressions.chain import check_variable_context
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, type_text
@@ -93,7 +93,7 @@ def fit_value(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: st
             return constant
     if not assignable(value.type, type_) and not is_event_assignable(value.type, type_, scope.module):
         _refuse(value, name, type_, scope, what)
-    return fold_expr(coerce(value, type_))
+    return fold_expr(fit_struct(value, type_, scope.module))
 
 
 def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
@@ -140,7 +140,7 @@ def _assigned_property(
     if not isinstance(node.target, ast.Chain):
         scope.reject("only a property can be assigned", node.target.span)
     first, *rest = node.target.steps
-    if rest and first.index is None and first.args is None and stream.is_called(first.name):
+    if rest and first.index is None and first.args is None and stream.is_prefix(first.name):
         first, *rest = rest
     return first, rest
 

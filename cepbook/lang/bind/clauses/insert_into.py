@@ -158,13 +158,14 @@ def _fit_columns(
         elif column.value.type.fields is not None and _struct_problem(column, type_, module):
             continue
         elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
-            fitted[name] = OutputColumn(name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span)
+            element = fit_struct(column.value, type_.of, module)
+            fitted[name] = OutputColumn(name, x.ArrayOf(type_, (element,), span=column.span), span=column.span)
         elif not _fits(column.value.type, type_, target, module):
             has = column.value.type
             fact = f"property `{name}` of `{target.name}` is {type_text(type_)}, selected is {type_text(has)}"
             module.report("type-mismatch", fact, column.span, cast_hint(has, type_))
         else:
-            fitted[name] = OutputColumn(name, coerce(column.value, type_), span=column.span)
+            fitted[name] = OutputColumn(name, fit_struct(column.value, type_, module), span=column.span)
     if source is not None and not columns and dict(source.properties) == dict(target.properties):
         return (), True
     rows = tuple(
@@ -209,6 +210,24 @@ def _struct_problem(column: OutputColumn, type_: Type, module: ModuleScope) -> b
             module.report("type-mismatch", fact, column.span, cast_hint(actual, properties[name]))
             return True
     return False
+
+
+def fit_struct(value: x.BoundExpr, type_: Type, module: ModuleScope) -> x.BoundExpr:
+    """Return `value` converted to a property of `type_`. A struct for an event has numbers of the types that the event
+    type declares.
+    """
+    return coerce(value, _with_columns(value.type, type_, module))
+
+
+def _with_columns(source: Type, target: Type, module: ModuleScope) -> Type:
+    """Return `target` with the columns that a struct of the type `source` sets, instead of an event type."""
+    if source.of is not None and target.of is not None:
+        return t.array_of(_with_columns(source.of, target.of, module))
+    event_type = module.catalog.event_types.get(target.event or "")
+    if source.fields is None or event_type is None:
+        return target
+    known = event_type.properties
+    return t.struct_of(tuple((name, _with_columns(of, known.get(name, of), module)) for name, of in source.fields))
 
 
 def is_event_assignable(source: Type, target: Type, module: ModuleScope) -> bool:

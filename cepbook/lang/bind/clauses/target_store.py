@@ -91,7 +91,7 @@ def _reset(node: ast.Assignment, target: TargetStore, scope: Scope) -> tuple[pla
     if not steps or steps[-1].name != "reset" or steps[-1].args is None:
         return ()
     names = [step.name for step in steps[:-1]]
-    if names and target.stream.is_called(names[0]) and (len(names) == 1 or names[0] not in target.store.calls):
+    if names and target.stream.is_prefix(names[0]) and (len(names) == 1 or names[0] not in target.store.calls):
         names = names[1:]
     calls, at = target.store.calls, node.span
     if steps[-1].args or len(names) > 1 or any(step.args is not None or step.index for step in steps[:-1]):

@@ -33,14 +33,23 @@ BUILT_IN_FUNCTIONS = frozenset(
 )
 
 # How hints name what a method is called on
-RECEIVER_EXAMPLES = {"string": "text", "array": "events", "map": "map", "sorted": "sorted(key)"}
+RECEIVER_EXAMPLES = {
+    "string": "text",
+    "array": "events",
+    "map": "map",
+    "sorted": "sorted(key)",
+    "point": "point(x, y)",
+    "rectangle": "rectangle(x, y, width, height)",
+}
 
-# Functions of match_recognize in the SQL standard that EPL has not, and what to do instead
+# Functions that EPL has not, or not alone, and what to do instead
 SQL_ALTERNATIVES = {
     "classifier": "measures have a column for each variable: it is null where the variable matched no row",
     "if": "write case when … then … else … end",
     "iif": "write case when … then … else … end",
     "lag": "prev(1, x) is the value of the row before it, of its window; prior(1, x) that of the event before it",
+    "point": "a point stands before a method: point(x, y).inside(rectangle(…))",
+    "rectangle": "a rectangle stands before a method: rectangle(…).intersects(rectangle(…))",
     "row_number": "count(*) without a window numbers the events",
     "match_number": "count the matches: select count(*) … in a statement that reads them",
 }

@@ -18,6 +18,7 @@ from cepbook.lang.bind.expressions.aggregate_methods import bind_aggregate_metho
 from cepbook.lang.bind.expressions.date_methods import bind_date_method, event_type_of
 from cepbook.lang.bind.expressions.declared_expressions import expand_declared
 from cepbook.lang.bind.expressions.method_call import bind_method, method_hint
+from cepbook.lang.bind.expressions.spatial import bind_spatial
 from cepbook.lang.bind.expressions.table_access import bind_table_access
 from cepbook.lang.bind.expressions.variant import find_variant_property, variant_property
 from cepbook.lang.bind.scope import (
@@ -34,7 +35,9 @@ from cepbook.lang.bind.scope import (
 )
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import ContextType, VariableType
+from cepbook.lang.registry.aggregates import aggregate_row
 from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
@@ -46,23 +49,28 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     expanded = expand_declared(first, rest, scope, bind)
     if expanded is not None:
         return apply_steps(_apply_index(expanded, first, scope, bind), rest, scope, bind)
-    store = scope.module.catalog.stores.get(first.name) if first.args is None and not first.wildcard else None
-    if store is not None and store.kind == "table" and not _shadowed(first, scope):
+    store = None if first.wildcard else scope.module.catalog.stores.get(first.name)
+    if store is not None and store.kind == "table" and first.args is None and not _shadowed(first, scope):
         read, left = bind_table_access((first, *rest), store, scope, bind)
         return apply_steps(read, left, scope, bind)
+    if store is not None and store.kind == "window" and _is_collection(first, rest, scope):
+        return apply_steps(_rows_of_window(first, scope), rest, scope, bind)
     if first.args is not None or first.wildcard:
         steps: Sequence[ast.NameStep] = rest
         if first.name.lower() == "current_evaluation_context":
             value, left = _evaluation_context(first, rest, scope)
             return apply_steps(value, left, scope, bind)
+        spatial = bind_spatial(first, rest[0], scope, bind) if rest else None
+        if spatial is not None:
+            return apply_steps(spatial, rest[1:], scope, bind)
         known = len(scope.calls)
         target = _first_call(first, scope, bind)
         if rest and isinstance(target, x.AggregateRef):
             target, steps = bind_aggregate_method(target, rest, scope, bind, known)
         return apply_steps(target, steps, scope, bind)
     if rest:
-        stream = _stream_named(first.name, scope)
-        if stream is not None and first.index is None:
+        stream = _prefixed_stream(first, scope)
+        if stream is not None:
             return _stream_member(stream, node, scope, bind)
         if first.name == "context" and _property(first, scope) is None:
             return _context_property(node, scope, bind)
@@ -88,8 +96,28 @@ def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
     """Return whether a stream (also one around a subquery) or a property has the name of a table."""
     if _stream_named(step.name, scope) is not None or _property(replace(step, index=None), scope) is not None:
         return True
-    around = None if scope.outside is None else scope.outside.scope
-    return around is not None and step.index is None and _stream_named(step.name, around) is not None
+    around = () if scope.outside is None else (scope.outside.scope,)
+    return any(_prefixed_stream(step, each) is not None for each in (scope, *around))
+
+
+def _is_collection(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> bool:
+    """Return whether the name of a named window, perhaps with conditions in brackets, stands for its rows: before a
+    method of arrays.
+    """
+    called = bool(rest) and rest[0].args is not None and is_enumeration_method(rest[0].name)
+    known = _stream_named(first.name, scope) is not None or _property(replace(first, index=None), scope) is not None
+    return called and first.index is None and not known
+
+
+def _rows_of_window(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+    """Bind ``W`` and ``W(condition)`` as the subquery ``(select * from W where condition)`` with all its rows."""
+    stream = ast.FilterStream(step.name, (), span=step.span)
+    where = ast.Logical("and", step.args, span=step.span) if step.args else None
+    everything = ast.SelectItem(None, span=step.span)
+    query = ast.Select((everything,), (ast.StreamSource(stream, span=step.span),), where=where, span=step.span)
+    subquery = scope.module.subquery
+    assert subquery is not None
+    return subquery(query, "list", None, "", step.span, scope)
 
 
 def _outer_name(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
@@ -103,7 +131,7 @@ def _outer_name(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | No
     around = outside.scope
     if first.name in (around.params or ()) or first.name in around.locals:
         return outside.parameter(bind_chain(node, around, bind))
-    if _stream_named(first.name, around) is None:
+    if _prefixed_stream(first, around) is None:
         tag = _property(first, around) if len(node.steps) > 1 else None
         if tag is None or (tag.type.event is None and (tag.type.of is None or tag.type.of.event is None)):
             return None
@@ -163,11 +191,26 @@ def _stream_named(name: str, scope: Scope) -> int | None:
     return next((i for i, stream in enumerate(streams) if stream.is_called(name)), None)
 
 
+def _prefixed_stream(step: ast.NameStep, scope: Scope) -> int | None:
+    """Return the stream whose property ``step.…`` names: by its alias, or beside it by the name of its event type."""
+    stream = _stream_named(step.name, scope) if step.index is None else None
+    if stream is not None or step.index is not None or scope.params is not None:
+        return stream
+    typed = [i for i, stream in enumerate(scope.streams) if stream.is_prefix(step.name)]
+    if not typed or _property(step, scope) is not None:
+        return None
+    if sum(not scope.streams[i].fallback for i in typed) > 1:
+        fact = f"`{step.name}` is the event type of several streams"
+        scope.fail("ambiguous-property", fact, step.span, "prefix the alias of the stream")
+    return min(typed, key=lambda i: scope.streams[i].fallback)
+
+
 def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call, or the mapped property ``m('key')``."""
     prop = _property(step, scope)
-    if prop is not None and prop.type == t.MAP and step.args is not None and len(step.args) == 1:
-        return _map_entry(prop, step.args[0], scope, bind)
+    called = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
+    if prop is not None and _has_entries(prop.type, step) and (prop.type == t.MAP or not called):
+        return _entry(prop, step, scope, bind)
     if prop is None and step.optional and scope.streams and len(step.args or ()) == 1:
         dynamic = _undeclared_property(step, scope)
         return x.IndexAccess(t.OBJECT, dynamic, bind(step.args[0], scope), span=step.span) if step.args else dynamic
@@ -176,13 +219,22 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
             scope.reject("`current_timestamp` takes no parameters", step.span)
         return x.CurrentTimestamp(t.LONG, span=step.span)
     variable = scope.module.catalog.variables.get(step.name)
-    called = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
     if variable is not None and step.args == () and not called:  # recorded: accepted_leniencies
         return _apply_index(_variable(variable, step, scope), step, scope, bind)
     return _apply_index(call.bind_call(step, scope, bind), step, scope, bind)
 
 
-def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _has_entries(type_: Type | None, step: ast.NameStep) -> bool:
+    """Return whether ``step`` with one parameter is an entry of a property of the type."""
+    listed = type_ is not None and (type_ == t.MAP or type_.of is not None)
+    return listed and len(step.args or ()) == 1 and not (step.wildcard or step.named or step.distinct)
+
+
+def _entry(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+    """Bind ``m('key')`` of a map or ``x(0)`` of an array, and the index behind it."""
+    (key,) = step.args or ()
+    if target.type.of is not None:
+        return _apply_index(_apply_index(target, replace(step, index=key), scope, bind), step, scope, bind)
     bound = bind(key, scope)
     if bound.type not in (t.STRING, t.CHAR, ERROR):
         scope.mismatch(f"the key must be a string, found {type_text(bound.type)}", key.span)
@@ -200,7 +252,23 @@ def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
             fact = f"`{step.name}` is a property of several streams"
             scope.fail("ambiguous-property", fact, step.span, "prefix the stream")
         prop = x.Prop(type_, position, step.name, span=step.span)
+    for name, value in _elements(scope).items():
+        if step.name not in (_members(value.type, scope) or ()):
+            continue
+        if prop is not None:
+            fact = f"`{step.name}` is a property of the event and of an element"
+            scope.fail("ambiguous-property", fact, step.span, f"write `{name}.{step.name}` for the element")
+        prop = _member(replace(value, span=step.span), step, scope)
     return prop
+
+
+def _elements(scope: Scope) -> Mapping[str, x.BoundExpr]:
+    """Return the parameters whose properties need no prefix: the only one of a declared expression, and the elements of
+    the lambdas around.
+    """
+    own = scope.params if scope.params is not None and len(scope.params) == 1 else {}
+    elements = {n: v for n, v in scope.locals.items() if isinstance(v, x.LambdaParameter) and v.role == "element"}
+    return {**own, **elements}
 
 
 def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[ast.NameStep]) -> x.BoundExpr:
@@ -336,9 +404,9 @@ def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -
         return apply_steps(target, node.steps[1:], scope, bind)
     value: x.BoundExpr = x.Prop(type_, position, step.name, span=span)
     if step.args is not None:
-        if type_ != t.MAP or len(step.args) != 1:
+        if not _has_entries(type_, step):
             scope.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
-        value = _map_entry(value, step.args[0], scope, bind)
+        value = _entry(value, step, scope, bind)
     else:
         value = _apply_index(value, step, scope, bind)
     return apply_steps(value, node.steps[2:], scope, bind)
@@ -469,14 +537,24 @@ def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Bi
     return x.IndexAccess(target.type.of, target, index, span=span)
 
 
+def _is_row(target: x.BoundExpr, scope: Scope) -> bool:
+    """Return whether methods of arrays take `target` as an array of one: an event, or a value of another event."""
+    if isinstance(target, x.AggregateRef):
+        return target.type.event is not None or aggregate_row(list(scope.calls)[target.index].name).needs_window != ""
+    return target.type.event is not None or isinstance(target, x.Prev)
+
+
 def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     members = _members(target.type, scope)
-    if members is not None and members.get(step.name) == t.MAP and step.args is not None and len(step.args) == 1:
-        return _map_entry(_member(target, step, scope), step.args[0], scope, bind)
+    if members is not None and _has_entries(members.get(step.name), step):
+        return _entry(_member(target, step, scope), step, scope, bind)
     row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
     if row is not None:
         return _apply_index(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
     call_ = bind_method(target, step, scope, bind)
+    if call_ is None and is_enumeration_method(step.name) and _is_row(target, scope):
+        only = x.FunctionCall(t.array_of(target.type), "array of one", (target,), span=target.span)
+        call_ = bind_method(only, step, scope, bind)
     if call_ is not None:
         return _apply_index(call_, step, scope, bind)
     texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]

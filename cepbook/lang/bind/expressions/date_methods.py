@@ -60,6 +60,8 @@ def bind_date_method(
     reader = _Reader(row, target, scope, bind)
     for parameter, node in zip(form.parameters, step.args or (), strict=True):
         args += reader.read(parameter, node)
+        if row.short == "after" and parameter.kind == "interval":
+            reader.begin = args[-2]  # the other interval is the earlier one
     if any(arg.type == ERROR for arg in args):
         return error_expression(step.span), None
     type_ = row.result(CallTypes(target.type, t.OBJECT, ()))
@@ -132,6 +134,7 @@ class _Reader:
 
     def __init__(self, row: MethodRow, target: x.BoundExpr, scope: Scope, bind: Binder) -> None:
         self.row, self.target, self.scope, self.bind = row, target, scope, bind
+        self.begin: x.BoundExpr | None = None  # where the months of a threshold begin, if not at the target
 
     def read(self, parameter: MethodParameter, node: ast.Expr) -> Sequence[x.BoundExpr]:
         if parameter.kind == "period" and isinstance(node, ast.TimePeriod):
@@ -185,7 +188,7 @@ class _Reader:
         self.scope.mismatch(fact, bound.span, advice)
 
     def _span(self, bound: x.BoundExpr) -> x.BoundExpr:
-        """Return a threshold in clock units; months count from the start."""
+        """Return a threshold in clock units; its months are those after the start of the earlier interval."""
         if not t.is_numeric(bound.type) and bound.type != t.NULL:
             what, found = f"the threshold of `{self.row.short}`", type_text(bound.type)
             fact = f"{what} must be a time period or a number, found {found}"
@@ -195,7 +198,7 @@ class _Reader:
         elif bound.months is None:
             threshold = fold_expr(bound.millis) if bound.millis is not None else x.Const(t.LONG, 0, span=bound.span)
         else:
-            start = to_clock_time(self.target, self.scope)
+            start = to_clock_time(self.target, self.scope) if self.begin is None else self.begin
             of = x.Const(t.CHRONOLOGY, chronology_of(t.LONG, self.scope))
             moved = x.MethodCall(
                 t.LONG, "datetime.plus", start, (of, x.Const(t.CHRONOLOGY, ("month",)), bound.months), span=bound.span

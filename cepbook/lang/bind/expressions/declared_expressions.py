@@ -61,7 +61,7 @@ def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Sco
         module.require("expression", step.name)
     if step.args is None and not step.wildcard:
         return _expand(decl, (), step, rest, scope, bind) if decl.alias or not decl.params else None
-    if decl.alias:
+    if decl.alias and (step.args or step.wildcard):
         hint = f"write `{step.name}`, without brackets"
         module.reject(f"the alias `{step.name}` takes no parameters", step.span, hint)
     return _expand(decl, _arguments(step, scope, bind), step, rest, scope, bind)

@@ -208,8 +208,22 @@ def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.BoundExpr:
 
 def _between(node: ast.Between, scope: Scope) -> x.BoundExpr:
     operand, low, high = (bind_expr(e, scope) for e in (node.operand, node.low, node.high))
+    return _range_test(operand, low, high, (True, True), node, scope)
+
+
+def _range_test(
+    operand: x.BoundExpr,
+    low: x.BoundExpr,
+    high: x.BoundExpr,
+    closed: tuple[bool, bool],
+    node: ast.Between | ast.In,
+    scope: Scope,
+) -> x.BoundExpr:
+    """Bind ``[not] between`` and ``[not] in`` with a range; with the literal null as a bound both are false."""
     _check_range(operand, (low, high), node.span, scope)
-    return x.RangeTest(t.BOOLEAN, operand, low, high, True, True, False, node.negated, span=node.span)
+    if t.NULL in (low.type, high.type):
+        return x.Const(t.BOOLEAN, False, span=node.span)
+    return x.RangeTest(t.BOOLEAN, operand, low, high, *closed, node.negated, span=node.span)
 
 
 def _check_range(operand: x.BoundExpr, bounds: Sequence[x.BoundExpr], span: Span, scope: Scope) -> None:
@@ -224,10 +238,8 @@ def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
     operand = bind_expr(node.operand, scope)
     options = tuple(bind_expr(o, scope) for o in node.operands)
     if node.range_ is not None:
-        _check_range(operand, options, node.span, scope)
-        low, high = options
         closed = node.range_[0] == "[", node.range_[-1] == "]"
-        return x.RangeTest(t.BOOLEAN, operand, low, high, *closed, False, node.negated, span=node.span)
+        return _range_test(operand, *options, closed, node, scope)
     for option in options:
         type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
         if not comparable(operand.type, type_):

@@ -33,7 +33,7 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.Bound
         array_type = t.array_of(array_type)
     sizes = [size for size in node.dimensions if size is not None]
     if not sizes:
-        return _filled(node.args, array_type, node, scope, bind)
+        return _filled(node.args, array_type, node.type_name, node, scope, bind)
     initial = _INITIAL_VALUES.get(node.type_name) if len(sizes) == len(node.dimensions) else None
     args: list[x.BoundExpr] = [x.Const(of, initial)]
     for size in sizes:
@@ -46,12 +46,14 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.Bound
     return x.FunctionCall(array_type, "new array", tuple(args), span=node.span)
 
 
-def _filled(elements: Sequence[ast.Expr], array_type: Type, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
+def _filled(
+    elements: Sequence[ast.Expr], array_type: Type, type_name: str, node: ast.Expr, scope: Scope, bind: Binder
+) -> x.BoundExpr:
     assert array_type.of is not None
     bound_elements: list[x.BoundExpr] = []
     for element in elements:
         if array_type.of.of is not None and isinstance(element, ast.ArrayLiteral):
-            bound = _filled(element.elements, array_type.of, element, scope, bind)
+            bound = _filled(element.elements, array_type.of, type_name, element, scope, bind)
         else:
             bound = bind(element, scope)
         if bound.type == ERROR:
@@ -60,4 +62,8 @@ def _filled(elements: Sequence[ast.Expr], array_type: Type, node: ast.Expr, scop
             expected, found = type_text(array_type.of), type_text(bound.type)
             scope.mismatch(f"an element of {type_text(array_type)} must be {expected}, found {found}", element.span)
         bound_elements.append(coerce(bound, array_type.of))
-    return x.ArrayOf(array_type, tuple(bound_elements), span=node.span)
+    array = x.ArrayOf(array_type, tuple(bound_elements), span=node.span)
+    known = all(isinstance(element, x.Const) and element.value is not None for element in bound_elements)
+    if known or type_name not in _INITIAL_VALUES or array_type.of.of is not None:
+        return array
+    return x.FunctionCall(array_type, "primitive array", (array,), span=node.span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.errors import nearest_or_known_names
@@ -22,7 +23,7 @@ from cepbook.lang.bind.scope import (
 from cepbook.lang.bind.statements.create_schema import bind_schema_columns
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
-from cepbook.lang.plan.catalog import EventType, IndexType, StoreType
+from cepbook.lang.plan.catalog import SPATIAL_INDEX, EventType, IndexType, StoreType
 from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
@@ -176,7 +177,7 @@ def bind_create_index(node: ast.CreateIndex, heading: Heading, module: ModuleSco
     target = bind_target(node.target, None, node.span, node, module, anywhere=True)
     if target is None:
         return None
-    columns = tuple(_index_column(key, kind, target, module) for key, kind in node.columns)
+    columns = tuple(column for written in node.columns for column in _index_columns(written, target, module))
     index = IndexType(node.name, node.target, tuple(c for c in columns if c is not None), node.unique)
     if index.full_name in module.catalog.indexes:
         fact = f"an index `{node.name}` of `{node.target}` already exists"
@@ -188,9 +189,24 @@ def bind_create_index(node: ast.CreateIndex, heading: Heading, module: ModuleSco
     return nodes.CreateIndexStatement(index=index, **heading.fields(node.span, module))
 
 
+def _index_columns(
+    node: ast.IndexColumn, target: TargetStore, module: ModuleScope
+) -> Sequence[tuple[str, str] | None]:
+    if node.kind == SPATIAL_INDEX:
+        names = node.key.elements if isinstance(node.key, ast.Tuple_) else (node.key,)
+        if len(names) == 2 and len(node.parameters) >= 4:
+            return [_index_column(name, node.kind, target, module) for name in names]
+        hint = f"write (x, y) {SPATIAL_INDEX}(left, top, width, height)"
+        module.wrong(f"a {SPATIAL_INDEX} has two columns and a rectangle", node.span, hint)
+        return (None,)
+    if node.parameters:
+        module.wrong(f"an index of kind `{node.kind}` takes no parameters", node.span)
+    return (_index_column(node.key, node.kind, target, module),)
+
+
 def _index_column(key: ast.Expr, kind: str, target: TargetStore, module: ModuleScope) -> tuple[str, str] | None:
     plain = isinstance(key, ast.Chain) and len(key.steps) == 1 and key.steps[0].args is None
-    if kind not in ("hash", "btree"):
+    if kind != SPATIAL_INDEX and kind not in ("hash", "btree"):
         module.unsupported(f"an index of kind `{kind}`", key.span, "there are hash, for equality, and btree")
         return None
     if not plain:

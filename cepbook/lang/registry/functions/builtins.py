@@ -88,14 +88,18 @@ def _all(op: str, value: object, *options: object) -> bool | None:
     return None if len(known) < len(values) else True
 
 
-def _new_array(at_first: object, *sizes: int | None) -> list[object] | None:
-    """An array of arrays … of `at_first`; null for a size that is null. Errors: ValueError for one below 0."""
+def _new_array(at_first: object, *sizes: int | None) -> list[object]:
+    """An array of arrays … of `at_first`. Errors: ValueError for a size that is null or below 0."""
     size, *rest = sizes
-    if size is None:
-        return None
-    if size < 0:
-        raise ValueError(f"an array cannot have {size} elements")
+    if size is None or size < 0:
+        raise ValueError(f"an array cannot have {'null' if size is None else size} elements")
     return [_new_array(at_first, *rest) if rest else at_first for _ in range(size)]
+
+
+def _primitive_array(elements: list[object]) -> list[object]:
+    if None in elements:
+        raise ValueError("an array of primitive values cannot have a null element")
+    return elements
 
 
 GENERAL = (
@@ -166,7 +170,26 @@ GENERAL = (
         "new int[3]",
         _new_array,
         repeats=True,
+        fails=True,
         nulls="handled",
+    ),
+    FunctionRow(
+        "primitive array",
+        ("any",),
+        first,
+        "an array of numbers or booleans of a primitive type, none of which may be null",
+        "new double[] {price, volume}",
+        _primitive_array,
+        fails=True,
+        nulls="handled",
+    ),
+    FunctionRow(
+        "array of one",
+        ("any",),
+        lambda arguments: t.array_of(arguments[0]),
+        "an event as an array of one; stands implicitly before a method of arrays",
+        "maxby(price).countOf()",
+        "[{0}]",
     ),
     FunctionRow(
         "single precision",

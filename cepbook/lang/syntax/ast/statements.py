@@ -78,10 +78,19 @@ class CreateTable(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class IndexColumn(SyntaxNode):
+    """``a btree``, or several columns: ``(x, y) pointregionquadtree(0, 0, 100, 100)``."""
+
+    key: Expr
+    kind: str
+    parameters: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CreateIndex(Statement):
     name: str
     target: str
-    columns: tuple[tuple[Expr, str], ...]
+    columns: tuple[IndexColumn, ...]
     unique: bool = False
 
 

@@ -321,9 +321,11 @@ class StatementReader(ContextReader):
         unique, name, target, *columns = node.children
         read = []
         for column in columns:
-            value, kind = column.children
+            value, kind, *parameters = column.children
             key: ast.Expr = self.read(value)
-            read.append((key, "hash" if kind is None else unescape_name(kind).lower()))
+            options = self.exprs(present(parameters))
+            how = "hash" if kind is None else unescape_name(kind).lower()
+            read.append(ast.IndexColumn(key, how, options, span=span_of(column)))
         return ast.CreateIndex(self.read(name), self.read(target), tuple(read), unique is not None)
 
     def create_dataflow(self, node: ParseNode) -> ast.CreateDataflow:
