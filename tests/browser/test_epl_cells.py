@@ -124,8 +124,10 @@ def check_places(page: NotebookPage) -> None:
     output = page.cell(WRONG).locator(".jp-OutputArea")
     expect(output).to_contain_text("cell:4:3")
     expect(output).to_contain_text("4 |   prise from Trade")
-    number = page.cell(WRONG).locator(".cm-line", has_text="prise").evaluate(
-        "line => [...line.parentNode.querySelectorAll('.cm-line')].indexOf(line) + 1"
+    number = (
+        page.cell(WRONG)
+        .locator(".cm-line", has_text="prise")
+        .evaluate("line => [...line.parentNode.querySelectorAll('.cm-line')].indexOf(line) + 1")
     )
     assert number == 4
     assert "Traceback" not in output.inner_text()

@@ -35,9 +35,7 @@ def write_notebook(path: Path) -> None:
     path.write_text(json.dumps(notebook))
 
 
-def test_the_page_object_sees_what_a_person_would(
-    open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path
-) -> None:
+def test_the_page_object_sees_what_a_person_would(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
     write_notebook(lab_root / "probe.ipynb")
     with open_lab("probe.ipynb") as page:
         page.run_all(timeout=120)

@@ -136,9 +136,9 @@ SPATIAL_INDEX = "pointregionquadtree"
 
 @dataclass(frozen=True, slots=True)
 class IndexType:
-    """An index of a named window or table: its columns with their kinds, ``hash``, ``btree`` or ``pointregionquadtree``.
+    """An index of a named window or table: its columns with their kinds, ``hash`` or ``btree``.
 
-    An index of the last kind is known by name only: the engine does not build it.
+    An index of the kind `SPATIAL_INDEX` is known by name only: the engine does not build it.
     """
 
     name: str

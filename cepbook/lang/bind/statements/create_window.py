@@ -189,9 +189,7 @@ def bind_create_index(node: ast.CreateIndex, heading: Heading, module: ModuleSco
     return nodes.CreateIndexStatement(index=index, **heading.fields(node.span, module))
 
 
-def _index_columns(
-    node: ast.IndexColumn, target: TargetStore, module: ModuleScope
-) -> Sequence[tuple[str, str] | None]:
+def _index_columns(node: ast.IndexColumn, target: TargetStore, module: ModuleScope) -> Sequence[tuple[str, str] | None]:
     if node.kind == SPATIAL_INDEX:
         names = node.key.elements if isinstance(node.key, ast.Tuple_) else (node.key,)
         if len(names) == 2 and len(node.parameters) >= 4:
