@@ -239,7 +239,7 @@ def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
     options = tuple(bind_expr(o, scope) for o in node.operands)
     if node.range_ is not None:
         closed = node.range_[0] == "[", node.range_[-1] == "]"
-        return _range_test(operand, *options, closed, node, scope)
+        return _range_test(operand, options[0], options[1], closed, node, scope)
     for option in options:
         type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
         if not comparable(operand.type, type_):
