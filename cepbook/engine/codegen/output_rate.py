@@ -243,7 +243,12 @@ class OutputRateCodegen(StatementCodegen):
                 self.code.load_group_or_fresh()
             else:
                 self.code.aggregates.load("A")
-            self.code.append_row("found", self.q)
+            if of_event and defers_rows(self.steps, self.output):
+                self.code.load_local(self.q)
+                with self.code.having(self.q):
+                    source.line(f"found.append({self._deferred_row(self.q)})", self.steps.projection.span)
+            else:
+                self.code.append_row("found", self.q)
             source.line("return found")
 
 

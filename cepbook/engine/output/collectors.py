@@ -176,8 +176,8 @@ class LastRowOfGroups(RowCollector):
 @dataclass(slots=True)
 class EveryRowOfGroups(RowCollector):
     """Collect all rows of events, then repeat a row for the last event of each group without one. Rows come as (key,
-    row, item of the event). With `leaving` the rows of left events are insert rows, too (recorded:
-    output_all_grouped_adds_leaving_events_to_the_inserts).
+    row, item of the event). With `leaving` a change that removes events of a group adds one insert row for the group, of
+    the event that entered last (recorded: output_all_row_of_a_leaving_event_has_the_columns_of_the_last_arrival).
     """
 
     make: RowFactory
@@ -189,12 +189,13 @@ class EveryRowOfGroups(RowCollector):
     _touched: set[Any] = field(default_factory=set)
 
     def add(self, state: Any, now: int, ins: KeyedItems, rem: KeyedItems) -> None:
-        for key, row, item in (*ins, *rem) if self.leaving else ins:
-            self._last[key] = item
-            self._touched.add(key)
-            if row is not None:
-                self._ins.append(row)
+        self._last.update((key, item) for key, _, item in ins)
+        self._ins += [row for _, row, _ in ins if row is not None]
         self._rem += [row for _, row, _ in rem if row is not None]
+        self._touched.update(key for key, _, _ in ins)
+        for key, item in {key: item for key, _, item in rem}.items() if self.leaving else ():
+            self._touched.add(key)
+            self._ins += self.make.event_rows(state, key, self._last.setdefault(key, item), now)
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
         ins, rem = self._ins, self._rem

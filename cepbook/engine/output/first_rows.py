@@ -10,12 +10,14 @@ from cepbook.engine.output.collectors import CollectorOptions, KeyedRows, Rows
 from cepbook.engine.output.rate_triggers import PeriodLength, next_grid_point
 from cepbook.engine.state import State
 from cepbook.engine.time.calendar_periods import add_months
+from cepbook.engine.time.clock import NEVER
 
 
 class OutputGate(State):
-    """Decides whether rows may pass. A gate begins open; rows that pass shut it."""
+    """Decides whether rows may pass; rows that pass shut it. A gate without `memory` is like a new one when it is open."""
 
     __slots__ = ()
+    memory = False
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         """Count events that entered and left, and return whether rows may pass now."""
@@ -24,6 +26,10 @@ class OutputGate(State):
     def shut(self, now: int, n_in: int, n_out: int) -> None:
         """Shut the gate behind the rows of events that entered and left."""
         raise NotImplementedError
+
+    def another(self) -> OutputGate:
+        """Return a new gate of the same kind."""
+        return copy(self)
 
 
 class CountGate(OutputGate):
@@ -125,7 +131,7 @@ class GridGate(OutputGate):
 
 
 class ConditionGate(OutputGate):
-    """Opens when the condition of ``output first when`` holds."""
+    """Opens when the condition of ``output first when`` holds, for statements without groups."""
 
     __slots__ = ("_open",)
 
@@ -169,33 +175,34 @@ class FirstRows(State):
 
 
 class FirstRowsOfGroups(State):
-    """Gives each group of a grouped statement a gate of its own, a copy of `gate`. `take` receives the keys of the
+    """Gives each group of a grouped statement a gate of its own, `gate.another()`. `take` receives the keys of the
     entered and left events instead of their numbers.
     """
 
     def __init__(self, form: CollectorOptions, gate: OutputGate) -> None:
         self._form = form
         self._fresh = gate
-        self._gates: dict[Any, OutputGate] = {}  # a group without a gate may pass
-        self._most = _MANY
+        self._gates: dict[Any, OutputGate] = {}
+        self._most = NEVER if gate.memory else _MANY
 
     def take(
         self, now: int, ins: KeyedRows, rem: KeyedRows, keys_in: list[Any], keys_out: list[Any]
     ) -> tuple[Rows, Rows] | None:
         if self._form.kind == "aggregated_grouped":
-            rows = self._rows(now, ins, keys_in, 1), self._rows(now, rem, keys_out, 0)
+            entered, left = self._rows(now, ins, keys_in, 1), self._rows(now, rem, keys_out, 0)
+            rows = list(entered.values()), list(left.values())
             if self._form.leaving:  # recorded: output_first_grouped_leaving_event_is_an_insert_row
-                rows = [*rows[0], *rows[1]], []
+                rows = list((entered | left).values()), []
         else:
             rows = self._groups(now, ins, rem, keys_in, keys_out)
         return rows if rows[0] or rows[1] else None
 
-    def _rows(self, now: int, pairs: KeyedRows, keys: list[Any], entering: int) -> Rows:
-        rows: Rows = []
+    def _rows(self, now: int, pairs: KeyedRows, keys: list[Any], entering: int) -> dict[Any, Any]:
+        rows: dict[Any, Any] = {}
         rows_of_keys = [row for _, row in pairs] if pairs else [None] * len(keys)
         for key, row in zip(keys, rows_of_keys, strict=True):
             if self._passes(now, key, entering, row is not None):
-                rows.append(row)
+                rows[key] = row
         return rows
 
     def _groups(
@@ -210,23 +217,24 @@ class FirstRowsOfGroups(State):
         return sides[0], sides[1]
 
     def _passes(self, now: int, key: Any, entering: int, has_row: bool) -> bool:
-        """Count an event of a group and return whether its row passes, which shuts the group's gate."""
-        gate = self._gates.get(key)
-        if not (gate is None or gate.arrived(now, entering, 1 - entering)) or not has_row:
+        """Count an event of a group and return whether its row passes, which shuts the group's gate. With having, events
+        without a row do not count (recorded: output_first_counts_rows_that_pass_having).
+        """
+        if self._form.having and not has_row:
             return False
+        gate = self._gates.get(key)
         if gate is None:
             if len(self._gates) >= self._most:
                 self._forget(now)
-            gate = self._gates[key] = copy(self._fresh)
+            gate = self._gates[key] = self._fresh.another()
+        if not (gate.arrived(now, entering, 1 - entering) and has_row):
+            return False
         gate.shut(now, entering, 1 - entering)
         return True
 
     def _forget(self, now: int) -> None:
         self._gates = {key: gate for key, gate in self._gates.items() if not gate.arrived(now, 0, 0)}
         self._most = max(_MANY, 2 * len(self._gates))
-
-    def reopen(self) -> None:
-        self._gates.clear()
 
 
 _MANY = 1024  # number of gates at which open ones are dropped

@@ -168,12 +168,13 @@ class FirstLimiter(Limiter):
 
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
         super().__init__(form, partition, now)
-        gate = _gate(form, partition)
-        self._first = (
-            first_rows.FirstRowsOfGroups(form.rows, gate)
-            if form.rows.grouped
-            else first_rows.FirstRows(form.rows, gate)
-        )
+        self._first: first_rows.FirstRowsOfGroups | first_rows.FirstRows
+        if form.rows.grouped:
+            of_condition = isinstance(self._trigger, triggers.ConditionTrigger)
+            gate = GroupConditionGate(form, partition, now) if of_condition else _gate(form, partition)
+            self._first = first_rows.FirstRowsOfGroups(form.rows, gate)
+        else:
+            self._first = first_rows.FirstRows(form.rows, _gate(form, partition))
 
     @property
     def due(self) -> int:
@@ -187,23 +188,52 @@ class FirstLimiter(Limiter):
         if not self._passes(now, counts[0]):
             return None
         self._counters.add(*counts)
-        if isinstance(self._trigger, triggers.ConditionTrigger) and self._trigger.arrived(now, *counts):
+        condition = self._trigger if isinstance(self._trigger, triggers.ConditionTrigger) else None
+        if isinstance(self._first, first_rows.FirstRows) and condition is not None and condition.arrived(now, *counts):
             self._first.reopen()
         rows = self._first.take(now, ins, rem, n_in, n_out)
         if rows is not None:
+            if self._form.rows.grouped and condition is not None:
+                condition.assign(now)
             self._counters.reset(now)
         return rows
 
     def changed(self, now: int) -> None:
+        trigger, first = self._trigger, self._first
         if (
-            isinstance(self._trigger, triggers.ConditionTrigger)
+            isinstance(trigger, triggers.ConditionTrigger)
+            and isinstance(first, first_rows.FirstRows)
             and self._left_out is None
-            and self._trigger.changed(now)
+            and trigger.changed(now)
         ):
-            self._first.reopen()
+            first.reopen()
 
     def _rest(self, state: Any, now: int) -> TimedRows | None:
         return None
+
+
+class GroupConditionGate(first_rows.OutputGate):
+    """Lets rows of a group pass when an event of the group finds the condition true. Its counters are those of the group
+    (recorded: output_first_when_with_groups_waits_for_the_condition).
+    """
+
+    __slots__ = ("_counters", "_form", "_partition")
+    memory = True
+
+    def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
+        self._counters = triggers.OutputCounters(now)
+        self._form = form
+        self._partition = partition
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        self._counters.add(n_in, n_out)
+        return bool(self._form.functions["output_when"](self._counters, self._partition, now))
+
+    def shut(self, now: int, n_in: int, n_out: int) -> None:
+        self._counters.reset(now)
+
+    def another(self) -> first_rows.OutputGate:
+        return GroupConditionGate(self._form, self._partition, self._counters.last_output_timestamp)
 
 
 @dataclass(slots=True)

@@ -153,21 +153,22 @@ class ConditionTrigger(OutputTrigger):
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         if not self._holds(now):
             return False
-        self._assign(now)
+        self.assign(now)
         return True
 
     def changed(self, now: int) -> bool:
         """Reevaluate the condition after an assignment, and return whether it holds."""
         if self._assigning or not self._holds(now):  # the then clause must not trigger itself
             return False
-        self._assign(now)
+        self.assign(now)
         self.due = min(self.due, now)
         return True
 
     def fired(self, now: int) -> None:
         self.due = NEVER
 
-    def _assign(self, now: int) -> None:
+    def assign(self, now: int) -> None:
+        """Run the then clause."""
         if self._then is None:
             return
         self._assigning = True
