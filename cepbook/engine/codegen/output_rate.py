@@ -207,6 +207,15 @@ class OutputRateCodegen(StatementCodegen):
             for line in ("ins += posted[0]", "rem += posted[1]", *then):
                 self.source.line(line)
 
+    def begin_output(self) -> None:
+        """Write ``begin_output(S, now)``: start the clock of a snapshot of stores, which need no event to have rows."""
+        timed = self.output.which == "snapshot" and self.output.kind in ("time", "at")
+        if timed and (self.steps.reads_store or self.steps.reads_only_tables):
+            with self.source.block("def begin_output(S, now):"):
+                self.source.line(f"L = {self._limiter}")
+                self.source.line("L.begin(now)", self.output.span)
+                self._arm_limiter()
+
     def ended(self) -> None:
         """Write ``ended(S, now, ins, rem)``: rows at the end of the partition; returns whether to deliver none."""
         with self.source.block("def ended(S, now, ins, rem):"):
@@ -228,6 +237,7 @@ class OutputRateCodegen(StatementCodegen):
             self._write_rows("group_rows(S, k, now)", of_event=False)
         if self.steps.kind == "aggregated_grouped":
             self._write_rows("event_rows(S, k, item, now)", of_event=True)
+        self.begin_output()
         self.ended()
         write_clause_functions(self.output, self.code.base)
         super().helpers()

@@ -132,6 +132,11 @@ class _Writer:
 
     def _new_state(self) -> None:
         source, cells = self.source, self.code.aggregates
+        if self.steps.reads_only_tables and self.steps.on_select is None:
+            with source.block("def refreshed(S, now):"):
+                source.line(f"fresh = {self.code.fresh_state()}")
+                source.line("prefill(fresh, now)")
+                source.line("return fresh")
         cut = len(self.steps.subqueries)
         inner, own = self.code.parameters[:cut], self.code.parameters[cut:]
         former = ", inner=None" if inner else ""  # the states of subqueries that ran before
@@ -329,6 +334,8 @@ class _Writer:
             source.bind("arrange", None)
         if isinstance(self.body, OutputRateCodegen):
             with source.block("def snapshot_rows(S, now):"):
+                if self.steps.reads_only_tables:
+                    source.line("S = refreshed(S, now)")
                 source.line("found = []")
                 self.code.load_state(only_read=True)
                 self._snapshot()

@@ -14,7 +14,6 @@ from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.codegen.views import filter_failures, write_store_items
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
 from cepbook.engine.fragments.event_layout import JoinedLayout
 from cepbook.lang.plan.nodes import InitialFill, OnSelectStatement
 
@@ -169,9 +168,7 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
                     source.line("taken.append(i)")
         source.line("ins, rem, forced = [], [], False")
         with source.block("if passed:" if alone else "if batch:"):
-            inner = f"S[{FIRST_SUBQUERY_SLOT}:{FIRST_SUBQUERY_SLOT + len(steps.subqueries)}]"
-            state = f"new_state(S[0], now{f', {inner}' if steps.subqueries else ''})"
-            source.line(f"process({state}, batch, (), now, ins, rem, {alone})")
+            source.line(f"process({code.fresh_state()}, batch, (), now, ins, rem, {alone})")
             Emitter(code, "now", guarded=True)("ins", None)
         if plan.deletes:
             with source.block("if taken:"):

@@ -14,7 +14,7 @@ from cepbook.engine.delivery.delta import INSERT
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code, unhashed
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.expressions.to_python import CodeScope, ReadableVariable
+from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT, CodeScope, ReadableVariable
 from cepbook.engine.fragments.event_layout import arrival_layout, row_layout
 from cepbook.engine.output.row_order import RowOrder
 from cepbook.engine.physical.operators import Eviction
@@ -395,6 +395,11 @@ class CodegenContext:
     def has_single_timer(self) -> bool:
         """True if `run` need only look at one view to know when time matters."""
         return self.has_single_view and self.steps.ticks
+
+    def fresh_state(self) -> str:
+        """Return the code of a new state of the partition of ``S``, with the states of its subqueries."""
+        inner = f", S[{FIRST_SUBQUERY_SLOT}:{FIRST_SUBQUERY_SLOT + len(self.steps.subqueries)}]"
+        return f"new_state(S[0], now{inner if self.steps.subqueries else ''})"
 
     def load_state(self, *, only_read: bool = False) -> None:
         """Write ``W``, and ``A`` (one group) or ``groups``, as locals. With `only_read` a missing table row is not

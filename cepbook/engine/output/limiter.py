@@ -123,8 +123,14 @@ class Limiter(State):
         if now < self.due:
             return None
         self._trigger.fired(now)
+        if not self._passes(now, 0):
+            return None
         self._delivered_at = now
         return (*self._posted(state, now), True)
+
+    def begin(self, now: int) -> None:
+        """Start the clock of the output without an event."""
+        self._trigger.arrived(now, 0, 0)
 
     def changed(self, now: int) -> None:
         """Reevaluate the condition after a variable that it reads was assigned; `due` may become `now`."""

@@ -224,6 +224,12 @@ class PhysicalPlan:
         return self.reads_store or any((self.owned_store, self.on_select, self.emit.merges, self.into))
 
     @property
+    def reads_only_tables(self) -> bool:
+        """True if all inputs are tables, which do not report changes."""
+        stores = [scan.source.store for scan in self.scans]
+        return all(store is not None and store.kind == "table" for store in stores)
+
+    @property
     def retains_events(self) -> bool:
         """True if rows are made of retained events: in data windows of the statement, or in a named window."""
         return bool(self.stages[0].windows or self.inputs) or len(self.stages) > 1 or self.reads_store

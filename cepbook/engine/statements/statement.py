@@ -185,6 +185,7 @@ class RunningStatement(StoreAccess, ContextMember):
                 store.readers.append(self)
             for _, state in self.states() if self.fills else ():
                 self.program["prefill"](state, self._services.clock.now)
+                self.begin_output(state)
         if self.steps.initial_rows is not None:
             store = self._services.stores[self.steps.initial_rows.store]
             now, copied, on_event = self._services.clock.now, self.program["copied"], self.program["on_event"]
@@ -249,6 +250,7 @@ class RunningStatement(StoreAccess, ContextMember):
             self.guarded(self.program["on_event"], {}, (partition,))
         elif self.stores and self.fills:
             self.fill_from_stores(partition)
+            self.begin_output(self.state_of(partition))
         for matching in self._matchings.values():
             self.guarded(matching.begun_in_partition, None, (partition,))
 
@@ -256,7 +258,7 @@ class RunningStatement(StoreAccess, ContextMember):
         """Return (partition id, the engine's own rows) of live partitions, or of those `wanted`, by id."""
         rows, states = self.program["rows"], self.states(wanted)
         if self.reads_only_tables:
-            states = [(id_, self.refreshed_state(state, now)) for id_, state in states]
+            states = [(id_, self.program["refreshed"](state, now)) for id_, state in states]
         return [(id_, rows(state, now)) for id_, state in states]
 
     def add_listener(self, listener: Listener) -> None:

@@ -25,7 +25,7 @@ from cepbook.engine.relations.store import (
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS, StoreLookups
 from cepbook.engine.time.activations import ActivationOwner
 from cepbook.lang.plan.catalog import EventType, StoreType
-from cepbook.lang.plan.nodes import SelectStatement, StatementPlan
+from cepbook.lang.plan.nodes import StatementPlan
 
 
 class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
@@ -146,10 +146,10 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     def stored_of(self, state: Any, number: int = 0) -> list[Item]:
         """Return the rows of input `number` for `state`: all, or those of its own context partition."""
         store = self.stores[number]
-        states = store.owner.states()
         if self.context is not None and store.type.context == self.context.name:
-            states = [owner_state for owner_state in states if owner_state[0] == state[0].id]
-        return store.stored(owner_state for _, owner_state in states)
+            own = store.owner.state_of(state[0])  # of a partition that ends, too
+            return [] if own is None else store.stored((own,))
+        return store.stored(owner_state for _, owner_state in store.owner.states())
 
     def take(self, moved: Sequence[StoreChange]) -> None:
         """Process changes of the stores that this statement reads, in the order in which they happened."""
@@ -179,12 +179,11 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     @property
     def reads_only_tables(self) -> bool:
         """True if the statement reads only tables, which do not report changes."""
-        sources = self.plan.sources if isinstance(self.plan, SelectStatement) else ()
-        tables = all(source.store is not None and source.store.kind == "table" for source in sources)
-        return self.fills and bool(self.stores) and tables
+        return self.fills and self.steps.reads_only_tables
 
-    def refreshed_state(self, state: Any, now: int) -> Any:
-        """Return a state with the present contents of the tables, which do not report changes."""
-        fresh = self.program["new_state"](state[0], now)
-        self.program["prefill"](fresh, now)
-        return fresh
+    def begin_output(self, state: Any) -> None:
+        """Start the clock of ``output snapshot`` over a store whose rows are output without an event: a table, or a
+        named window that has rows (recorded: snapshot_of_a_window_that_has_rows).
+        """
+        if "begin_output" in self.program.namespace and (self.reads_only_tables or self.stored_of(state)):
+            self.program["begin_output"](state, self.now)
