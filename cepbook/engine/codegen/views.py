@@ -22,7 +22,7 @@ from cepbook.engine.windows.combined import WindowUnion, intersection
 from cepbook.engine.windows.derived_value import DerivedValueView
 from cepbook.engine.windows.groupwin import GroupWindow
 from cepbook.engine.windows.newest import NewestWindow
-from cepbook.engine.windows.unnest_view import UnnestView as Unfolding
+from cepbook.engine.windows.unnest_view import UnnestView
 from cepbook.engine.windows.view_chain import DownstreamWindow, ViewChain
 from cepbook.engine.windows.view_wrappers import AccumulatingView, ActivationView
 from cepbook.engine.windows.window_view import LastEventView, PassThroughView
@@ -124,7 +124,7 @@ class ViewCodegen:
 
     @property
     def _remembers_last(self) -> bool:
-        return self.iterable_unbound and not self.steps.rows_per_group
+        return self.iterable_unbound and not self.steps.rows_per_group and len(self.steps.stages) == 1
 
     def _combined(self, specs: Sequence[WindowSpec], union: bool) -> str:
         if specs and specs[-1].row.hides:
@@ -189,7 +189,8 @@ class ViewCodegen:
         source, name = self.source, f"unfold{len(self.code.helpers)}"
         self.first_operands, self.operands = self.operands, []
         self.code.helpers.append(partial(self._write_unfold, self.derive, name))
-        return f"{source.bind('_Unfold', Unfolding)}({name}, S, {pack})"
+        remembers = self.iterable_unbound and not (self.steps.rows_per_group or self.steps.windows)
+        return f"{source.bind('_Unfold', UnnestView)}({name}, S, {pack}, remembers={remembers})"
 
     def _write_unfold(self, unfold: UnnestOperator, name: str) -> None:
         write_unnest(unfold.contained, self.code.base, name)

@@ -11,12 +11,14 @@ from cepbook.lang.plan.nodes import ContainedSelection
 
 
 def write_unnest(contained: Sequence[ContainedSelection], scope: CodeScope, name: str, parameters: str = "e, S") -> str:
-    """Write ``unfold(e, S)``, which returns the contained events in order; None if the outermost property is null."""
+    """Write ``unfold(e, S)``, which returns the contained events in order. It returns None if the outermost property is
+    null, or if brackets behind brackets contain nothing.
+    """
     source = scope.source
     with source.block(f"def {name}({parameters}):"):
         source.line("found = []")
         _level(contained, 0, ["e"], scope)
-        source.line("return found")
+        source.line("return found or None" if len(contained) > 1 else "return found")
     return name
 
 
@@ -40,7 +42,8 @@ def _level(contained: Sequence[ContainedSelection], depth: int, around: list[str
                 source.line("continue")
         source.line(f"r{depth} = {_row(step, item, inner)}", step.span)
         if depth + 1 < len(contained):
-            _level(contained, depth + 1, [f"r{depth}", *around], scope)
+            selected = [f"r{depth}"] if step.columns else []
+            _level(contained, depth + 1, [item, *selected, *around], scope)
         else:
             source.line(f"found.append(r{depth})")
 

@@ -11,19 +11,24 @@ from cepbook.engine.windows.window_view import Item, ViewDelta
 
 
 class UnnestView(DownstreamView):
-    """A view of contained events. ``unfold(event, state)`` returns them; the event is the last element of an item.
+    """A view of contained events. ``unfold(event, state)`` returns them; the event is the last element of an item. With
+    `remembers` the iterator shows those of the last event.
 
     None changes nothing. An empty list emits a delta: an ungrouped aggregation delivers again (recorded:
     ce_select_items).
     """
 
-    __slots__ = ("pack", "state", "unfold")
+    __slots__ = ("last", "pack", "remembers", "state", "unfold")
 
-    def __init__(self, unfold: Callable[[Any, Any], list[Any] | None], state: Any, pack: PackItem) -> None:
+    def __init__(
+        self, unfold: Callable[[Any, Any], list[Any] | None], state: Any, pack: PackItem, *, remembers: bool
+    ) -> None:
         super().__init__()
         self.unfold = unfold
         self.state = state
         self.pack = pack
+        self.remembers = remembers
+        self.last: list[Item] = []
 
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
         entered: list[Item] = []
@@ -33,13 +38,15 @@ class UnnestView(DownstreamView):
             if events is not None:
                 emits = True
                 entered += [self.pack(self.state, event, now, True) for event in events]
+        if emits and self.remembers:
+            self.last = entered
         return (entered, []) if emits else None
 
     def discard(self, item: Item) -> None:
         pass
 
     def contents(self) -> Iterable[Item]:
-        return ()
+        return self.last
 
     def retained(self) -> int:
         return 0

@@ -1,8 +1,8 @@
 """Contained-event selection: ``Order[items]``, ``Order[select id, sku from items as i where …][parts]``.
 
 Each bracket takes the events that a property (or an expression) of the events before it contains. Names in a bracket
-are properties of the contained event first, then of the events around it (Esper reference, "Contained-Event
-Selection").
+are properties of the contained event first, then those that the bracket before selects, then those of the events around
+it (Esper reference, "Contained-Event Selection"). The columns of each bracket are part of the rows of the next.
 """
 
 from __future__ import annotations
@@ -52,19 +52,20 @@ def bind_contained_events(
     carried: tuple[str, ...] = ()
     for node in nodes:
         try:
-            step, event_type = _step(node, around, carried, own)
+            step, item, event_type = _step(node, around, carried, own)
         except AlreadyReported:
             return None
         steps.append(step)
         carried = tuple(column.name for column in step.columns)
-        around.insert(0, ScopeStream(node.alias, event_type, fallback=True))
-    last = around[0].event_type
-    return None if last is None else (tuple(steps), last)
+        selected = [ScopeStream(None, event_type, fallback=True)] if carried else []
+        around[:0] = [ScopeStream(node.alias, item, fallback=True), *selected]
+    return None if event_type is None else (tuple(steps), event_type)
 
 
 def _step(
     node: ast.ContainedStep, around: Sequence[ScopeStream], carried: Sequence[str], scope: Scope
-) -> tuple[plan.ContainedSelection, EventType]:
+) -> tuple[plan.ContainedSelection, EventType, EventType]:
+    """Return the bound bracket, the type of the contained events and the type of the rows."""
     path = bind_expr(node.path, replace(scope, streams=tuple(around)))
     item, scalar = _item(node, path, scope)
     streams = (ScopeStream(node.alias, item), *around)
@@ -77,15 +78,15 @@ def _step(
         items = [entry for entry in node.select if entry.expr is not None or entry.stream is not None]
         wildcard = len(items) < len(node.select)
         columns = bind_select_list(items, inner)[0] if items else ()
-    before = around[0].event_type
+    before = around[1].event_type if carried else None
     prior = [(name, before.properties[name]) for name in carried] if before is not None else []
-    columns = (*(OutputColumn(n, x.Prop(of, 1, n, span=node.span), span=node.span) for n, of in prior), *columns)
+    columns = (*(OutputColumn(n, x.Prop(of, 2, n, span=node.span), span=node.span) for n, of in prior), *columns)
     _check_names(columns, item if wildcard else None, scope)
     step = plan.ContainedSelection(path, columns, wildcard, where, scalar, span=node.span)
     if wildcard and not columns:
-        return step, item
+        return step, item, item
     path_text = unparse(node.path)
-    return step, EventType(f"<{path_text}>", row_type(columns, item if wildcard else None))
+    return step, item, EventType(f"<{path_text}>", row_type(columns, item if wildcard else None))
 
 
 def _check_names(columns: Sequence[OutputColumn], item: EventType | None, scope: Scope) -> None:
