@@ -451,17 +451,20 @@ def prev_value(view: WindowView, item: Item, index: int | None, value: ItemValue
 
 def prev_tail(view: WindowView, item: Item, index: int | None, value: ItemValue) -> Any:
     """Return `value` of the event `index` places from the end of the window; None beyond it."""
-    if index is None or index < 0:
+    before = None if index is None or index < 0 else view.prev_items(item)
+    if before is None or index is None:
         return None
-    items, _ = view.prev_items(item)
+    items, _ = before
     return value(items[len(items) - 1 - index]) if index < len(items) else None
 
 
-def prev_window(view: WindowView, item: Item, value: ItemValue) -> list[Any]:
-    """Return `value` of all events of the window."""
-    items: Sequence[Item] = view.prev_items(item)[0]
-    return [value(retained) for retained in items]
+def prev_window(view: WindowView, item: Item, value: ItemValue) -> list[Any] | None:
+    """Return `value` of all events of the window; None in an unfinished batch."""
+    before = view.prev_items(item)
+    return None if before is None else [value(retained) for retained in before[0]]
 
 
-def prev_count(view: WindowView, item: Item) -> int:
-    return len(view.prev_items(item)[0])
+def prev_count(view: WindowView, item: Item) -> int | None:
+    """Return the number of events of the window; None in an unfinished batch."""
+    before = view.prev_items(item)
+    return None if before is None else len(before[0])

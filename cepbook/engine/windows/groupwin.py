@@ -140,5 +140,5 @@ class GroupWindow(WindowView):
     def prev_item(self, item: Item, index: int) -> Item | None:
         return self.view(item).prev_item(item, index)
 
-    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
         return self.view(item).prev_items(item)

@@ -100,5 +100,5 @@ class ViewChain(WindowView):
     def retained(self) -> int:
         return self.first.retained() + self.then.retained()
 
-    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
         return self.then.prev_items(item)

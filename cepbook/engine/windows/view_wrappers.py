@@ -50,7 +50,7 @@ class ViewWrapper(WindowView):
     def prev_item(self, item: Item, index: int) -> Item | None:
         return self.view.prev_item(item, index)
 
-    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
         return self.view.prev_items(item)
 
 

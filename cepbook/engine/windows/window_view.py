@@ -95,12 +95,15 @@ class WindowView(State):
         """Return, for ``prev``, the item `index` (0 or more) after the position that counts as 0; None beyond the
         window.
         """
-        items, own = self.prev_items(item)
+        before = self.prev_items(item)
+        if before is None:
+            return None
+        items, own = before
         return items[own + index] if own + index < len(items) else None
 
-    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
         """Return, for ``prev``, the items from newest to oldest (or in the window's order) and the position that counts
-        as 0.
+        as 0; None while the item waits in an unfinished batch.
         """
         items = list(self.contents())
         items.reverse()
@@ -243,11 +246,13 @@ class BatchView(QueueView):
 
     prev_item = WindowView.prev_item
 
-    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
-        """Return the items of the row's batch from newest to oldest, and the row's own position."""
-        batch: Sequence[Item] = self.items if not self.gone else list(self.contents())
-        if self.former and self.former[0][0] <= item[0] <= self.former[-1][0]:
-            batch = self.former
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
+        """Return the items of the row's batch from newest to oldest, and the row's own position. A row of the unfinished
+        batch, which an iterator shows, has none (recorded: prev_in_an_unfinished_batch_is_null_when_iterated).
+        """
+        batch = self.former
+        if not batch or not batch[0][0] <= item[0] <= batch[-1][0]:
+            return None
         return ReversedItems(batch), len(batch) - 1 - bisect_left(batch, item[:1])
 
 
