@@ -219,8 +219,8 @@ class FirstLimiter(Limiter):
 
 
 class GroupConditionGate(first_rows.OutputGate):
-    """Lets rows of a group pass when an event of the group finds the condition true. Its counters are those of the group
-    (recorded: output_first_when_with_groups_waits_for_the_condition).
+    """Lets rows of a group pass when an event of the group finds the condition true. The counters are those of the
+    group (recorded: output_first_when_with_groups_waits_for_the_condition).
     """
 
     __slots__ = ("_counters", "_form", "_partition")

@@ -247,8 +247,8 @@ class BatchView(QueueView):
     prev_item = WindowView.prev_item
 
     def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
-        """Return the items of the row's batch from newest to oldest, and the row's own position. A row of the unfinished
-        batch, which an iterator shows, has none (recorded: prev_in_an_unfinished_batch_is_null_when_iterated).
+        """Return the items of the row's batch from newest to oldest, and the row's own position. There is no position
+        in the unfinished batch, which an iterator shows (recorded: prev_in_an_unfinished_batch_is_null_when_iterated).
         """
         batch = self.former
         if not batch or not batch[0][0] <= item[0] <= batch[-1][0]:
