@@ -14,7 +14,7 @@ from cepbook.engine.time.clock import NEVER
 
 
 class OutputGate(State):
-    """Decides whether rows may pass; rows that pass shut it. A gate without `memory` is like a new one when it is open."""
+    """Decides whether rows may pass; rows that pass shut it. Without `memory` an open gate is like a new one."""
 
     __slots__ = ()
     memory = False
@@ -217,8 +217,8 @@ class FirstRowsOfGroups(State):
         return sides[0], sides[1]
 
     def _passes(self, now: int, key: Any, entering: int, has_row: bool) -> bool:
-        """Count an event of a group and return whether its row passes, which shuts the group's gate. With having, events
-        without a row do not count (recorded: output_first_counts_rows_that_pass_having).
+        """Count an event of a group and return whether its row passes, which shuts the group's gate. With having, an
+        event without a row does not count (recorded: output_first_counts_rows_that_pass_having).
         """
         if self._form.having and not has_row:
             return False
