@@ -177,7 +177,7 @@ class LastRowOfGroups(RowCollector):
 class EveryRowOfGroups(RowCollector):
     """Collect all rows of events, then repeat a row for the last event of each group without one. Rows come as (key,
     row, item of the event). With `leaving` a change that removes events of a group adds one insert row for the group:
-    that of the event that entered last (recorded: output_all_row_of_a_leaving_event_has_the_columns_of_the_last_arrival).
+    that of the event that entered last (recorded: output_all_when_several_events_leave_at_once).
     """
 
     make: RowFactory

@@ -217,7 +217,7 @@ class QueueView(WindowView):
             return super().prev_item(item, index)
         return items[-1 - index] if index < len(items) else None
 
-    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
         return ReversedItems(self.items if not self.gone else list(self.contents())), 0
 
 
