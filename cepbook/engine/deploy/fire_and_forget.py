@@ -240,7 +240,7 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
         )
     with runtime.turn:
         for state, placed_rows in targets.values():
-            why = store.refusal(state, placed_rows) if placed_rows else None
+            why = store.refusal(state, (), placed_rows) if placed_rows else None
             if why is not None:
                 raise UsageError(why)
         for state, placed_rows in targets.values():
@@ -259,6 +259,7 @@ def _meant(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[
 
 
 def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selector: Selector | None) -> QueryResult:
+    """Change the rows of all partitions, or raise StatementError and change none."""
     statement = RunningStatement(
         runtime.services, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query"
     )
@@ -268,15 +269,23 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
     statement.subquery_inputs.find(runtime.stores, statement)
     changed: list[Row] = []
     program.namespace["push"] = lambda now, insert, remove: changed.extend(insert or ())
+    moves: list[tuple[Any, ...]] = []
+    renewals: list[tuple[Any, ...]] = []
+    program.namespace.update(move=lambda *move: moves.append(move), renew=lambda *cells: renewals.append(cells))
     statement.bind_tables()
     with runtime.turn:
-        for _, state in _meant(runtime, store, selector):
-            program.namespace["target"] = partial(_same, state)
-            own = statement.new_state(state[0])
-            try:
-                program["ask"](own)
-            except Exception as failure:  # noqa: BLE001 - told when what was changed is handed on
-                statement.failed(failure)
+        try:
+            for _, state in _meant(runtime, store, selector):
+                program.namespace["target"] = partial(_same, state)
+                program["ask"](statement.new_state(state[0]))
+            for state, old, new, _ in moves:
+                store.check(state, old, new)
+        except Exception as failure:
+            raise statement.error(failure) from failure
+        for move in moves:
+            store.move(*move)
+        for cells in renewals:
+            store.renew(*cells)
         runtime.turn.settled()
     return QueryResult(changed if store.type.kind == "window" else [], query.output_type.properties)
 

@@ -122,15 +122,22 @@ class Store:
         """Return the ids of the live partitions that a queried row belongs to; None: it is for all."""
         return self.owner.owning(row)
 
-    def refusal(self, state: Any, rows: Iterable[Row]) -> str | None:
-        """Return why `rows` cannot be inserted beside the rows in `state`, or None."""
+    def refusal(self, state: Any, old: Iterable[Item], new: Sequence[Row]) -> str | None:
+        """Return why the rows `new` cannot stand in place of the items `old` in `state`, or None."""
         fresh: list[Item] = []
-        for row in rows if self.uniques else ():
-            clash = self._clash(state, row, (), fresh)
+        gone = {item[0] for item in old} if self.uniques else ()
+        for row in new if self.uniques else ():
+            clash = self._clash(state, row, gone, fresh)
             if clash is not None:
                 return clash
             fresh.append((-1, row))
         return None
+
+    def check(self, state: Any, old: Iterable[Item], new: Iterable[tuple[Row, Item | None]]) -> None:
+        """Raise ValueError if `move` would violate a key or a unique index."""
+        why = self.refusal(state, old, [row for row, _ in new])
+        if why is not None:
+            raise ValueError(why)
 
     def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """Process a change of the contents in `state`."""
@@ -285,15 +292,12 @@ class Store:
         return None
 
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
-        """Remove rows and insert rows (with the items that they replace) as one change, with its evictions."""
+        """Remove rows and insert rows (with the items that they replace) as one change, with its evictions. Errors:
+        ValueError, before any change, if a unique index is violated.
+        """
         view = state[1]
-        if self.uniques and new:
-            gone, fresh = {item[0] for item in old}, list[Item]()
-            for row, _ in new:
-                clash = self._clash(state, row, gone, fresh)
-                if clash is not None:
-                    raise ValueError(clash)
-                fresh.append((-1, row))
+        if self.uniques:
+            self.check(state, old, new)
         for item in old:
             view.discard(item)
         entered: list[Item] = []

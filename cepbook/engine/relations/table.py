@@ -6,27 +6,28 @@ dict of all columns. A statement that feeds an aggregation column also updates t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from cepbook.engine.delivery.delta import Row
-from cepbook.engine.expressions.hashable import unhashed
+from cepbook.engine.expressions.hashable import hashable, unhashed
 from cepbook.engine.relations.relation import ItemKey
 from cepbook.engine.relations.store import Item, PendingChanges, Store
-from cepbook.engine.relations.store_indexes import IndexName, IndexRequest
+from cepbook.engine.relations.store_indexes import ColumnKey, IndexName, IndexRequest
 from cepbook.engine.windows.window_view import PassThroughView
 from cepbook.lang.java.hashes import in_hash_order
 from cepbook.lang.plan.catalog import StoreType
 
 
 class TableRows(PassThroughView):
-    """The items of a table by key."""
+    """The items of a table by key. `freed` are keys of unique indexes that an update may take, see `Table.check`."""
 
-    __slots__ = ("items",)
+    __slots__ = ("freed", "items")
 
     def __init__(self) -> None:
         super().__init__()
         self.items: dict[Any, Item] = {}
+        self.freed: dict[Any, None] = {}
 
     def contents(self) -> Iterable[Item]:
         return self.items.values()
@@ -66,10 +67,10 @@ class Table(Store):
         item = self._state(partition)[1].items.get(key)
         return None if item is None else self._functions["HELD"][column](item[1])
 
-    def row(self, partition: Any, key: Any) -> Row:
-        """Return the row under `key`, or a row of nulls."""
+    def row(self, partition: Any, key: Any) -> Row | None:
+        """Return the row under `key`, or null."""
         item = self._state(partition)[1].items.get(key)
-        return dict.fromkeys(self.columns) if item is None else dict(item[1][-1])
+        return None if item is None else dict(item[1][-1])
 
     def keys(self, partition: Any) -> list[Any]:
         """Return all keys; a key of several columns is an array."""
@@ -155,28 +156,42 @@ class Table(Store):
 
     def inserted(self, row: Row, partition: Any = None) -> None:
         """Insert a row. Errors: ValueError if the key or a unique index is taken."""
-        self._insert(self._state(partition), {name: row.get(name) for name in self.columns})
+        state, row = self._state(partition), {name: row.get(name) for name in self.columns}
+        key = self.key(row)
+        why = self._taken(row) if key in state[1].items else self._clash(state, row, (), ())
+        if why is not None:
+            state[1].freed.update(dict.fromkeys(self._unique_keys(row)))
+            raise ValueError(why)
+        self._put(state, key, row)
 
     def partitions_of(self, row: Row) -> None:
         return None
 
-    def refusal(self, state: Any, rows: Iterable[Row]) -> str | None:
-        keys: set[Any] = set()
-        for row in rows:
+    def refusal(self, state: Any, old: Iterable[Item], new: Sequence[Row]) -> str | None:
+        gone = {self.key(item[-1]) for item in old}
+        after: set[Any] = set()
+        for row in new:
             key = self.key(row)
-            if key in keys or key in state[1].items:
+            if key in after or (key in state[1].items and key not in gone):
                 return self._taken(row)
-            keys.add(key)
-        return super().refusal(state, rows)
+            after.add(key)
+        return super().refusal(state, old, new)
 
-    def _insert(self, state: Any, row: Row) -> None:
-        key = self.key(row)
-        if key in state[1].items:
-            raise ValueError(self._taken(row))
-        clash = self._clash(state, row, (), ())
-        if clash is not None:
-            raise ValueError(clash)
-        self._put(state, key, row)
+    def check(self, state: Any, old: Iterable[Item], new: Iterable[tuple[Row, Item | None]]) -> None:
+        """As `Store.check`, but an update may take a unique key for which an insert was refused (recorded:
+        tx_secondary_unique_index).
+        """
+        freed = state[1].freed.keys()
+        super().check(state, old, [change for change in new if not (freed and self._takes(change, freed))])
+
+    def _takes(self, change: tuple[Row, Item | None], freed: Set[Any]) -> bool:
+        row, origin = change
+        same_key = origin is not None and self.key(row) == self.key(origin[-1])
+        return same_key and not freed.isdisjoint(self._unique_keys(row))
+
+    def _unique_keys(self, row: Row) -> list[Any]:
+        keys = ((index.name, ColumnKey(tuple(name for name, _ in index.columns))((row,))) for index in self.uniques)
+        return [(name, hashable(key)) for name, key in keys]
 
     def _taken(self, row: Row) -> str:
         keys = ", ".join(f"{name} = {row[name]!r}" for name in self.type.keys)
@@ -190,19 +205,13 @@ class Table(Store):
         items = state[1].items
         if len(new) == 1 and len(old) == 1 and new[0][1] is old[0]:
             row, key = new[0][0], self.key(new[0][0])
-            if key == self.key(old[0][-1]):
+            if key == self.key(old[0][-1]) and not self.uniques:
                 self._exchange(state, key, old[0], row)
                 return
+        self.check(state, old, new)
         changed = {origin[0]: row for row, origin in new if origin is not None}
-        gone = dict.fromkeys(self.key(item[-1]) for item in old)
-        after: set[Any] = set()
-        for row, _ in new:
-            key = self.key(row)
-            if key in after or (key in items and key not in gone):
-                raise ValueError(self._taken(row))
-            after.add(key)
-        for key in gone:
-            self.touch(key)
+        for item in old:
+            self.touch(self.key(item[-1]))
         stays = {self.key(row) for row in changed.values()}  # keys of rows that stay
         for item in old:
             if self.key(item[-1]) not in stays:
@@ -211,7 +220,7 @@ class Table(Store):
                 state[2].leave(item)
         for row, origin in new:
             if origin is None:
-                self._insert(state, row)
+                self._put(state, self.key(row), row)
                 continue
             changed_row = changed[origin[0]]
             self._exchange(state, self.key(changed_row), origin, changed_row)

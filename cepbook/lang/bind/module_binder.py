@@ -24,7 +24,6 @@ from cepbook.lang.bind.statements.create_schema import bind_schema
 from cepbook.lang.bind.statements.create_table import bind_create_table
 from cepbook.lang.bind.statements.create_window import bind_create_index, bind_create_window
 from cepbook.lang.bind.statements.declarations import bind_create_expression, bind_create_variable, bind_on_set
-from cepbook.lang.bind.statements.into_table import bind_into_table
 from cepbook.lang.bind.statements.on_merge import bind_merge
 from cepbook.lang.bind.statements.on_select import bind_on_select
 from cepbook.lang.bind.statements.on_split import bind_split
@@ -138,8 +137,6 @@ def _inserted(action: ast.OnAction) -> list[str]:
 
 def _select(node: ast.Select, heading: Heading, state: ModuleScope) -> nodes.StatementPlan | None:
     check_table_contexts(node, state)
-    if node.into_table is not None:
-        return bind_into_table(node, heading, state)
     if node.insert_into is not None:
         check_target_context(node.insert_into.target, node.context, node.span, state)
     return bind_select(node, heading, state)

@@ -215,6 +215,7 @@ class Scope:
 
     * `no_aggregates`, `no_row_functions` and `no_subqueries` name the clause that does not allow aggregates,
       prev/prior/istream, or subqueries.
+    * `feeds_table`: a table keeps the aggregates, so those that hold events need no data window.
     * `data_windows` are the windows that prev reads.
     * `grouping_keys` are the keys of a group by clause with grouping sets.
     * `correlated` are names of the events that began the context partition, for the conditions that end it; properties
@@ -229,6 +230,7 @@ class Scope:
     streams: tuple[ScopeStream, ...] = ()
     context: ContextType | None = None
     unwindowed: bool = False
+    feeds_table: bool = False
     no_aggregates: str | None = None
     calls: dict[AggregateCall, int] = field(default_factory=dict)  # with their numbers
     aliases: Mapping[str, x.BoundExpr] = field(default_factory=dict)

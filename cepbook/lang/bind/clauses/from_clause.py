@@ -82,6 +82,7 @@ def from_scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Patt
         streams.append(ScopeStream(source.alias, event_type, name))
     unwindowed = len(node.sources) == 1 and not node.sources[0].windows and streams[0].name not in module.catalog.stores
     scope = Scope(module, tuple(streams), context, unwindowed, unchecked=unchecked, unknown_context=unknown_context)
+    scope.feeds_table = node.into_table is not None
     if node.sources:
         check_lists_stream(context, node, node.sources[0].stream.span, module)
     else:

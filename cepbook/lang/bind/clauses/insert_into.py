@@ -180,7 +180,8 @@ def _fit_columns(
 def _fits(source: Type, type_: Type, target: EventType, module: ModuleScope) -> bool:
     if is_event_assignable(source, type_, module):
         return True
-    if target.name in module.catalog.stores and t.is_numeric(source) and t.is_numeric(type_):
+    store = module.catalog.stores.get(target.name)
+    if store is not None and store.kind == "window" and t.is_numeric(source) and t.is_numeric(type_):
         return source == type_
     return assignable(source, type_)
 

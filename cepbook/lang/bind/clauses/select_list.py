@@ -10,6 +10,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.join import whole_event_columns
 from cepbook.lang.bind.clauses.transpose import bind_transpose, is_transpose_call
 from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.expressions.table_access import as_selected_row
 from cepbook.lang.bind.expressions.variant import visible_columns
 from cepbook.lang.bind.scope import ERROR, MATCH_TYPE, AlreadyReported, Scope, type_text
 from cepbook.lang.plan import expressions as x
@@ -39,7 +40,7 @@ def bind_select_list(
             except AlreadyReported:
                 continue
         elif item.expr is not None:
-            value = bind_expr(item.expr, scope)
+            value = as_selected_row(bind_expr(item.expr, scope), scope)
             if item.eventbean and not _holds_events(value.type):
                 fact = f"@eventbean is for events, `{unparse(item.expr)}` is {type_text(value.type)}"
                 scope.report("type-mismatch", fact, item.span, "leave it out")

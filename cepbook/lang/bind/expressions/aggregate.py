@@ -267,6 +267,8 @@ def _check_value(row: AggregateRow, values: Sequence[x.BoundExpr], scope: Scope)
 
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
     indexed = parts.index is not None
-    if scope.unwindowed and (row.needs_window == "always" or (row.needs_window == "index" and indexed)):
+    if scope.unwindowed and (
+        (row.needs_window == "always" and not scope.feeds_table) or (row.needs_window == "index" and indexed)
+    ):
         aggregate_text = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if indexed else row.name
         scope.reject(f"`{aggregate_text}` needs a data window", step.span, "add one, such as #keepall")

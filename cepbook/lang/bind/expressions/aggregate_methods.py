@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import comparable
+from cepbook.lang.bind.expressions.method_call import bind_method
 from cepbook.lang.bind.scope import ERROR, Binder, Scope, count_text, error_expression, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
@@ -38,8 +39,7 @@ def bind_aggregate_method(
     if step.args is None:
         _check_property(call, step, scope)
         return aggregate, steps
-    method = f"{call.name}.{step.name}"
-    row, other = FUNCTIONS.get(method), EQUIVALENT_AGGREGATES.get(method)
+    row, other = _method_row(call, step), EQUIVALENT_AGGREGATES.get(f"{call.name}.{step.name}")
     if (row is not None or other is not None) and aggregate.index >= known:
         scope.calls.pop(call)  # nobody else reads it
     if other is not None:
@@ -62,7 +62,9 @@ def bind_column_method(
     """Bind a method of a table's column that holds events, such as ``T.s.firstEvent()``, or return None for other
     steps.
     """
-    row = FUNCTIONS.get(f"{call.name}.{step.name}")
+    if call.name == "window" and step.name in _ENDS and (step.args or step.wildcard) and read.type.of is not None:
+        return _of_events(read, read.type.of, step, scope, bind)
+    row = _method_row(call, step)
     if row is None or step.args is None:
         return None
     args = [bind(arg, scope) for arg in step.args]
@@ -71,6 +73,38 @@ def bind_column_method(
     _check_arguments(row, call, args, step, scope)
     type_ = row.result((call.type, _key_type(call)))
     return x.FunctionCall(type_, row.name, (replace(read, held=True), *args), span=read.span.to(step.span))
+
+
+def _method_row(call: AggregateCall, step: ast.NameStep) -> FunctionRow | None:
+    """Return the method of the aggregate; with a lambda it is the enumeration method of that name."""
+    takes_lambda = any(isinstance(arg, ast.Lambda) for arg in step.args or ())
+    return None if takes_lambda else FUNCTIONS.get(f"{call.name}.{step.name}")
+
+
+_ENDS = {"first": "take", "last": "takeLast", "window": ""}  # the method that takes the event
+
+
+def _of_events(read: x.TableRead, of: t.Type, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+    """Bind ``T.w.last(*)``, ``T.w.first(price)``, ``T.w.window(price)``: expressions of the events in a column."""
+    known = scope.module.catalog.event_types.get(of.event or "")
+
+    def apply(target: x.BoundExpr, name: str, *args: ast.Expr, bind: Binder = bind) -> x.BoundExpr:
+        value = bind_method(target, ast.NameStep(name, args=args, span=step.span), scope, bind)
+        assert value is not None
+        return value
+
+    def bind_in_event(node: ast.Expr, inner: Scope) -> x.BoundExpr:
+        types = {} if known is None else known.properties
+        properties = {name: x.MemberAccess(type_, inner.locals[""], name) for name, type_ in types.items()}
+        return bind(node, replace(inner, streams=(), aliases={}, correlated=properties, no_aggregates="a method"))
+
+    value: x.BoundExpr = read
+    if _ENDS[step.name]:
+        value = apply(value, _ENDS[step.name], ast.Literal(1, "int", span=step.span))
+    if not step.wildcard:
+        _check_count(step, 1, scope)
+        value = apply(value, "selectFrom", ast.Lambda(("",), (step.args or ())[0], span=step.span), bind=bind_in_event)
+    return value if step.name == "window" else apply(value, "firstOf")
 
 
 def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:

@@ -19,7 +19,7 @@ from cepbook.lang.bind.expressions.date_methods import bind_date_method, event_t
 from cepbook.lang.bind.expressions.declared_expressions import expand_declared
 from cepbook.lang.bind.expressions.method_call import bind_method, method_hint
 from cepbook.lang.bind.expressions.spatial import bind_spatial
-from cepbook.lang.bind.expressions.table_access import bind_table_access
+from cepbook.lang.bind.expressions.table_access import bind_method_of_row, bind_table_access
 from cepbook.lang.bind.expressions.variant import find_variant_property, variant_property
 from cepbook.lang.bind.scope import (
     CONTEXT_DECLARATION,
@@ -548,6 +548,9 @@ def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder)
     members = _members(target.type, scope)
     if members is not None and _has_entries(members.get(step.name), step):
         return _entry(_member(target, step, scope), step, scope, bind)
+    of_row = bind_method_of_row(target, step, scope, bind) if isinstance(target, x.Prop) else None
+    if of_row is not None:
+        return _apply_index(of_row, step, scope, bind)
     row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
     if row is not None:
         return _apply_index(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)

@@ -59,6 +59,31 @@ def bind_table_access(
     return read, rest[1:]
 
 
+def as_selected_row(value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    """Return ``T[key]`` as a selected column, which shows a row of nulls for an absent key (recorded: tx_whole_row)."""
+    if not isinstance(value, x.TableRead) or value.column is not None or value.all_keys:
+        return value
+    properties = scope.module.catalog.event_types[value.table].properties
+    columns = ((name, replace(value, type=type_, column=name)) for name, type_ in properties.items())
+    return x.StructOf(t.MAP, tuple(columns), span=value.span)
+
+
+def bind_method_of_row(prop: x.Prop, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
+    """Bind a method of an aggregation column of a joined table, or return None for other properties and methods.
+
+    The row is read by its key, because an event of the join has only the value of the column.
+    """
+    event_type = scope.streams[prop.stream].event_type if prop.stream < len(scope.streams) else None
+    store = None if event_type is None else scope.module.catalog.stores.get(event_type.name)
+    call = None if store is None else store.calls.get(prop.name)
+    if event_type is None or store is None or not isinstance(call, plan.AggregateCall):
+        return None
+    keys = tuple(x.Prop(event_type.properties[key], prop.stream, key, span=prop.span) for key in store.keys)
+    inside = store.context is not None
+    read = x.TableRead(prop.type, store.name, keys, prop.name, False, inside, span=prop.span)
+    return bind_column_method(read, call, step, scope, bind)
+
+
 def _property(read: x.TableRead, step: ast.NameStep, scope: Scope) -> Type:
     known = scope.module.catalog.event_types.get(read.type.event or "")
     if known is None or step.name not in known.properties:

@@ -72,7 +72,12 @@ def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
     of = next((str(a.value) for a in column.annotations if a.name.lower() == "type"), None)
     event_type = None if of is None else module.event_type(of, column.span)
     if of is None:
-        event_type = EventType("", {type_.name: type_ for type_ in t.BY_NAME.values()} | dict(t.BY_NAME))
+        written = {
+            s.name: t.BY_NAME.get(s.name.lower()) for s in ast.walk(column.aggregate) if isinstance(s, ast.NameStep)
+        }
+        event_type = EventType(
+            "", {**t.BY_NAME, **{name: type_ for name, type_ in written.items() if type_ is not None}}
+        )
     scope = Scope(module, (ScopeStream(None, event_type, of or ""),), None, False, no_row_functions="a column")
     bound = bind_expr(column.aggregate, scope)
     calls = list(scope.calls)

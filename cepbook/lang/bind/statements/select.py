@@ -15,6 +15,7 @@ from cepbook.lang.bind.clauses.filter import check_index_types
 from cepbook.lang.bind.clauses.from_clause import bind_from, check_from_clause, from_scope
 from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
 from cepbook.lang.bind.clauses.insert_into import bind_insert, row_type
+from cepbook.lang.bind.clauses.into_table import bind_into_table, with_criteria
 from cepbook.lang.bind.clauses.output_rate import bind_output_rate
 from cepbook.lang.bind.clauses.recognize import bind_match_recognize
 from cepbook.lang.bind.clauses.select_list import bind_select_list
@@ -38,8 +39,8 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
         stream, where = bind_match_recognize(node.match_recognize, node, stream, where, scope), None
     group_by = bind_group_by(node.group_by, scope)
     check_hints(node, bool(group_by.levels), module)
-    into = None if node.insert_into is None else node.insert_into.target
-    columns, wildcard = bind_select_list(node.items, scope, into)
+    target = None if node.insert_into is None else node.insert_into.target
+    columns, wildcard = bind_select_list(with_criteria(node, module), scope, target)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
     _hint_aliases(node, module, reported)
@@ -53,14 +54,19 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
     reclaim = group_reclaim(node.annotations, module) if node.group_by is not None else None
     shape = resolve_query_kind(written, scope, node.span, gathered=node.output is not None or any(patterns))
     insert: nodes.Insert | None = None
-    columns = shape.columns
+    columns, calls = shape.columns, tuple(scope.calls)
+    into: nodes.IntoTable | None = None
+    if node.into_table is not None and stream is not None:
+        fed = bind_into_table(node, columns, shape.keys, calls, module)
+        stream = stream if fed is not None else None
+        into, columns, calls = fed if fed is not None else (into, columns, calls)
     if node.insert_into is not None:
         insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
     else:
         output = EventType(f"<{heading.name}>", row_type(columns, event_type if wildcard else None))
     if stream is None:
         return None
-    rows = _with_aggregation(_with_where(stream, where), shape, reclaim, scope)
+    rows = _with_aggregation(_with_where(stream, where), shape, reclaim, calls)
     root = nodes.Projection(
         nodes.Having(rows, shape.having, span=shape.having.span) if shape.having is not None else rows,
         columns,
@@ -82,6 +88,7 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
         priority=heading.priority,
         drop=heading.drop,
         output=rate,
+        into=into,
         parcels=None if node.delivery is None else _delivery_keys(node.delivery, output, module),
     )
 
@@ -179,8 +186,11 @@ def _with_where(rows: nodes.FromNode, where: x.BoundExpr | None) -> nodes.Select
 
 
 def _with_aggregation(
-    rows: nodes.SelectionNode, shape: QueryShape, reclaim: tuple[x.BoundExpr, x.BoundExpr] | None, scope: Scope
+    rows: nodes.SelectionNode,
+    shape: QueryShape,
+    reclaim: tuple[x.BoundExpr, x.BoundExpr] | None,
+    calls: tuple[nodes.AggregateCall, ...],
 ) -> nodes.AggregationNode:
     if shape.kind == "unaggregated":
         return rows
-    return nodes.Aggregation(rows, shape.keys, tuple(scope.calls), shape.kind, shape.levels, reclaim, span=NO_SPAN)
+    return nodes.Aggregation(rows, shape.keys, calls, shape.kind, shape.levels, reclaim, span=NO_SPAN)

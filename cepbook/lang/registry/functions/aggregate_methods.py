@@ -76,6 +76,8 @@ ACCESS = (
         "{0}.between({1}, {2}, {3}, {4})",
         ("any", "boolean", "any", "boolean"),
     ),
+    _row("minBy", _event, "the first event in order", "{0}.event({0}.lowest())"),
+    _row("maxBy", _event, "the last event in order; of equal ones the earliest", "{0}.event({0}.highest())"),
     _row("sorted", _events, "the events in order", "{0}.all()"),
     _row("listReference", _events, "the events in order", "{0}.all()"),
     _of_sketch(

@@ -51,16 +51,17 @@ class SelectReader(PatternReader):
         return self.expr(node.children[0])
 
     def select(self, node: ParseNode) -> ast.Select:
-        into, selector, distinct, items, from_, where, group, having, output, order, limit, delivery = node.children
+        table, into, selector, distinct, items, from_, where, group, having, output, order, limit, delivery = (
+            node.children
+        )
         sources, joins, recognize = self.from_clause(from_)
-        table = into is not None and is_rule(into, "into_table")
         return ast.Select(
             items=self.read(items),
             sources=sources,
             joins=joins,
             selector=None if selector is None else str(selector),
             distinct=distinct is not None,
-            insert_into=None if table else self.optional(into),
+            insert_into=self.optional(into),
             where=self.optional_expr(where),
             group_by=self.optional(group),
             having=self.optional_expr(having),
@@ -68,7 +69,7 @@ class SelectReader(PatternReader):
             order_by=self.optional(order) or (),
             limit=self.optional(limit),
             match_recognize=recognize,
-            into_table=self.dotted(into.children[0]) if table else None,
+            into_table=None if table is None else self.dotted(table.children[0]),
             delivery=self.optional(delivery),
             span=span_of(node),
         )

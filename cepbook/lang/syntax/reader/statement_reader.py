@@ -175,8 +175,6 @@ class StatementReader(ContextReader):
 
     def faf_insert(self, node: ParseNode) -> ast.FafInsert:
         into, *rows = node.children
-        if is_rule(into, "into_table"):
-            raise Misplaced("into table takes no values", span_of(into))
         target: ast.InsertInto = self.read(into)
         values = tuple(self.exprs(row.children) for row in rows)
         return ast.FafInsert(target.target, target.columns, values)

@@ -7,43 +7,45 @@ from dataclasses import replace
 
 from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.target_store import check_same_context
 from cepbook.lang.bind.scope import ERROR, ModuleScope, type_text
-from cepbook.lang.bind.statements.select import bind_select
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.registry.aggregates import AGGREGATES, aggregate_row
 from cepbook.lang.syntax import ast
 
+Columns = tuple[plan.OutputColumn, ...]
+Calls = tuple[plan.AggregateCall, ...]
 
-def bind_into_table(node: ast.Select, heading: Heading, module: ModuleScope) -> plan.SelectStatement | None:
-    """Bind ``into table T select …``: a select whose aggregates are stored in the table. Return None if it was
-    reported.
+
+def bind_into_table(
+    node: ast.Select, columns: Columns, keys: Sequence[x.BoundExpr], calls: Calls, module: ModuleScope
+) -> tuple[plan.IntoTable, Columns, Calls] | None:
+    """Bind ``into table T select …``; return it with the columns and aggregates, or None if it was reported.
+
+    Equal aggregates are one call. Each column of the table has cells of its own, so it gets a call of its own.
     """
-    bound = bind_select(with_criteria(replace(node, into_table=None), node.into_table, module), heading, module)
-    if bound is None:
+    into = _stored_columns(node, columns, keys, calls, module)
+    if into is None:
         return None
-    aggregation = next((node_ for node_ in plan.chain(bound.root) if isinstance(node_, plan.Aggregation)), None)
-    into = _stored_columns(node, bound.root.columns, aggregation, module)
-    if into is None or aggregation is None:
-        return None
-    if node.insert_into is not None:
-        module.wrong("into table and insert into in one statement", node.span)
-    fed = replace(aggregation, calls=as_stored_counts(aggregation.calls, into))
-    below: plan.HavingNode = fed
-    if isinstance(bound.root.input, plan.Having):
-        below = replace(bound.root.input, input=fed)
-    return replace(bound, root=replace(bound.root, input=below), into=into)
+    refs: dict[str, x.BoundExpr] = {}
+    fed: dict[int, str] = {}
+    for index, column in into.columns:
+        number = index
+        if index in fed:
+            number, calls = len(calls), (*calls, calls[index])
+        fed[number] = column
+        refs[column] = x.AggregateRef(calls[number].type, number)
+    columns = tuple(replace(c, value=replace(refs[c.name], span=c.span)) if c.name in refs else c for c in columns)
+    into = replace(into, columns=tuple(fed.items()))
+    return into, columns, _as_stored_counts(calls, into)
 
 
 def _stored_columns(
-    node: ast.Select, columns: Sequence[plan.OutputColumn], aggregation: plan.Aggregation | None, module: ModuleScope
+    node: ast.Select, columns: Columns, keys: Sequence[x.BoundExpr], calls: Calls, module: ModuleScope
 ) -> plan.IntoTable | None:
     name = node.into_table or ""
-    keys = () if aggregation is None else aggregation.keys
-    calls = () if aggregation is None else aggregation.calls
     at = module.locate(name, node.span)
     store = module.catalog.stores.get(name)
     if store is None or store.kind != "table":
@@ -95,7 +97,7 @@ def _signature(call: object) -> object:
     types = tuple(arg.type for arg in call.args)
     if aggregate_row(call.name).counts and not call.distinct:
         types = ()
-    filtered = call.filter is not None
+    filtered = call.filter is not None and not aggregate_row(call.name).methods
     order = tuple(descending for _, descending in call.criteria)
     return call.name, types, call.distinct, filtered, call.ever, call.index is None, order, call.type
 
@@ -118,26 +120,28 @@ def _epl_name(call: plan.AggregateCall) -> str:
     return next(filtered, call.name) if call.filter is not None else call.name
 
 
-def with_criteria(node: ast.Select, table: str | None, module: ModuleScope) -> ast.Select:
-    """Add the declared criteria to ``into table T select sorted() as s``."""
-    store = module.catalog.stores.get(table or "")
+def with_criteria(node: ast.Select, module: ModuleScope) -> Sequence[ast.SelectItem]:
+    """Return the select-list of a statement that feeds a table, with the declared criteria in ``sorted() as s``."""
+    store = module.catalog.stores.get(node.into_table or "")
     if store is None:
-        return node
+        return node.items
     items = []
     for item in node.items:
         declared = store.texts.get(item.alias or "")
         step = item.expr.steps[0] if isinstance(item.expr, ast.Chain) and len(item.expr.steps) == 1 else None
-        if step is not None and step.args == () and not step.wildcard and _sorts(step.name.lower()):
-            item = replace(item, expr=declared) if isinstance(declared, ast.Chain) else item
+        bare = step is not None and (step.wildcard or step.args == ()) and _sorts(step.name.lower())
+        if bare and step is not None and isinstance(declared, ast.Chain):
+            criteria = replace(declared.steps[0], named=step.named)
+            item = replace(item, expr=replace(declared, steps=(criteria,)))
         items.append(item)
-    return replace(node, items=tuple(items))
+    return items
 
 
 def _sorts(name: str) -> bool:
     return name in AGGREGATES and AGGREGATES[name].sorts
 
 
-def as_stored_counts(calls: Sequence[plan.AggregateCall], into: plan.IntoTable) -> tuple[plan.AggregateCall, ...]:
+def _as_stored_counts(calls: Calls, into: plan.IntoTable) -> Calls:
     """Return calls whose counts include nulls and subtract events that leave (recorded: tb_count_null_and_ever)."""
     fed = {number for number, _ in into.columns}
     stored = []
