@@ -24,7 +24,7 @@ lab: env-lab  ## open JupyterLab at a copy of the first notebook (more options: 
 		layout=$$(mktemp -d) && trap 'rm -rf "$$layout"' EXIT && \
 		$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --LabApp.workspaces_dir=$$layout --LabApp.default_url=/lab/tree/$$copy $(LAB_ARGS)
 
-test: env-test  ## run all checks and tests (some of them: STAGES="lint types unit spark notebooks browser")
+test: env-test  ## run all checks and tests (some of them: STAGES="lint types unit notebooks spark browser")
 	@$(VENV_PYTHON) tools/check.py $(STAGES)
 
 quick: env-test  ## run the corpus and the unit tests without long ones

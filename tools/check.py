@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,10 +25,12 @@ STAGES = {
     "lint": ["ruff", "check", "."],
     "types": ["mypy", "--strict", "cepbook"],
     "unit": [*PYTEST, "tests", "-m", "not spark and not browser", *SPREAD],
-    "spark": [*PYTEST, "tests", "-m", "spark"],
     "notebooks": [*PYTEST, "notebooks", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", *WHOLE],
+    "spark": [*PYTEST, "tests", "-m", "spark"],
     "browser": [*PYTEST, "tests/browser"],
 }
+# Tests of pages wait for the page half of their time, and those of Spark use one core: they run side by side.
+TOGETHER = {"spark", "browser"}
 # What is worth running after every change; `make test` runs it as a part of "unit".
 QUICK = {"quick": [*PYTEST, "tests", "-m", "not spark and not browser and not histories"]}
 NO_BROWSER = """
@@ -37,38 +41,59 @@ NO_BROWSER = """
 CLOSING = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+|no tests ran) in [\d.]+s.*?=*$")
 
 
-def run(name: str, environment: dict[str, str]) -> tuple[bool, str, float, float]:
-    """Run one stage, passing its output on. Gives (passed, closing line, seconds, seconds of the processors)."""
+def run(name: str, environment: dict[str, str], say: Callable[[str], object]) -> tuple[bool, str, float, float]:
+    """Run one stage and pass its output to `say`. Gives (passed, closing line, seconds, seconds of the processors)."""
     words = (STAGES | QUICK)[name]
     command = [sys.executable, "-m", *words]
     if words[0] == "pytest" and sys.stdout.isatty():
         command.append("--color=yes")
-    print(f"\n--- {name}: {' '.join(words)}", flush=True)
-    start, worked = time.monotonic(), processor()
+    say(f"\n--- {name}: {' '.join(words)}\n")
+    start = time.monotonic()
     closing = ""
-    with subprocess.Popen(
+    process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace",
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
+    )  # fmt: skip
+    assert process.stdout is not None
+    with process.stdout:
         for line in process.stdout:
-            print(line, end="", flush=True)
+            say(line)
             plain = re.sub(r"\x1b\[[\d;]*m", "", line).strip()
             if CLOSING.match(plain):
                 closing = plain.strip("= ")
-    return process.returncode == 0, closing, time.monotonic() - start, processor() - worked
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode == 0, closing, time.monotonic() - start, usage.ru_utime + usage.ru_stime
+
+
+def run_together(names: list[str], environment: dict[str, str]) -> Iterator[tuple[bool, str, float, float]]:
+    """Run stages side by side, and print what each says without a mix: the first at once, the others when it ended."""
+    spoken: list[list[str]] = [[] for _ in names]
+    with ThreadPoolExecutor(len(names)) as threads:
+        says = [show, *(lines.append for lines in spoken[1:])]
+        stages = [threads.submit(run, name, environment, say) for name, say in zip(names, says, strict=True)]
+        for stage, lines in zip(stages, spoken, strict=True):
+            outcome = stage.result()
+            show("".join(lines))
+            yield outcome
+
+
+def show(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def rounds(names: list[str]) -> Iterator[list[str]]:
+    """The stages in order, with those of `TOGETHER` side by side at the end."""
+    yield from ([name] for name in names if name not in TOGETHER)
+    together = [name for name in names if name in TOGETHER]
+    if together:
+        yield together
 
 
 def untested(closing: str) -> bool:
     """Whether all tests of a stage were skipped, by its closing line."""
     found = count(closing, True)
     return found["skipped"] > 0 and found["passed"] + found["failed"] == 0
-
-
-def processor() -> float:
-    """Seconds that processors have worked for the stages so far."""
-    used = os.times()
-    return used.children_user + used.children_system
 
 
 def count(closing: str, passed: bool) -> Counter[str]:
@@ -98,19 +123,21 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"cepbook: no stage {', '.join(unknown)}; there are: {', '.join(STAGES | QUICK)}", file=sys.stderr)
         return 2
-    results = {}
+    results: dict[str, tuple[bool, str, float, float]] = {}
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="cepbook-") as home:
         environment = isolated(home)
-        for name in names or STAGES:
-            results[name] = run(name, environment)
+        start = time.monotonic()
+        for stages in rounds(names or list(STAGES)):
+            results |= zip(stages, run_together(stages, environment), strict=True)
+        lasted = time.monotonic() - start
     print("\n--- summary")
     for name, (passed, closing, seconds, worked) in results.items():
         print(f"{name:10} {'ok' if passed else 'FAILED':7} {seconds:6.1f} s  {worked:6.1f} CPU s  {closing}")
         total += count(closing, passed)
     if "browser" in results and untested(results["browser"][1]):
         print(NO_BROWSER)
-    print(f"{'total':10} {'':7} {sum(seconds for _, _, seconds, _ in results.values()):6.1f} s")
+    print(f"{'total':10} {'':7} {lasted:6.1f} s")
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
     return 0 if all(passed for passed, _, _, _ in results.values()) else 1
 
