@@ -119,9 +119,28 @@ def check_unique_index(store: Store | None, plan: p.CreateIndexStatement, compil
         raise BindError((Diagnostic("not-unique", fact, plan.span),), compiled.plan.source)
 
 
+class _NoRows:
+    """A table of the module that is being deployed: it has no rows."""
+
+    def read(self, *_: object) -> None:
+        """Return null for every key."""
+
+    row = held = read
+
+    def keys(self, partition: object) -> list[Any]:
+        """Return no keys."""
+        return []
+
+
+_NO_ROWS = _NoRows()
+
+
 def try_to_start(host: EngineServices, plan: p.SelectStatement, compiled: CompiledModule, live: Iterable[Any]) -> None:
-    """Create trial states. Errors: BindError if the values of variables do not allow the statement to start."""
+    """Create trial states. Errors: BindError if the values of variables or tables do not allow the statement to start."""
     statement = RunningStatement(host, plan, compiled.programs[plan.name], (0, 0), "", compiled.plan.source)
+    for program in (statement.program, *statement.program.subqueries):
+        for name, local in program.namespace.get("__tables__", {}).items():
+            program.namespace[local] = host.stores.get(name, _NO_ROWS)
     try:
         for partition in live:
             statement.program["new_state"](partition, host.clock.now)

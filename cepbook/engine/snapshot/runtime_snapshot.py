@@ -9,6 +9,7 @@ config, now   the configuration and the time of the clock
 functions     registered functions: name, types of result and parameters, kind
 types         event types defined from Python
 variables     name, type, whether it is constant, whether it comes from Python, value, value from outside
+tables        name and rows of tables that parameters of windows read
 given         the nodes of these values (see `value_graph`)
 modules       deployments in order: id, text, names of the statements, dialect, settings
 parts, classes, nodes   the tables of `value_graph`
@@ -36,6 +37,10 @@ from cepbook.engine.snapshot.runtime_parts import RuntimeParts, runtime_parts
 from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
 from cepbook.errors import CompileError, SnapshotError, UsageError
 from cepbook.lang.plan.catalog import EventType, FunctionType
+from cepbook.lang.plan.expressions import TableRead
+from cepbook.lang.plan.references import expressions_in
+from cepbook.lang.plan.relational import WindowSpec
+from cepbook.lang.plan.traversal import walk
 from cepbook.lang.syntax.source_text import SourceText, dialect_of, settings_of
 from cepbook.lang.types import Type
 
@@ -57,6 +62,7 @@ def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
         "functions": [[name, function_data(runtime.catalog.functions[name])] for name in runtime.functions],
         "types": _types(runtime),
         "variables": _variables(runtime, variable_values),
+        "tables": _tables(runtime, variable_values),
         "given": variable_values.nodes,
         "modules": [_module(d) for d in runtime.deployments.values()],
     }
@@ -71,8 +77,8 @@ def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
         extra_data = writer.value(extra)
     except UnsavableValue as unknown:
         raise SnapshotError(f"a feed holds {unknown}, which cannot be saved") from None
-    tables = {"parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes}
-    return {**document, **tables, "state": state, "extra": extra_data}
+    graph = {"parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes}
+    return {**document, **graph, "state": state, "extra": extra_data}
 
 
 def save_runtime(runtime: Any, extra: Any = None) -> bytes:
@@ -204,6 +210,13 @@ def _variables(runtime: Any, writer: GraphWriter) -> list[Any]:
     return entries
 
 
+def _tables(runtime: Any, writer: GraphWriter) -> list[Any]:
+    windows = (node for d in runtime.deployments.values() for node in walk(d.plan) if isinstance(node, WindowSpec))
+    names = {e.table for window in windows for e in expressions_in(window) if isinstance(e, TableRead)}
+    stores = [runtime.stores[name] for name in sorted(names)]
+    return [[s.name, [writer.value(item[-1]) for item in s.items(None).values()]] for s in stores if not s.type.context]
+
+
 def _owner(parts: RuntimeParts, path: str) -> str:
     for prefix in (path, *(path[:i] for i, char in reversed(list(enumerate(path))) if char == ".")):
         runtime_part = parts.live.get(prefix)
@@ -213,7 +226,9 @@ def _owner(parts: RuntimeParts, path: str) -> str:
 
 
 def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
-    """Define and deploy a snapshot's modules. Variables get their values at once: statements may start from them."""
+    """Define and deploy a snapshot's modules. Variables and tables get their values at once: statements may start from
+    them.
+    """
     for data in document["types"]:
         runtime.define(event_type_from(data))
     reader = GraphReader(document["given"])
@@ -231,6 +246,10 @@ def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
             raise SnapshotError(f"module `{id_}` of the snapshot cannot be deployed here: {error}") from error
         for name in deployment.variables:
             runtime.variables[name].restore(values[name][0])
+        for name, rows in document["tables"]:
+            for row in map(reader.value, rows if name in deployment.event_types else ()):
+                table = runtime.stores[name]
+                table.cells(None, table.key(row))[-1].update(row)
 
 
 def type_data(type_: Type | None) -> Any:

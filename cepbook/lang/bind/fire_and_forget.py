@@ -72,7 +72,8 @@ def _select(node: ast.Select, heading: Heading, module: ModuleScope) -> nodes.St
         if not _check_contexts(node, module):
             return None
         return bind_select(node, heading, module)
-    columns, _ = bind_select_list(node.items, Scope(module, no_aggregates="an insert without a from-clause"))
+    scope = Scope(module, no_aggregates="an insert without a from-clause")
+    columns, _ = bind_select_list(node.items, scope, node.insert_into)
     return _insert_rows(node.insert_into, (columns,), node, heading, module)
 
 

@@ -134,6 +134,8 @@ def _fit_columns(
 ) -> SelectedRows:
     if source is not None and not columns and module.catalog.is_a(source.name, target.name):
         return (), True
+    if not target.properties and [column.name for column in columns] == ["null"]:
+        return (), False  # ``select null``: an event without properties
     candidates = {
         name: OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in _properties(source)
     }
@@ -141,9 +143,9 @@ def _fit_columns(
     fitted: dict[str, OutputColumn] = {}
     store = module.catalog.stores.get(target.name)
     selected = {column.name for column in columns}
-    extra = [f"`{name}`" for name in candidates if name not in target.properties and name not in selected]
-    if extra and not columns:  # next to columns, a wildcard selects only the properties of the target
-        module.report("unknown-property", f"no {_properties_text(extra)} in `{target.name}`", span)
+    if candidates and not columns and target.properties.keys().isdisjoint(candidates):
+        names = [f"`{name}`" for name in candidates]  # of others the target takes what it has
+        module.report("unknown-property", f"no {_properties_text(names)} in `{target.name}`", span)
     for name, column in candidates.items():
         type_ = target.properties.get(name)
         if type_ is None and name not in selected:
@@ -232,9 +234,18 @@ def _with_columns(source: Type, target: Type, module: ModuleScope) -> Type:
 
 
 def is_event_assignable(source: Type, target: Type, module: ModuleScope) -> bool:
-    """Return whether an event fits a property: of its own type or a supertype, also in arrays, or of type map."""
+    """Return whether an event fits a property: of its own type or a supertype, also in arrays, or of type map.
+
+    A row of a named window is an event of the type that the window was created ``as``, if it has all its properties.
+    """
     if source.of is not None and target.of is not None:
         return is_event_assignable(source.of, target.of, module)
-    if source.event is None:
-        return False
-    return target == t.MAP or (target.event is not None and module.catalog.is_a(source.event, target.event))
+    if source.event is None or target.event is None:
+        return source.event is not None and target == t.MAP
+    catalog = module.catalog
+    store = catalog.stores.get(source.event)
+    if store is not None and store.partitioned_as is not None and catalog.is_a(store.partitioned_as, target.event):
+        return (
+            catalog.event_types[target.event].properties.items() <= catalog.event_types[store.name].properties.items()
+        )
+    return catalog.is_a(source.event, target.event)

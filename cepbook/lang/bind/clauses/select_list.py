@@ -20,12 +20,12 @@ from cepbook.lang.syntax.unparser import unparse
 
 
 def bind_select_list(
-    items: Sequence[ast.SelectItem], scope: Scope, target: str | None = None
+    items: Sequence[ast.SelectItem], scope: Scope, into: ast.InsertInto | None = None
 ) -> tuple[tuple[OutputColumn, ...], bool]:
     """Return the columns and whether the wildcard is selected.
 
-    The wildcard's columns come first, ``alias.* as name`` last (recorded: select_stream_wildcard). `target` is the type
-    that the rows are inserted into.
+    The wildcard's columns come first, ``alias.* as name`` last (recorded: select_stream_wildcard). Where `into` lists
+    the columns, their own names may be equal.
     """
     plain: list[OutputColumn] = []
     whole: list[OutputColumn] = []
@@ -36,7 +36,7 @@ def bind_select_list(
     for item in items:
         if item.expr is not None and is_transpose_call(item.expr):
             try:
-                spread += bind_transpose(item, target, scope, bind_expr)
+                spread += bind_transpose(item, None if into is None else into.target, scope, bind_expr)
             except AlreadyReported:
                 continue
         elif item.expr is not None:
@@ -67,7 +67,8 @@ def bind_select_list(
     own = {column.name for column in (*flat, *plain, *whole)}
     plain += [column for column in spread if column.name not in own]
     columns, wildcard = visible_columns((*flat, *plain, *whole), wildcard, wins, items[0].span, scope)
-    _check_names(columns, wildcard and not wins, scope)
+    if into is None or not into.columns:
+        _check_names(columns, wildcard and not wins, scope)
     return columns, wildcard
 
 

@@ -73,8 +73,12 @@ def check_same_context(store: StoreType, node: ast.Statement, at: Span, module: 
 def bind_changes(
     nodes: Sequence[ast.Assignment], target: TargetStore, scope: Scope
 ) -> tuple[plan.PropertyAssignment, ...]:
-    """Bind the assignments to columns of the target; leave out those that are wrong and report them."""
-    own = replace(scope, streams=(scope.streams[0], scope.streams[1], target.initial))
+    """Bind the assignments to columns of the target; leave out those that are wrong and report them.
+
+    A name without a prefix is a column of the target before it is a property of the event.
+    """
+    rows, event = scope.streams
+    own = replace(scope, streams=(rows, replace(event, fallback=True), target.initial))
     changes: list[plan.PropertyAssignment] = []
     for node in nodes:
         try:

@@ -96,17 +96,22 @@ def _insert(
 ) -> plan.MergeActionPlan:
     row, event = scope.streams
     own = replace(scope, streams=(replace(row, fallback=True), event))
+    into = ast.InsertInto(node.into or target.store.name, None, node.columns, span=node.span)
+    known = scope.module.catalog.event_types.get(into.target)
+    properties = trigger.event_type.properties
+    if known is not None and not known.properties.keys().isdisjoint(properties):  # a wildcard takes what the target has
+        properties = {name: type_ for name, type_ in properties.items() if name in known.properties}
     columns: list[plan.OutputColumn] = []
     for item in node.items:
         if item.expr is None and item.alias is None and (item.stream is None or event.is_called(item.stream)):
-            for name, type_ in trigger.event_type.properties.items():
+            for name, type_ in properties.items():
                 columns.append(plan.OutputColumn(name, x.Prop(type_, 1, name, span=item.span), span=item.span))
         else:
             columns += bind_select_list((item,), own)[0]
-    named = {column.name: column for column in columns}  # a column written by hand replaces one of the wildcard
-    into = ast.InsertInto(node.into or target.store.name, None, node.columns, span=node.span)
+    if not into.columns:  # a column written by hand replaces one of the wildcard
+        columns = list({column.name: column for column in columns}.values())
     context = None if scope.context is None else scope.context.name
     check_target_context(into.target, context, node.span, scope.module)
-    insert, (fitted, _), output = bind_insert(into, (tuple(named.values()), False), None, scope.module)
+    insert, (fitted, _), output = bind_insert(into, (tuple(columns), False), None, scope.module)
     stream = None if insert.target == target.store.name else insert
     return plan.MergeActionPlan("insert", where, fitted, stream, output_type=output, span=node.span)

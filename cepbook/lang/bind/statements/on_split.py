@@ -58,7 +58,7 @@ def _branch(
         scope, within_ = bind_contained_stream(contained, scope, alias)
         event_type = scope.streams[0].event_type
     own = scope.without_aggregates("a split stream")
-    columns, wildcard = bind_select_list(items, own)
+    columns, wildcard = bind_select_list(items, own, into)
     clause = "the where-clause"
     predicate = None if where is None else bind_condition(where, own, clause)
     check_target_context(into.target, None if scope.context is None else scope.context.name, into.span, module)

@@ -39,8 +39,7 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
         stream, where = bind_match_recognize(node.match_recognize, node, stream, where, scope), None
     group_by = bind_group_by(node.group_by, scope)
     check_hints(node, bool(group_by.levels), module)
-    target = None if node.insert_into is None else node.insert_into.target
-    columns, wildcard = bind_select_list(with_criteria(node, module), scope, target)
+    columns, wildcard = bind_select_list(with_criteria(node, module), scope, node.insert_into)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
     _hint_aliases(node, module, reported)
