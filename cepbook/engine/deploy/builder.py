@@ -136,7 +136,7 @@ _NO_ROWS = _NoRows()
 
 
 def try_to_start(host: EngineServices, plan: p.SelectStatement, compiled: CompiledModule, live: Iterable[Any]) -> None:
-    """Create trial states. Errors: BindError if the values of variables or tables do not allow the statement to start."""
+    """Create trial states. Errors: BindError if values of variables or tables do not allow the statement to start."""
     statement = RunningStatement(host, plan, compiled.programs[plan.name], (0, 0), "", compiled.plan.source)
     for program in (statement.program, *statement.program.subqueries):
         for name, local in program.namespace.get("__tables__", {}).items():
