@@ -9,7 +9,8 @@ A partition (one value of `partition by`) has *open matches*: paths through the 
 An open match is a tuple (ordinal and time of its first row, position in the automaton, rows by variable, mark, tail).
 It contains all rows of its partition from its first row on. Two things follow:
 
-- A row that leaves removes every open match of its partition that began at or before it. No index of rows is needed.
+- A row that leaves ends the matches that begin with it. A match that began before goes on without it, unless the
+  pattern needs the row there. Rows leave most windows in the order of arrival, so this is rare.
 - A new row only has to try the transitions of the open matches, and to begin a match of its own. That is the cost of a
   row.
 
@@ -23,15 +24,19 @@ past last row, no row leaves) this also holds for different beginnings, and the 
 open matches. With `all matches` two matches are equivalent only if they also divide the same rows alike.
 
 With an interval, complete matches are kept until they are due.
+
+The iterator looks for matches anew, in the rows that the windows hold: of each beginning the longest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
+from cepbook.engine.recognize.recognize_program import MatchRows, RecognizeProgram, Transition
 from cepbook.engine.recognize.row_aggregates import RowRun, run_rows
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
@@ -39,94 +44,12 @@ from cepbook.engine.windows.derived_value import PackItem
 from cepbook.engine.windows.view_chain import DownstreamView, ViewChain
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 
-MatchRows = tuple[Any, ...]  # by variable: the row, or a run of several (`RowRun`); None without any
 OpenMatch = tuple[
     int, int, int, MatchRows, int, int
 ]  # ordinal and time of the first row, position, rows, mark, tail or -1
 CompleteRowMatch = tuple[int, int, MatchRows]  # ordinal and time of the first row, rows
+IteratedRow = tuple[int, Any, Sequence[Any]]  # ordinal, row, rows before it
 _LEAST, _MOST = 8, 256  # rows of a log
-
-
-class Transition(NamedTuple):
-    """A transition to the position `target`, for `many` rows of `variable` or one.
-
-    A match may end there (`ends`) and may continue (`goes`). `ahead` lists the variables whose rows later conditions
-    read.
-    """
-
-    target: int
-    variable: int
-    many: bool
-    ends: bool
-    goes: bool
-    ahead: tuple[int, ...]
-
-
-class GuardedTransition(NamedTuple):
-    """A transition with the condition that a row must meet as `variable`.
-
-    The condition takes (row, rows before it, matched rows, state, time); None accepts any row. `alone`: it does not
-    read matched rows.
-    """
-
-    move: Transition
-    variable: int
-    condition: Callable[..., bool] | None
-    alone: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RecognizeProgram:
-    """The automaton, generated functions and facts that all states of one statement share.
-
-    - `ways` are the transitions from each position; the last element has those that begin a match.
-    - `alike` says for each position whether the transitions are the same for all matches there, because no condition
-      reads matched rows.
-    - `runs`: some variable is `many`. `variables` maps positions to variables.
-    - `earliest`: of matches that share rows only the one that begins first is reported.
-    - `bounded`: equivalent open matches with different beginnings are merged.
-    - `back` is the number of rows before the tested one that conditions read.
-    - `admits` is the where clause, `key` returns the partition, `due` the end of the interval, `too_many` raises an
-      error.
-    - `leaves`: rows may leave while they are still needed.
-    - `waiting` describes the variables for users. `namespace` has the ports of the running statement.
-    """
-
-    ways: tuple[tuple[GuardedTransition, ...], ...]
-    alike: tuple[bool, ...]
-    earliest: bool
-    bounded: bool
-    names: tuple[str, ...]
-    many: tuple[bool, ...]
-    runs: bool
-    variables: tuple[int, ...]
-    back: int
-    admits: Callable[[Any, Any, int], bool] | None
-    key: Callable[[Any, Any, int], Any] | None
-    measures: Callable[[MatchRows, Any, int], Any]
-    due: Callable[[int, Any, int], int] | None
-    too_many: Callable[[int], None]
-    skip: str
-    all_matches: bool
-    or_terminated: bool
-    leaves: bool
-    waiting: tuple[str, ...]
-    namespace: Mapping[str, Any]
-
-    def failed(self, failure: Exception) -> None:
-        """Report a failure of a user expression."""
-        self.namespace["failed"](failure)
-
-    @property
-    def most(self) -> int:
-        """The number of matches that may be open in one state."""
-        limit: int = self.namespace["recognize_limit"]
-        return limit
-
-    def named(self, rows: MatchRows) -> dict[str, Any]:
-        """Return the rows of a match by variable name; lists for variables of several rows."""
-        pairs = zip(self.names, self.many, rows, strict=True)
-        return {name: run_rows(cell) if many else cell for name, many, cell in pairs}
 
 
 class HeldMatch(State):
@@ -147,13 +70,16 @@ class HeldMatch(State):
 class RowPartition(State):
     """The rows of one value of `partition by`: those just before, open matches by beginning, and held matches.
 
+    `rows` has those that may leave, by ordinal, from the first row of the matches on.
+
     `log` has the latest rows, starting with ordinal `opened`; runs refer to it. A log is replaced when it holds `room`
     rows. The room grows with the length of the matches, so that few rows are kept that no match needs.
     """
 
-    __slots__ = ("before", "held", "log", "open", "opened", "room")
+    __slots__ = ("before", "held", "log", "open", "opened", "room", "rows")
 
     def __init__(self) -> None:
+        self.rows: dict[int, Any] = {}
         self.before: list[Any] = []
         self.open: list[OpenMatch] = []
         self.held: dict[int, HeldMatch] = {}
@@ -187,10 +113,10 @@ class MatchView(DownstreamView):
     """Finds the matches in the rows that enter, and emits an event for each; emitted events are never taken back.
 
     `state` is the statement's state, `pack` makes items of events. `size` counts the open matches, `dues` has the due
-    times of held ones, `places` the partitions of rows that may leave.
+    times of held ones. `places` has the partitions of rows that may leave, `priors` the rows before them.
     """
 
-    __slots__ = ("dues", "form", "pack", "partitions", "places", "serial", "size", "state")
+    __slots__ = ("dues", "form", "pack", "partitions", "places", "priors", "serial", "size", "state")
 
     def __init__(self, form: RecognizeProgram, state: Any, pack: PackItem) -> None:
         super().__init__()
@@ -202,6 +128,7 @@ class MatchView(DownstreamView):
         self.partitions: dict[Any, RowPartition] = {}
         self.dues: list[tuple[int, int, Any]] = []
         self.places: dict[int, Any] = {}
+        self.priors: dict[int, tuple[Any, ...]] = {}
 
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
         matches: list[MatchRows] = []
@@ -236,58 +163,96 @@ class MatchView(DownstreamView):
             heappop(dues)
         self.due = dues[0][0] if dues else NEVER
 
-    def _enter(self, item: Item, now: int, matches: list[MatchRows]) -> None:
-        form, row = self.form, item[-1]
+    def _partition_key(self, row: Any, now: int) -> tuple[Any] | None:
+        """Return the partition of a row in a tuple, or None if the where clause rejects the row."""
+        form = self.form
         try:
             if form.admits is not None and not form.admits(row, self.state, now):
-                return
-            key = None if form.key is None else form.key(row, self.state, now)
+                return None
+            return (None if form.key is None else form.key(row, self.state, now),)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             form.failed(failure)
+            return None
+
+    def _enter(self, item: Item, now: int, matches: list[MatchRows]) -> None:
+        form, row = self.form, item[-1]
+        keys = self._partition_key(row, now)
+        if keys is None:
             return
+        key = keys[0]
         partition = self.partitions.get(key)
         if partition is None:
             partition = self.partitions[key] = RowPartition()
+        before, were = partition.before, len(partition.open)
         if form.leaves:
             self.places[item[0]] = key
-        before, were = partition.before, len(partition.open)
+            if form.back:
+                self.priors[item[0]] = tuple(before)
+            if not partition.open and not partition.held:
+                partition.rows = {}
+            partition.rows[item[0]] = row
         self.serial += 1
-        try:
-            if form.runs:
-                partition.note(item[0], row, form.variables)
-            complete, partition.open = self._step(partition.open, partition.log, before, item[0], row, now)
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            form.failed(failure)
-            complete, partition.open = [], []
+        if not form.iterate_only:
+            self._match(partition, key, item, now, matches)
         if form.back:
             before.append(row)
             del before[: -form.back]
-        if form.due is not None:
-            self._hold(partition, key, complete, item[0], now)
-            self._release(partition, now, matches)
-        elif complete:
-            self._skip(partition, complete, matches)
         self.size += len(partition.open) - were
         if partition.idle:
             del self.partitions[key]
         elif not partition.open:
             partition.log = []
 
+    def _match(self, partition: RowPartition, key: Any, item: Item, now: int, matches: list[MatchRows]) -> None:
+        """Continue the matches of a partition with its new row, and report those that are due."""
+        form, ended = self.form, list[int]()
+        fresh = self._fresh(item[0], now)
+        try:
+            if form.runs:
+                partition.note(item[0], item[-1], form.variables)
+            complete, partition.open = self._step(
+                [*partition.open, fresh], partition.log, partition.before, item[-1], now, ended
+            )
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            form.failed(failure)
+            complete, partition.open = [], []
+        if form.due is not None:
+            for begin in ended:
+                if begin in partition.held and not self._blocked(partition, begin):
+                    matches += partition.held.pop(begin).rows
+            self._hold(partition, key, complete, item[0], now)
+            self._release(partition, now, matches)
+        elif complete:
+            self._skip(partition, complete, matches)
+
+    def _fresh(self, ordinal: int, now: int) -> OpenMatch:
+        """Return a match that may begin with the row `ordinal`."""
+        return ordinal, now, -1, (None,) * len(self.form.names), 0, -1
+
     def _step(
-        self, open_: list[OpenMatch], log: list[Any], before: list[Any], ordinal: int, row: Any, now: int
+        self,
+        open_: list[OpenMatch],
+        log: list[Any],
+        before: Sequence[Any],
+        row: Any,
+        now: int,
+        ended: list[int],
     ) -> tuple[list[CompleteRowMatch], list[OpenMatch]]:
-        """Return the matches that a row completes (earliest beginning, first choice first) and the open ones."""
+        """Return the matches that a row completes (earliest beginning, first choice first) and the open ones.
+
+        Append to `ended` the beginnings of complete matches of which one alternative goes on and another does not.
+        """
         form, state = self.form, self.state
         ways, every, bounded, alike, variables = form.ways, form.all_matches, form.bounded, form.alike, form.variables
+        forks = form.forks
         known: dict[int, bool] = {}  # results of conditions that read no other rows
         moves: dict[int, list[Transition]] = {}  # transitions from positions where all matches are alike
         seen: set[Any] = set()  # equivalence classes of one beginning, or of all if bounded
         complete: list[CompleteRowMatch] = []
         going: list[OpenMatch] = []
         present = done = -1  # the present beginning, and the last one with a complete match
-        at, limit = len(log) - 1, form.most - self.size + len(open_)
-        fresh: OpenMatch = (ordinal, now, -1, (None,) * len(form.names), 0, -1)
-        for match in (*open_, fresh):
+        at, limit = len(log) - 1, form.most - self.size + len(open_) - 1
+        for match in open_:
             begin, since, position, rows, mark, tail = match
             closed: MatchRows | None = rows if tail < 0 else None
             if begin != present:
@@ -312,6 +277,8 @@ class MatchView(DownstreamView):
                         fitting.append(move)
                 if alike[position]:
                     moves[position] = fitting
+            if forks[position] and fitting and _parts(forks[position], fitting):
+                ended.append(begin)
             for target, variable, many, ends, goes, ahead in fitting:
                 after = 0
                 future: Any = target
@@ -319,7 +286,7 @@ class MatchView(DownstreamView):
                 if closed is None and (ahead or not stays):
                     closed = _closed(rows, variables[position], log, tail, at)
                 if every:
-                    after = hash((mark, variable))
+                    after = _mark(mark, variable)
                     future = target, after
                 elif ahead:
                     assert closed is not None
@@ -361,22 +328,43 @@ class MatchView(DownstreamView):
         if ordinal not in self.places:
             return
         key = self.places.pop(ordinal)
+        self.priors.pop(ordinal, None)
         partition = self.partitions.get(key)
         if partition is None:
             return
+        row = partition.rows.pop(ordinal, None)
         if partition.open and partition.open[0][0] <= ordinal:
             remaining = [each for each in partition.open if each[0] > ordinal]
+            if partition.open[0][0] < ordinal:
+                remaining[:0] = self._without(partition, ordinal, row)
             self.size += len(remaining) - len(partition.open)
             self.serial += 1
             partition.open = remaining
-        for begin in [begin for begin, held_match in partition.held.items() if begin <= ordinal <= held_match.end]:
-            del partition.held[begin]
+        for begin, held_match in list(partition.held.items()):
+            if begin < ordinal <= held_match.end:
+                shorter = [_without(rows, row) for rows in held_match.rows]
+                order = partition.rows.values()
+                held_match.rows = [rows for rows in shorter if self.form.reaches(self.form.path(rows, order), None)]
+            if begin == ordinal or not held_match.rows:
+                del partition.held[begin]
         if partition.held:
             were = len(partition.open)
             self._release(partition, now, matches)
             self.size += len(partition.open) - were
         if partition.idle:
             del self.partitions[key]
+
+    def _without(self, partition: RowPartition, ordinal: int, row: Any) -> Iterable[OpenMatch]:
+        """Yield the open matches that began before `row`, the row that left, as they are without it."""
+        form = self.form
+        for match in partition.open:
+            begin, since, position, rows, mark, _ = partition.closed(match, form.variables)
+            if begin < ordinal:
+                rows = _without(rows, row)
+                path = form.path(rows, partition.rows.values())
+                if form.reaches(path, position):
+                    mark = reduce(_mark, path, 0) if form.all_matches else mark
+                    yield begin, since, position, rows, mark, -1
 
     def _hold(
         self, partition: RowPartition, key: Any, complete: list[CompleteRowMatch], ordinal: int, now: int
@@ -442,19 +430,57 @@ class MatchView(DownstreamView):
         return self._posted(matches, now)
 
     def over(self, items: Iterable[Item], now: int) -> list[Item]:
-        """Return the matches within `items` alone, for the iterator. The state does not change."""
-        form, state = self.form, self.state
-        alone, matches = MatchView(form, state, self.pack), list[MatchRows]()
+        """Return the matches within `items` alone, for the iterator. The state does not change.
+
+        They are those with the most rows of each beginning, or with `all matches` all of them, the longest first.
+        """
+        form, state, alone = self.form, self.state, MatchView(self.form, self.state, self.pack)
+        partitions: dict[Any, list[IteratedRow]] = {}
         for item in items:
-            alone._enter(item, now, matches)
-        held_matches = [(begin, partition) for partition in alone.partitions.values() for begin in partition.held]
-        for begin, partition in sorted(held_matches, key=lambda entry: entry[0]):
-            if begin in partition.held:
-                alone._tell(partition, begin, matches)
+            keys = self._partition_key(item[-1], now)
+            if keys is not None:
+                rows = partitions.setdefault(keys[0], [])
+                before = self.priors.get(item[0])
+                if before is None:
+                    before = tuple(row for _, row, _ in rows[len(rows) - form.back :]) if form.back else ()
+                rows.append((item[0], item[-1], before))
+        matches: list[tuple[int, list[MatchRows]]] = []
+        for rows in partitions.values():
+            at = 0
+            while at < len(rows):
+                longest, end = alone._longest(rows, at, now)
+                if longest:
+                    matches.append((rows[at][0], longest))
+                at = end if longest and form.skip == "past last row" else at + 1
+        matches.sort(key=itemgetter(0))
         number = state[3]
-        rows_shown = [self.pack(state, form.measures(rows, state, now), now, False) for rows in matches]
+        rows_shown = [
+            self.pack(state, form.measures(rows, state, now), now, False) for _, longest in matches for rows in longest
+        ]
         state[3] = number
         return rows_shown
+
+    def _longest(self, rows: Sequence[IteratedRow], at: int, now: int) -> tuple[list[MatchRows], int]:
+        """Return the matches that begin with row `at`, the longest first, and the index after the last row of these."""
+        form, partition = self.form, RowPartition()
+        longest: list[MatchRows] = []
+        end, fresh = at, [self._fresh(rows[at][0], now)]
+        for index in range(at, len(rows)):
+            ordinal, row, before = rows[index]
+            try:
+                if form.runs:
+                    partition.note(ordinal, row, form.variables)
+                complete, partition.open = self._step(fresh or partition.open, partition.log, before, row, now, [])
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                form.failed(failure)
+                break
+            fresh = []
+            if complete:
+                longest = [own for _, _, own in complete] + (longest if form.all_matches else [])
+                end = index + 1
+            if not partition.open:
+                break
+        return longest, end
 
     def inspect(self, most: int) -> dict[str, Any]:
         """Return the number of open matches, and plain data about the first `most` of them."""
@@ -530,6 +556,30 @@ def _closed(rows: MatchRows, variable: int, log: list[Any], start: int, stop: in
         if run[1] is log and run[3] == start:
             earlier, start = run[0], run[2]
     return (*rows[:variable], (earlier, log, start, stop, count, first), *rows[variable + 1 :])
+
+
+def _without(rows: MatchRows, row: Any) -> MatchRows:
+    """Return `rows` without `row`."""
+    cells = list(rows)
+    for variable, cell in enumerate(rows):
+        if type(cell) is tuple:
+            run = [own for own in run_rows(cell) or () if own is not row]
+            if len(run) < cell[4]:
+                cells[variable] = (None, run, 0, len(run), len(run), run[0]) if run else None
+        elif cell is row:
+            cells[variable] = None
+    return tuple(cells)
+
+
+def _mark(mark: int, variable: int) -> int:
+    """Return the mark of a match whose rows before have `mark`: it tells how the rows are divided."""
+    return hash((mark, variable))
+
+
+def _parts(forks: Sequence[Sequence[frozenset[int]]], moves: Sequence[Transition]) -> bool:
+    """Return whether one of several alternatives goes on by `moves`, and another does not."""
+    targets = {move.target for move in moves}
+    return any(len({targets.isdisjoint(branch) for branch in branches}) == 2 for branches in forks)
 
 
 def _read(rows: MatchRows, ahead: Sequence[int]) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.patterns.observers import period_after
-from cepbook.engine.recognize.match_view import GuardedTransition, RecognizeProgram, Transition
+from cepbook.engine.recognize.recognize_program import GuardedTransition, RecognizeProgram, Transition
 from cepbook.engine.recognize.row_aggregates import last_run_row, row_aggregate, run_length, run_row_at, run_rows
 from cepbook.errors import Refusal
 from cepbook.lang.explain.recognize import show_row_variable
@@ -78,6 +78,7 @@ class RecognizeCodegen:
         return RecognizeProgram(
             ways=ways,
             alike=tuple(all(way.alone for way in some) for some in ways),
+            forks=(*(self.automaton.forks if node.or_terminated else ((),) * len(self.automaton.follow)), ()),
             earliest=earliest,
             bounded=earliest and node.interval is None and not self.leaves,
             names=tuple(v.name for v in node.variables),
@@ -94,6 +95,7 @@ class RecognizeCodegen:
             all_matches=node.all_matches,
             or_terminated=node.or_terminated,
             leaves=self.leaves,
+            iterate_only=node.iterate_only,
             waiting=tuple(show_row_variable(v) for v in node.variables),
             namespace=namespace,
         )

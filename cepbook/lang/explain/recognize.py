@@ -26,7 +26,8 @@ from cepbook.lang.types import INT
 def show_recognize(node: nodes.Recognition) -> list[str]:
     """Return the clauses, one per line."""
     names = [variable.name for variable in node.variables]
-    words = [f"recognize ({show_row_pattern(node.pattern, names)}) {node.skip}", *["all matches"] * node.all_matches]
+    words = [f"recognize ({show_row_pattern(node.pattern, names)}) {node.skip}"]
+    words += ["all matches"] * node.all_matches + ["iterate only"] * node.iterate_only
     lines = [", ".join(words)]
     if node.keys:
         lines.append(f"  by {', '.join(map(show, node.keys))}")

@@ -186,7 +186,8 @@ class Recognition(PlanNode):
     measures.
 
     Without an `interval` a match is told of as soon as it is complete; else that long after its first row, as long as
-    it is then, with `or_terminated` before that if no row can make it longer any more.
+    it is then, with `or_terminated` before that if no row can make it longer any more. With `iterate_only` matches are
+    for the iterator alone.
     """
 
     input: Windowed | Derivation | SourceNode
@@ -199,6 +200,7 @@ class Recognition(PlanNode):
     all_matches: bool
     interval: BoundExpr | None
     or_terminated: bool
+    iterate_only: bool
     event_type: EventType
 
 

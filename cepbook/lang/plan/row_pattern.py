@@ -10,7 +10,8 @@ wins. The order that quantifiers give is recorded in the corpus (mr_greedy_vs_re
 
 =================  ====================================  =================================================
 `X?`, `X{,m}`      takes a row rather than none          `X??` none rather than one
-`X+`               goes on rather than leave             `X+?` does so, too
+`X+`               goes on rather than leave             `X+?` does so, too, but leaves if what follows may be
+                                                         empty (`X+? Y? Z`)
 `X*`               takes a row rather than none, but     `X*?` as few rows as possible
                    then leaves rather than goes on
 `X{n,}`            goes on rather than leave             `X{n,}?`, `X{n,m}?` as few rows as possible
@@ -21,8 +22,11 @@ For the first row of a match `X*` and `X?` prefer no row.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add, or_
 
 from cepbook.errors import NO_SPAN, Span
 
@@ -79,11 +83,16 @@ class RowRepeat(RowRegex):
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The variable of each position, and the positions that may follow it, preferred ones first."""
+    """The variable of each position, and the positions that may follow it, preferred ones first.
+
+    `forks` lists, for each position where a match may end, the alternations that may follow: the first positions of
+    each alternative.
+    """
 
     variables: tuple[int, ...]
     start: tuple[int, ...]
     follow: tuple[tuple[int, ...], ...]
+    forks: tuple[tuple[tuple[frozenset[int], ...], ...], ...]
 
 
 class RowPatternTooLarge(Exception):
@@ -103,12 +112,27 @@ def operands(pattern: RowRegex) -> tuple[RowRegex, ...]:
     return (pattern.operand,) if isinstance(pattern, RowRepeat) else ()
 
 
+def most_rows(pattern: RowRegex) -> Counter[int]:
+    """Return by variable how many rows a match may have of it, any number above 1 for several."""
+    if isinstance(pattern, RowVariable):
+        return Counter([pattern.number])
+    below = [most_rows(operand) for operand in operands(pattern)]
+    if isinstance(pattern, RowAlternation):
+        return reduce(or_, below)
+    total = reduce(add, below)
+    return total + total if isinstance(pattern, RowRepeat) and pattern.high != 1 else total
+
+
 def compile_automaton(pattern: RowRegex) -> Automaton:
     """Compile `pattern`. Raises RowPatternTooLarge."""
     builder = _Builder()
     root = builder.fragment(pattern)
     root.lead((END_OF_MATCH,), builder)
-    return Automaton(tuple(builder.variables), _some(root.begin), tuple(builder.follow))
+    forks = tuple(
+        tuple(f for f in builder.forks if END_OF_MATCH in then and all(branch.issubset(then) for branch in f))
+        for then in builder.follow
+    )
+    return Automaton(tuple(builder.variables), _some(root.begin), tuple(builder.follow), forks)
 
 
 @dataclass(slots=True)
@@ -117,6 +141,7 @@ class _Builder:
 
     variables: list[int] = field(default_factory=list)
     follow: list[tuple[int, ...]] = field(default_factory=list)
+    forks: list[tuple[frozenset[int], ...]] = field(default_factory=list)
     steps: int = 0
 
     def fragment(self, pattern: RowRegex) -> _Fragment:
@@ -127,7 +152,9 @@ class _Builder:
             case RowSequence():
                 return _Sequence([self.fragment(operand) for operand in pattern.operands])
             case RowAlternation():
-                return _Alternation([self.fragment(operand) for operand in pattern.operands])
+                fragments = [self.fragment(operand) for operand in pattern.operands]
+                self.forks.append(tuple(frozenset(_some(fragment.first)) for fragment in fragments))
+                return _Alternation(fragments)
             case RowPermutation():
                 return self._permutation(pattern.operands, {})
             case RowRepeat():
@@ -149,7 +176,7 @@ class _Builder:
                 again = _Loop(self.fragment(operand), enters and not alone)
                 return _Upto([again], enters, enters and not alone)
             copies = [self.fragment(operand) for _ in range(low)]
-            return _Sequence([*copies[:-1], _Loop(copies[-1], True)])
+            return _Sequence([*copies[:-1], _Loop(copies[-1], True, pattern.reluctant)])
         must = [self.fragment(operand) for _ in range(low)]
         may = [self.fragment(operand) for _ in range(high - low)]
         at_once = enters and not (alone and low == 0 and high == 1)
@@ -197,8 +224,8 @@ class _Fragment:
     first: tuple[int, ...]
     begin: tuple[int, ...]
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
-        """Let the positions `behind` follow the last positions."""
+    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+        """Let the positions `behind` follow the last positions; `optional`: what stands next may be empty."""
         raise NotImplementedError
 
 
@@ -207,7 +234,7 @@ class _Position(_Fragment):
         self.number = number
         self.first = self.begin = (number,)
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
+    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
         before = builder.follow[self.number]  # of a permutation that is shared
         builder.follow[self.number] = positions = _in_order(before, behind)
         builder.steps += len(positions) - len(before)
@@ -223,10 +250,11 @@ class _Sequence(_Fragment):
             self.first = _then(self.first, fragment.first)
             self.begin = _then(self.begin, fragment.begin)
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
+    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
         for fragment in reversed(self.fragments):
-            fragment.lead(behind, builder)
+            fragment.lead(behind, builder, optional)
             behind = _then(fragment.first, behind)
+            optional = _NOTHING in fragment.first
 
 
 class _Alternation(_Fragment):
@@ -234,26 +262,30 @@ class _Alternation(_Fragment):
         self.fragments = fragments
         self.first = _in_order(*(fragment.first for fragment in fragments))
         self.begin = _in_order(*(fragment.begin for fragment in fragments))
-        self._led: set[tuple[int, ...]] = set()
+        self._led: set[tuple[tuple[int, ...], bool]] = set()
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
-        if behind not in self._led:
-            self._led.add(behind)
+    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+        if (behind, optional) not in self._led:
+            self._led.add((behind, optional))
             for fragment in self.fragments:
-                fragment.lead(behind, builder)
+                fragment.lead(behind, builder, optional)
 
 
 class _Loop(_Fragment):
-    """One or more repetitions; `stays`: repeating is preferred to leaving."""
+    """One or more repetitions. With `stays`, repeating is preferred to leaving; with `yields`, only if what follows is
+    not optional.
+    """
 
-    def __init__(self, fragment: _Fragment, stays: bool) -> None:
+    def __init__(self, fragment: _Fragment, stays: bool, yields: bool = False) -> None:
         self.fragment = fragment
         self.stays = stays
+        self.yields = yields
         self.first = fragment.first
         self.begin = fragment.begin
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
-        self.fragment.lead(_or(self.fragment.first, behind, self.stays), builder)
+    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+        stays = self.stays and not (self.yields and optional)
+        self.fragment.lead(_or(self.fragment.first, behind, stays), builder)
 
 
 class _Upto(_Fragment):
@@ -265,7 +297,7 @@ class _Upto(_Fragment):
         self.first = _or(fragments[0].first, (_NOTHING,), enters)
         self.begin = _or(fragments[0].begin, (_NOTHING,), at_once)
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder) -> None:
+    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
         then = behind
         for fragment in reversed(self.fragments):
             fragment.lead(then, builder)

@@ -7,6 +7,7 @@ reluctant)``. The order of the ways is that of `cepbook.lang.plan.row_pattern`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -58,7 +59,9 @@ class Clause:
 
     # -------------------------------------------------------------- matching
     def ways(self, rows: Sequence[Row], begin: int, end: int) -> list[Way]:
-        """All ways to divide rows[begin..end], first choice first, each once."""
+        """All ways to divide rows[begin..end], first choice first, each once. `before` of a row are those before it, if
+        they are not those of `rows`.
+        """
         steps, self.open = 0, False
 
         def test(name: str, at: int, so_far: Way) -> bool:
@@ -71,9 +74,12 @@ class Clause:
             matched: dict[str, list[Row]] = {}
             for place, variable in enumerate(so_far):
                 matched.setdefault(variable, []).append(rows[begin + place])
-            return self.conditions[name][1](rows[at], rows[:at], matched)
+            return self.conditions[name][1](rows[at], rows[at].get("before", rows[:at]), matched)
 
-        def run(node: Pattern, so_far: Way, then: Callable[[Way], Iterator[Way]]) -> Iterator[Way]:
+        def run(
+            node: Pattern, so_far: Way, then: Callable[[Way], Iterator[Way]], optional: bool = False
+        ) -> Iterator[Way]:
+            """`optional`: what stands next in the pattern may be empty."""
             kind, *parts = node
             if kind == "row":
                 at = begin + len(so_far)
@@ -81,22 +87,25 @@ class Clause:
                 if at <= end and test(parts[0], at, so_far):
                     yield from then((*so_far, parts[0]))
             elif kind == "seq":
-                yield from run_all(parts, so_far, then)
+                yield from run_all(parts, so_far, then, optional)
             elif kind == "alt":
                 for part in parts:
-                    yield from run(part, so_far, then)
+                    yield from run(part, so_far, then, optional)
             elif kind == "permute":
                 for order in permutations(parts):
-                    yield from run_all(order, so_far, then)
+                    yield from run_all(order, so_far, then, optional)
             else:
-                yield from repeat(*parts, so_far, then)
+                yield from repeat(*parts, so_far, then, optional)
 
-        def run_all(parts: Sequence[Pattern], so_far: Way, then: Callable[[Way], Iterator[Way]]) -> Iterator[Way]:
+        def run_all(
+            parts: Sequence[Pattern], so_far: Way, then: Callable[[Way], Iterator[Way]], optional: bool
+        ) -> Iterator[Way]:
             if not parts:
                 yield from then(so_far)
                 return
             first, *rest = parts
-            yield from run(first, so_far, lambda way: run_all(rest, way, then))
+            next_optional = empty(rest[0]) if rest else optional
+            yield from run(first, so_far, lambda way: run_all(rest, way, then, optional), next_optional)
 
         def repeat(
             part: Pattern,
@@ -105,6 +114,7 @@ class Clause:
             reluctant: bool,
             so_far: Way,
             then: Callable[[Way], Iterator[Way]],
+            optional: bool,
         ) -> Iterator[Way]:
             alone = part[0] == "row"
 
@@ -117,7 +127,12 @@ class Clause:
 
                 def more() -> Iterator[Way]:
                     if high is None or done < high:
-                        yield from run(part, way, lambda longer: again(longer, done + 1, len(way)))
+                        next_optional = False
+                        if done + 1 < low:
+                            next_optional = empty(part)
+                        elif done + 1 == low and high is not None:
+                            next_optional = high > low or optional
+                        yield from run(part, way, lambda longer: again(longer, done + 1, len(way)), next_optional)
 
                 def leave() -> Iterator[Way]:
                     yield from then(way)
@@ -129,7 +144,7 @@ class Clause:
                 if high is not None:
                     first_more = not (reluctant or (begins and (low, high) == (0, 1) and alone))
                 elif low:
-                    first_more = low == 1 or not reluctant  # `X+?` goes on, too (recorded)
+                    first_more = not reluctant or (low == 1 and not optional)  # `X+?` goes on, too (recorded)
                 elif done:
                     first_more = not (alone or reluctant)
                 else:
@@ -144,6 +159,23 @@ class Clause:
                 yield way
 
         return list(dict.fromkeys(run(self.pattern, (), whole)))
+
+    def iterated(self, rows: Sequence[Row]) -> list[Row]:
+        """What the iterator shows of these rows: the longest matches, or all of them, of each beginning."""
+        found: list[tuple[int, Row]] = []
+        of_key: dict[Any, list[Row]] = {}
+        for row in rows:
+            of_key.setdefault(row["g"] if self.partitioned else None, []).append(row)
+        for own in of_key.values():
+            begin = 0
+            while begin < len(own):
+                ends = [(end, self.ways(own, begin, end)) for end in reversed(range(begin, len(own)))]
+                ends = [(end, ways) for end, ways in ends if ways]
+                for end, ways in ends if self.all_matches else ends[:1]:
+                    for way in ways if self.all_matches else ways[:1]:
+                        found.append((rows.index(own[begin]), self.shown(way, own[begin : end + 1])))
+                begin = ends[0][0] + 1 if ends and self.skip == "past last row" else begin + 1
+        return [shown for _, shown in sorted(found, key=lambda each: each[0])]
 
     def matches(self, rows: Sequence[Row], width: int | None = None) -> list[list[Row]]:
         """Of each row the events that it makes; `width`: of a length window."""
@@ -189,24 +221,23 @@ def leaves(node: Pattern) -> Iterator[str]:
                 yield from leaves(part)
 
 
-def many(node: Pattern, several: bool = False) -> set[str]:
+def many(node: Pattern) -> set[str]:
     """The variables that may have several rows."""
-    seen: dict[str, int] = {}
-    found: set[str] = set()
+    return {name for name, rows in most(node).items() if rows > 1}
 
-    def look(part: Pattern, several: bool) -> None:
-        if part[0] == "row":
-            seen[part[1]] = seen.get(part[1], 0) + 1
-            if several or seen[part[1]] > 1:
-                found.add(part[1])
-        elif part[0] == "repeat":
-            look(part[1], several or part[3] is None or part[3] > 1)
-        else:
-            for each in part[1:]:
-                look(each, several)
 
-    look(node, several)
-    return found
+def most(node: Pattern) -> Counter[str]:
+    """How many rows a variable may have, 2 for several."""
+    kind, *parts = node
+    if kind == "row":
+        return Counter(parts)
+    if kind == "repeat":
+        below = most(parts[0])
+        return below if parts[2] == 1 else below + below
+    counts = Counter[str]()
+    for part in parts:
+        counts = counts | most(part) if kind == "alt" else counts + most(part)
+    return counts
 
 
 def text_of(node: Pattern) -> str:

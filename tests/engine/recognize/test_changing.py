@@ -120,7 +120,9 @@ def rows_of(deltas: Deltas) -> list[tuple[int, list[Row]]]:
 # ------------------------------------------------------------------ iterators, changes of named windows
 @pytest.mark.parametrize("kind", KINDS)
 def test_iterators_over_a_named_window_that_changes(kind: str) -> None:
-    """The iterator looks for matches in what the window holds: without what was deleted, updated rows as the newest."""
+    """The iterator looks for matches in what the window holds: without what was deleted, updated rows as the newest.
+    `prev` reads what came before a row when the row came.
+    """
     draw, told = Random(kind), 0
     for clause, rows in examples(kind, 26, COUNT):
         runtime = Runtime()
@@ -129,9 +131,10 @@ def test_iterators_over_a_named_window_that_changes(kind: str) -> None:
                        "insert into W select * from R; on D d delete from W where W.i = d.i;"
                        f"on U u update W set x = u.x where W.i = u.i; @name('s') {text};")  # fmt: skip
         held: list[Row] = []
+        came: list[Row] = []
         for row in rows:
             runtime.send("R", dict(row))
-            held.append(dict(row))
+            held.append(enter(clause, row, came))
             other = draw.choice(rows)["i"]
             if draw.random() < 0.2:
                 runtime.send("D", {"i": other})
@@ -139,13 +142,19 @@ def test_iterators_over_a_named_window_that_changes(kind: str) -> None:
             elif draw.random() < 0.2:
                 runtime.send("U", {"i": other, "x": row["x"]})
                 changed = [{**each, "x": row["x"]} for each in held if each["i"] == other]
-                held = [each for each in held if each["i"] != other] + changed
-            of_place = {place: each["i"] for place, each in enumerate(held)}
-            numbered = [{**each, "i": place} for place, each in enumerate(held)]
-            expected = [moved(match, of_place) for some in clause.matches(numbered) for match in some]
+                held = [each for each in held if each["i"] != other]
+                held += [enter(clause, each, came) for each in changed]
+            expected = clause.iterated(held)
             assert runtime.iterate("s") == expected, (text, rows, held)
             told += len(expected)
     assert told > 10
+
+
+def enter(clause: Clause, row: Row, came: list[Row]) -> Row:
+    """A row with those that came before it in its partition; it is added to `came`."""
+    earlier = [each for each in came if not clause.partitioned or each["g"] == row["g"]]
+    came.append(row)
+    return {**row, "before": earlier}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,8 +170,5 @@ def test_iterators_in_contexts(kind: str) -> None:
             groups.setdefault(row["g"], []).append(row)
         expected: list[Row] = []
         for own in groups.values():
-            held = own[-4:]
-            of_place = {place: each["i"] for place, each in enumerate(held)}
-            numbered = [{**each, "i": place} for place, each in enumerate(held)]
-            expected += [moved(match, of_place) for some in clause.matches(numbered) for match in some]
+            expected += clause.iterated([{**row, "before": own[:at]} for at, row in enumerate(own)][-4:])
         assert runtime.iterate("s") == expected, (clause.epl(), rows)

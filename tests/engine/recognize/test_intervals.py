@@ -125,6 +125,8 @@ def partition_row(partition: Partition, begin: int) -> int:
 def test_held_until_it_is_due(kind: str, terminated: bool, width: int | None) -> None:
     draw, told = Random(f"{kind} {terminated} {width}"), 0
     for clause, rows in examples(kind, 30 + terminated, COUNT):
+        if terminated and " | " in clause.epl():
+            continue  # a shorter match is delivered when one alternative ends: recorded cases say when
         search = Search(clause, terminated, width)
         text = clause.epl("" if width is None else f"#length({width})")
         cut = text.index(" define ") if " define " in text else len(text) - 1

@@ -85,7 +85,8 @@ def _priority(node: ast.Annotation, module: ModuleScope) -> int:
     return value
 
 
-_EVERY_ROW, _OPTIMIZED = "disable_outputlimit_opt", "enable_outputlimit_opt"
+EVERY_ROW, _OPTIMIZED = "disable_outputlimit_opt", "enable_outputlimit_opt"
+ITERATE_ONLY = "iterate_only"
 
 
 _KEPT = "disable_reclaim_group"
@@ -104,9 +105,11 @@ def statement_hints(annotations: Iterable[ast.Annotation]) -> Iterator[tuple[str
                 yield name.lower(), value, node
 
 
-def buffers_every_row(annotations: Iterable[ast.Annotation]) -> bool:
-    """Return whether the output clause must keep every row of its interval, not only the rows that it needs."""
-    return any(name == _EVERY_ROW for name, _, _ in statement_hints(annotations))
+def has_hint(annotations: Iterable[ast.Annotation], hint: str) -> bool:
+    """Return whether a statement has `hint`: `EVERY_ROW` keeps every row of an output interval, not only those that the
+    output clause needs; with `ITERATE_ONLY`, matches of rows are for the iterator alone.
+    """
+    return any(name == hint for name, _, _ in statement_hints(annotations))
 
 
 def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:

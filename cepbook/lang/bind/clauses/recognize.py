@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.annotations import ITERATE_ONLY, has_hint
 from cepbook.lang.bind.coercion import coerce
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.expressions.time_period import bind_duration
@@ -58,6 +59,8 @@ def bind_match_recognize(
     if source is not None and event_type is not None and not scope.unchecked:
         own = replace(scope, data_windows=(), unwindowed=False)
         recognition = _Binder(own, event_type).bind(node, source, where)
+        if recognition is not None and has_hint(select.annotations, ITERATE_ONLY):
+            recognition = replace(recognition, iterate_only=True)
     match_type = None if recognition is None else recognition.event_type
     scope.streams = (ScopeStream(None, match_type),)
     scope.unchecked, scope.unwindowed, scope.data_windows = match_type is None, True, ()
@@ -108,9 +111,10 @@ class _Binder:
         source: nodes.Windowed | nodes.Derivation | nodes.SourceNode,
         where: x.BoundExpr | None,
     ) -> nodes.Recognition | None:
-        pattern = self.pattern(node.pattern, several=False)
+        pattern = self.pattern(node.pattern)
         if pattern is None or not self.fits(pattern, node.pattern.span):
             return None
+        self.many = {self.names[number] for number, rows in r.most_rows(pattern).items() if rows > 1}
         keys = tuple(self.key(key) for key in node.partition_by)
         conditions = self.conditions(node.define)
         measures = self.measures(node.measures)
@@ -130,6 +134,7 @@ class _Binder:
             all_matches=node.all_matches,
             interval=interval,
             or_terminated=node.or_terminated,
+            iterate_only=False,
             event_type=EventType(ROW_MATCH_TYPE, {name: column.value.type for name, column in measures.items()}),
             span=node.span,
         )
@@ -145,13 +150,13 @@ class _Binder:
             if isinstance(subexpr, (x.Prop, x.EventOf)):
                 self.wrong("the interval does not depend on rows", subexpr.span)
 
-    def pattern(self, node: ast.RowPattern, *, several: bool) -> r.RowRegex | None:
-        """Return the tree, or None if it was reported; with `several` each variable may match several rows."""
+    def pattern(self, node: ast.RowPattern) -> r.RowRegex | None:
+        """Return the tree, or None if it was reported."""
         bounds = self.bounds(node)
         if bounds is None:
             return None
         low, high = bounds
-        tree = self.plain(node, several=several or high is None or high > 1)
+        tree = self.plain(node)
         if tree is None or node.quantifier is None:
             return tree
         reluctant = node.quantifier != "?" and node.quantifier.endswith("?")
@@ -160,15 +165,15 @@ class _Binder:
             return r.RowSequence((least, r.RowRepeat(tree, 0, None, True, span=node.span)), span=node.span)
         return r.RowRepeat(tree, low, high, reluctant, span=node.span)
 
-    def plain(self, node: ast.RowPattern, *, several: bool) -> r.RowRegex | None:
+    def plain(self, node: ast.RowPattern) -> r.RowRegex | None:
         if node.kind == "atom":
             assert node.name is not None
-            return r.RowVariable(self.variable(node.name, several), span=node.span)
+            return r.RowVariable(self.variable(node.name), span=node.span)
         below = []
         for operand in node.operands:
             if node.kind == "permute":  # recorded: mrq_permute_with_quantified_member
                 operand = _unquantified(operand)
-            below.append(self.pattern(operand, several=several))
+            below.append(self.pattern(operand))
         parts = tuple(tree for tree in below if tree is not None)
         if len(parts) < len(below):
             return None
@@ -177,13 +182,9 @@ class _Binder:
         kinds = {"seq": r.RowSequence, "alt": r.RowAlternation, "permute": r.RowPermutation}
         return kinds[node.kind](parts, span=node.span)
 
-    def variable(self, name: str, several: bool) -> int:
-        if name in self.names:
-            self.many.add(name)
-        else:
+    def variable(self, name: str) -> int:
+        if name not in self.names:
             self.names.append(name)
-        if several:
-            self.many.add(name)
         return self.names.index(name)
 
     def bounds(self, node: ast.RowPattern) -> tuple[int, int | None] | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cepbook.errors import NO_SPAN, did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import Heading, buffers_every_row, check_hints, group_reclaim
+from cepbook.lang.bind.clauses.annotations import EVERY_ROW, Heading, check_hints, group_reclaim, has_hint
 from cepbook.lang.bind.clauses.filter import check_index_types
 from cepbook.lang.bind.clauses.from_clause import bind_from, check_from_clause, from_scope
 from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
@@ -47,7 +47,7 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
     selector = _selector(node, module)
     rate = bind_output_rate(node.output, scope) if node.output is not None else None
     event_type = scope.streams[0].event_type if len(scope.streams) == 1 else None
-    if rate is not None and buffers_every_row(node.annotations):
+    if rate is not None and has_hint(node.annotations, EVERY_ROW):
         rate = replace(rate, every_row=True)
     written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
     reclaim = group_reclaim(node.annotations, module) if node.group_by is not None else None
