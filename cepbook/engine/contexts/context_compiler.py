@@ -34,8 +34,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.fragments.unnest import write_unnest
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
-from cepbook.engine.time.calendar_periods import add_months
-from cepbook.engine.time.clock import NEVER
+from cepbook.engine.time.calendar_periods import period_after, period_code
 from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Refusal
 from cepbook.lang.plan import context as c
@@ -246,15 +245,7 @@ class _LevelCompiler:
         return self._function("P, now", operands, write)
 
     def _period(self, period: x.BoundExpr) -> Callable[[Any, int], int]:
-        def write(scope: CodeScope) -> str:
-            months: x.BoundExpr | None = None
-            rest: x.BoundExpr | None = period
-            if isinstance(period, x.Period):
-                months, rest = period.months, period.millis
-            codes = ["0" if length is None else lower.value(scope, length) for length in (months, rest)]
-            return f"{scope.source.bind('_after', period_end)}(now, {', '.join(codes)}, {scope.calendar})"
-
-        return self._function("P, now", (), write)
+        return self._function("P, now", (), lambda scope: period_code(scope, "now", period, period_end))
 
     def _function(self, parameters: str, exprs: Sequence[x.BoundExpr], write: _Write) -> Callable[..., Any]:
         """Compile a function of `parameters` that returns the code from `write`.
@@ -276,17 +267,10 @@ class _LevelCompiler:
 
 
 def period_end(now: int, months: int | None, units: int | None, second: int, zone: str = "UTC") -> int:
-    """Return `now` plus calendar months in the time zone plus `units` of the clock, of which a second has `second`.
-
-    Errors: ValueError for a null or negative period.
-    """
-    if months is None or units is None:
-        raise ValueError("the period of a context's condition is null")
-    if months < 0 or units < 0:
+    """Return the time as `period_after` does. Errors: ValueError for a null or negative period."""
+    if months is not None and units is not None and (months < 0 or units < 0):
         raise ValueError(f"the period of a context's condition is negative: {months} months and {units}")
-    if months:
-        now = add_months(now, months, second, zone)
-    return min(now + units, NEVER)
+    return period_after(now, months, units, second, zone)
 
 
 _TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.UserCall)  # may differ from one event to the next

@@ -18,21 +18,8 @@ from cepbook.engine.patterns.state_node import (
     TimerNode,
     UnaryStateNode,
 )
-from cepbook.engine.time.calendar_periods import add_months
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.crontab import CrontabSchedule as Crontab
-
-
-def period_after(now: int, months: int | None, units: float | None, second: int, zone: str = "UTC") -> int:
-    """Return `now` plus calendar months in the time zone plus `units` of the clock, of which a second has `second`.
-
-    Errors: ValueError for null.
-    """
-    if months is None or units is None:
-        raise ValueError("a time period is null")
-    if months:
-        now = add_months(now, months, second, zone)
-    return now + (units if isinstance(units, int) else round(units))
 
 
 class ObserverNode(TimerNode):

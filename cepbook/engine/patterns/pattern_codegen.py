@@ -23,11 +23,11 @@ from cepbook.engine.patterns.observers import (
     ScheduleSpec,
     WhileSpec,
     WithinSpec,
-    period_after,
 )
 from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec, NotSpec, OrSpec, RepeatSpec
 from cepbook.engine.patterns.state_node import PatternFunction, PatternSpec
 from cepbook.engine.subscriptions.filter_index import IndexCondition, leading_conditions
+from cepbook.engine.time.calendar_periods import period_code
 from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Span
 from cepbook.lang.explain.expressions import show_expr
@@ -53,7 +53,6 @@ class PatternCodegen:
         self._count = 0
         self._filters = [split_filter(atom.filter) for atom in pattern.atoms]
         self._namespace: Mapping[str, Any] = {}
-        self._moment = self.source.bind("_moment", period_after)
         self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
         self._picks = {name: self._pick(name) for name in self.types}
@@ -158,13 +157,7 @@ class PatternCodegen:
         if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
             after = self.source.const(fixed.value)
             return self._returning([period], lambda _: f"now + {after}", period.span)
-        parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
-
-        def code(scope: CodeScope) -> str:
-            months, units = ("0" if e is None else lower.value(scope, e) for e in parts)
-            return f"{self._moment}(now, {months}, {units}, {scope.calendar})"
-
-        return self._returning([period], code, period.span)
+        return self._returning([period], lambda scope: period_code(scope, "now", period), period.span)
 
     def _select(self, event_type: str) -> str:
         """Write ``select(e, P, now)``, which returns by bits the atoms of a type that an event may satisfy."""

@@ -14,9 +14,9 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
-from cepbook.engine.patterns.observers import period_after
 from cepbook.engine.recognize.recognize_program import GuardedTransition, RecognizeProgram, Transition
 from cepbook.engine.recognize.row_aggregates import last_run_row, row_aggregate, run_length, run_row_at, run_rows
+from cepbook.engine.time.calendar_periods import period_code
 from cepbook.errors import Refusal
 from cepbook.lang.explain.recognize import show_row_variable
 from cepbook.lang.plan import expressions as x
@@ -175,12 +175,9 @@ class RecognizeCodegen:
             source.line(f"return {{{', '.join(columns)}}}", self.node.span)
 
     def _due(self, period: x.BoundExpr) -> None:
-        durations = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
         scope = self._base.at(props={}, events={})
         with self.source.block("def interval(since, S, now):"):
-            months, units = ("0" if e is None else lower.value(scope, e) for e in durations)
-            call = f"{self.source.bind('_moment', period_after)}(since, {months}, {units}, {scope.calendar})"
-            self.source.line(f"return {call}", period.span)
+            self.source.line(f"return {period_code(scope, 'since', period)}", period.span)
 
     def _of_row(self, e: x.BoundExpr) -> str:
         if isinstance(e, x.Prior):

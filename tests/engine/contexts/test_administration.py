@@ -319,7 +319,7 @@ def test_a_period_that_is_null_allocates_nothing() -> None:
     )
     runtime.set_variable("lasts", None)
     with pytest.raises(
-        StatementError, match="context `C` failed: ValueError: the period of a context's condition is null"
+        StatementError, match="context `C` failed: ValueError: a time period is null"
     ):
         sent(runtime, ("S", "a", 0))
     assert ids(runtime) == []
