@@ -34,7 +34,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.fragments.unnest import write_unnest
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
-from cepbook.engine.time.calendar_periods import period_after, period_code
+from cepbook.engine.time.calendar_periods import period_after
 from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Refusal
 from cepbook.lang.plan import context as c
@@ -245,7 +245,7 @@ class _LevelCompiler:
         return self._function("P, now", operands, write)
 
     def _period(self, period: x.BoundExpr) -> Callable[[Any, int], int]:
-        return self._function("P, now", (), lambda scope: period_code(scope, "now", period, period_end))
+        return self._function("P, now", (), lambda scope: lower.period_code(scope, "now", period, period_end))
 
     def _function(self, parameters: str, exprs: Sequence[x.BoundExpr], write: _Write) -> Callable[..., Any]:
         """Compile a function of `parameters` that returns the code from `write`.

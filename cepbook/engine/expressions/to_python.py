@@ -13,7 +13,7 @@ having use `truth`, so null needs no third value there, and most null checks van
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from cepbook.engine.expressions import arithmetic, method_calls, primitives
@@ -193,6 +193,13 @@ def _of_row(scope: CodeScope, e: x.BoundExpr) -> str:
     if scope.row is None:
         raise Refusal("no-row", f"`{type(e).__name__.lower()}` can be used only where rows are made")
     return scope.row(e)
+
+
+def period_code(scope: CodeScope, start: str, period: x.BoundExpr, after: Callable[..., int]) -> str:
+    """Return the code of the time that is a period after `start`, code itself, by the function `after`."""
+    parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
+    months, units = ("0" if e is None else value(scope, e) for e in parts)
+    return f"{scope.source.bind('_after', after)}({start}, {months}, {units}, {scope.calendar})"
 
 
 FIRST_SUBQUERY_SLOT = 4  # position of the first subquery's state in the state of its statement

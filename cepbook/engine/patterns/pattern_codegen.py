@@ -27,7 +27,7 @@ from cepbook.engine.patterns.observers import (
 from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec, NotSpec, OrSpec, RepeatSpec
 from cepbook.engine.patterns.state_node import PatternFunction, PatternSpec
 from cepbook.engine.subscriptions.filter_index import IndexCondition, leading_conditions
-from cepbook.engine.time.calendar_periods import period_code
+from cepbook.engine.time.calendar_periods import period_after
 from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Span
 from cepbook.lang.explain.expressions import show_expr
@@ -157,7 +157,9 @@ class PatternCodegen:
         if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
             after = self.source.const(fixed.value)
             return self._returning([period], lambda _: f"now + {after}", period.span)
-        return self._returning([period], lambda scope: period_code(scope, "now", period), period.span)
+        return self._returning(
+            [period], lambda scope: lower.period_code(scope, "now", period, period_after), period.span
+        )
 
     def _select(self, event_type: str) -> str:
         """Write ``select(e, P, now)``, which returns by bits the atoms of a type that an event may satisfy."""

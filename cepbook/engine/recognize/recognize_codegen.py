@@ -16,7 +16,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.recognize.recognize_program import GuardedTransition, RecognizeProgram, Transition
 from cepbook.engine.recognize.row_aggregates import last_run_row, row_aggregate, run_length, run_row_at, run_rows
-from cepbook.engine.time.calendar_periods import period_code
+from cepbook.engine.time.calendar_periods import period_after
 from cepbook.errors import Refusal
 from cepbook.lang.explain.recognize import show_row_variable
 from cepbook.lang.plan import expressions as x
@@ -177,7 +177,7 @@ class RecognizeCodegen:
     def _due(self, period: x.BoundExpr) -> None:
         scope = self._base.at(props={}, events={})
         with self.source.block("def interval(since, S, now):"):
-            self.source.line(f"return {period_code(scope, 'since', period)}", period.span)
+            self.source.line(f"return {lower.period_code(scope, 'since', period, period_after)}", period.span)
 
     def _of_row(self, e: x.BoundExpr) -> str:
         if isinstance(e, x.Prior):

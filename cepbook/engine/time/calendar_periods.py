@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from cepbook.engine.expressions.to_python import CodeScope, value
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.java.dates.civil import date_of, days_of, month_length
 from cepbook.lang.java.dates.time_zone import offset_at, offset_of_local, zone_of
-from cepbook.lang.plan.expressions import BoundExpr, Period
 
 
 def add_months(t: int, months: int, second: int = 1000, zone: str = "UTC") -> int:
@@ -38,13 +34,6 @@ def period_after(now: int, months: int | None, units: float | None, second: int,
     if months:
         now = add_months(now, months, second, zone)
     return min(now + (units if isinstance(units, int) else round(units)), NEVER)
-
-
-def period_code(scope: CodeScope, start: str, period: BoundExpr, after: Callable[..., int] = period_after) -> str:
-    """Return the code of the time that is a period after `start`, code itself, by the function `after`."""
-    parts = (period.months, period.millis) if isinstance(period, Period) else (None, period)
-    months, units = ("0" if e is None else value(scope, e) for e in parts)
-    return f"{scope.source.bind('_after', after)}({start}, {months}, {units}, {scope.calendar})"
 
 
 def month_due(t: int, months: int, units: int, second: int, zone: str = "UTC") -> int:
