@@ -7,12 +7,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.expressions.expression import bind_expr
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, ScopeStream, resolve_context
+from cepbook.lang.bind.scope import (
+    ERROR,
+    AlreadyReported,
+    ModuleScope,
+    Scope,
+    ScopeStream,
+    builtin_type,
+    resolve_context,
+)
 from cepbook.lang.bind.statements.create_schema import bind_schema_columns
 from cepbook.lang.bind.statements.create_window import check_name_is_free
 from cepbook.lang.plan import expressions as x
@@ -22,6 +31,7 @@ from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast.syntax_node import map_nodes
 from cepbook.lang.types import Type
 
 
@@ -71,21 +81,25 @@ def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
         return bind_sketch(column, module)
     of = next((str(a.value) for a in column.annotations if a.name.lower() == "type"), None)
     event_type = None if of is None else module.event_type(of, column.span)
+    aggregate = column.aggregate
     if of is None:
-        written = {
-            s.name: t.BY_NAME.get(s.name.lower()) for s in ast.walk(column.aggregate) if isinstance(s, ast.NameStep)
-        }
-        event_type = EventType(
-            "", {**t.BY_NAME, **{name: type_ for name, type_ in written.items() if type_ is not None}}
-        )
+        aggregate = map_nodes(aggregate, _type_name)
+        event_type = EventType("", {type_.name: type_ for type_ in t.BY_NAME.values()})
     scope = Scope(module, (ScopeStream(None, event_type, of or ""),), None, False, no_row_functions="a column")
-    bound = bind_expr(column.aggregate, scope)
+    bound = bind_expr(aggregate, scope)
     calls = list(scope.calls)
     if bound.type == ERROR:
         raise AlreadyReported(column.name)
     if not isinstance(bound, x.AggregateRef) or len(calls) != 1:
         module.reject("a column of a table is of a type or an aggregate", column.span)
     return calls[0]
+
+
+def _type_name(node: Any) -> Any:
+    """Return the chain of a type's name, which may have a package and is in any case, as one step."""
+    path = isinstance(node, ast.Chain) and all(step.args is None and step.index is None for step in node.steps)
+    type_ = builtin_type(".".join(step.name for step in node.steps)) if path else None
+    return node if type_ is None else replace(node, steps=(ast.NameStep(type_.name, span=node.span),))
 
 
 _SKETCH = AGGREGATES["countminsketchadd"]
