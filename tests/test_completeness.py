@@ -32,7 +32,7 @@ WINDOW_ROWS = [pytest.param(row, id=row.name) for row in WINDOWS.values() if not
 def statement(row: Any) -> str:
     """The example of *row* as a statement; an example that is only an expression is selected from a window."""
     example = str(row.example).strip()
-    whole = re.match(r"(select|insert|create|on|@|context)\b", example)
+    whole = re.match(r"(select|insert|into|create|on|@|context)\b", example)
     return example if whole else f"select {example} as v from Tick#length(5)"
 
 

@@ -50,7 +50,7 @@ def played(statement: str) -> Workbench:
 
 
 def is_statement(example: str) -> bool:
-    return re.match(r"(select|insert|create|on|@|context)\b", example) is not None
+    return re.match(r"(select|insert|into|create|on|@|context)\b", example) is not None
 
 
 def value_of(example: str) -> str:

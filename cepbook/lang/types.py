@@ -7,20 +7,23 @@ nested events and maps; ``datetime``, ``date`` and ``time`` for dates and times;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Type:
     """One EPL type. `of` is the element type of an array; `event` the name of a nested event type.
 
-    `fields` are the columns of a ``new { … }`` value, whose name is ``struct``.
+    `fields` are the columns of a ``new { … }`` value, whose name is ``struct``. `primitive` says if the elements of an
+    array are values of Java's primitive types, which are never null; it is None if the text leaves that open. Types
+    that differ in it only are equal.
     """
 
     name: str
     of: Type | None = None
     event: str | None = None
     fields: tuple[tuple[str, Type], ...] | None = None
+    primitive: bool | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         if self.of is not None:
@@ -81,9 +84,9 @@ BY_NAME: dict[str, Type] = {
 }
 
 
-def array_of(element: Type) -> Type:
+def array_of(element: Type, primitive: bool | None = None) -> Type:
     """The array type with elements of type `element`."""
-    return Type("array", of=element)
+    return Type("array", of=element, primitive=primitive)
 
 
 def event_of(name: str) -> Type:

@@ -81,15 +81,9 @@ class FireAndForgetQuery:
         runtime.turn.check()
         plan, compiled = self._compiled(values)
         (query,) = plan.statements
-        if not isinstance(query, SelectStatement) or query.insert is not None:
-            acts()
         if isinstance(query, SelectStatement):
-            answer = _select(runtime, query, compiled, selector)
-            if query.insert is not None:
-                rows = _put(runtime, query.insert.target, answer.rows, selector)
-                window = runtime.stores[query.insert.target].type.kind == "window"
-                answer = QueryResult(rows if window else [], answer.properties)
-            return answer
+            return _select(runtime, query, compiled, selector)
+        acts()
         if isinstance(query, InsertRows):
             rows = _put(runtime, query.target.name, compiled.inserted[query.name](), selector)
             return QueryResult(rows if query.target.kind == "window" else [], query.output_type.properties)

@@ -17,6 +17,8 @@ UNTYPED = (ERROR, t.NULL, t.OBJECT)
 
 def comparable(left: Type, right: Type) -> bool:
     """Return whether ``left = right`` is defined."""
+    if _differ_in_elements(left, right):
+        return False
     if left in UNTYPED or right in UNTYPED or left == right:
         return True
     if t.is_numeric(left) and t.is_numeric(right):
@@ -24,6 +26,11 @@ def comparable(left: Type, right: Type) -> bool:
     if left.of is not None and right.of is not None:
         return comparable(left.of, right.of)
     return left.name == right.name and left.event is None
+
+
+def _differ_in_elements(left: Type, right: Type) -> bool:
+    """Return whether one is an array of primitive values and the other an array of objects."""
+    return left.primitive is not None and right.primitive is not None and left.primitive != right.primitive
 
 
 def orderable(left: Type, right: Type) -> bool:
@@ -43,6 +50,8 @@ def common_type(types: Sequence[Type]) -> Type | None:
     for type_ in types:
         if ERROR in (type_, joined_type):
             joined_type = ERROR
+        elif _differ_in_elements(joined_type, type_):
+            return None
         elif type_ == t.NULL or type_ == joined_type:
             continue
         elif joined_type == t.NULL:

@@ -46,6 +46,9 @@ def _problems(module: ast.Module, catalog: Catalog) -> list[Diagnostic]:
             diagnostics.append(_problem(f"a query runs once and cannot have {what}", query.span))
     if not query.sources and query.insert_into is None:
         diagnostics.append(_problem("a query needs a from-clause that names a named window or table", query.span))
+    if query.sources and query.insert_into is not None:
+        hint = "select the rows first, and insert them with `insert into … values (…)`"
+        diagnostics.append(_problem("a query that inserts cannot have a from-clause", query.span, hint))
     for source in query.sources:
         diagnostics += _source_problems(source, catalog)
     return diagnostics
@@ -66,9 +69,7 @@ def _source_problems(source: ast.StreamSource, catalog: Catalog) -> list[Diagnos
 
 
 def _select(node: ast.Select, heading: Heading, module: ModuleScope) -> nodes.StatementPlan | None:
-    if node.sources or node.insert_into is None:
-        if node.insert_into is not None:
-            _target(node.insert_into.target, None, node, module)
+    if node.insert_into is None:
         if not _check_contexts(node, module):
             return None
         return bind_select(node, heading, module)
@@ -78,12 +79,22 @@ def _select(node: ast.Select, heading: Heading, module: ModuleScope) -> nodes.St
 
 
 def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
-    """Return whether the stores that a query reads are in its context or in none; report the first that is not."""
-    for source in node.sources if node.context is not None else ():
+    """Return whether the stores that a query reads are in its context or in none; report the first that is not.
+
+    A query without a context reads all partitions of one context at most.
+    """
+    context = node.context
+    for source in node.sources:
         name = source.stream.type_name if isinstance(source.stream, ast.FilterStream) else ""
         store = module.catalog.stores.get(name)
-        if store is not None and store.context not in (None, node.context):
+        if store is None or store.context is None:
+            continue
+        context = context or store.context
+        if store.context != context:
             fact, hint = f"`{name}` is in context `{store.context}`", f"write `context {store.context}`"
+            if node.context is None:
+                fact += f", the window before it in `{context}`"
+                hint = "query one of them, and join the rows in Python"
             module.report("wrong-context", fact, module.locate(name, source.stream.span), hint)
             return False
     return True

@@ -15,6 +15,7 @@ from typing import Any
 from cepbook.errors import BindError, Span
 from cepbook.lang.bind.clauses.annotations import Heading, bind_annotations
 from cepbook.lang.bind.clauses.from_clause import check_table_contexts
+from cepbook.lang.bind.clauses.index_hints import check_subquery_hints
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.subquery import bind_subquery
 from cepbook.lang.bind.expressions.declared_expressions import declare_expressions
@@ -62,6 +63,7 @@ def bind(
             heading = replace(heading, name=_fresh_name(state, node))
         state.statement = heading.name
         bound = _bind_statement(node, heading, state, _STATEMENTS if rules is None else rules)
+        check_subquery_hints(node, state.subqueries, state)
         if bound is not None:
             statements.append(_with_subqueries(bound, state))
         state.subqueries.clear()

@@ -44,6 +44,8 @@ class Options:
     time_zone: str = "UTC"
 
 
+FILTER, PATTERN = "a filter", "a pattern"  # whose subqueries need a data window
+TIMER = "a timer, guard or key of a pattern"  # where subqueries do not stand
 DATA_WINDOW = "a data window"  # where subqueries, prev, prior and, but for some conditions, aggregates do not stand
 
 
@@ -171,6 +173,11 @@ class ScopeStream:
     also: str = ""
     fallback: bool = False
 
+    @property
+    def label(self) -> str:
+        """The alias, or the name of a stream without one."""
+        return self.alias or self.name
+
     def is_called(self, name: str) -> bool:
         """Return whether `name` is the alias (or the name without an alias) or the second name of the stream."""
         own = self.alias if self.alias is not None else self.name
@@ -215,7 +222,6 @@ class Scope:
 
     * `no_aggregates`, `no_row_functions` and `no_subqueries` name the clause that does not allow aggregates,
       prev/prior/istream, or subqueries.
-    * `feeds_table`: a table keeps the aggregates, so those that hold events need no data window.
     * `data_windows` are the windows that prev reads.
     * `grouping_keys` are the keys of a group by clause with grouping sets.
     * `correlated` are names of the events that began the context partition, for the conditions that end it; properties
@@ -224,13 +230,13 @@ class Scope:
     * `params` are the parameters of a declared expression, whose body sees no streams.
     * `locals` are the parameters of the `depth` lambdas around the expression.
     * `rows` binds ``prev`` and aggregates in match_recognize.
+    * `into_table` is the table that keeps the aggregates: those that hold events need no data window then.
     """
 
     module: ModuleScope
     streams: tuple[ScopeStream, ...] = ()
     context: ContextType | None = None
     unwindowed: bool = False
-    feeds_table: bool = False
     no_aggregates: str | None = None
     calls: dict[AggregateCall, int] = field(default_factory=dict)  # with their numbers
     aliases: Mapping[str, x.BoundExpr] = field(default_factory=dict)
@@ -246,6 +252,7 @@ class Scope:
     locals: Mapping[str, x.BoundExpr] = field(default_factory=dict)
     depth: int = 0
     rows: RowPatternCalls | None = None
+    into_table: str | None = None
 
     @property
     def problems(self) -> DiagnosticCollector:
@@ -277,7 +284,7 @@ class Scope:
         partition.
         """
         types = [stream.event_type.properties for stream in self.streams if stream.event_type is not None]
-        named = [name for stream in self.streams if (name := stream.alias or stream.name)]
+        named = [name for stream in self.streams if (name := stream.label)]
         named += [name for properties in types for name, type_ in properties.items() if type_.event is not None]
         return [*named, *(name for name, value in self.correlated.items() if value.type.event is not None)]
 
@@ -353,8 +360,18 @@ def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = T
     return ERROR
 
 
+def declared_type(node: ast.ColumnDef | ast.CreateVariable, module: ModuleScope) -> Type:
+    """Return the type of a declared column or variable, or ERROR after a report."""
+    type_ = resolve_type(node.type_name, module, node.span, of=node.name)
+    for _ in range(node.dimensions):
+        type_ = type_ if type_ == ERROR else t.array_of(type_, node.primitive)
+    return type_
+
+
 def type_text(type_: Type) -> str:
     """Return a type as diagnostics name it."""
+    if type_.of is not None and type_.primitive:
+        return f"{type_text(type_.of)}[primitive]"
     if type_ == t.NULL:
         return "null"
     if type_.name == "event":

@@ -21,6 +21,7 @@ class EventType:
     `supertypes` names *all* types that it is a subtype of, nearest first. `time_property` is the property that
     ``replay`` takes the event time from when none is given (``starttimestamp`` of create schema),
     `end_time_property` that of ``endtimestamp``. `variant` are the types that a variant stream takes, none: any.
+    `representation` is the word before ``schema``: ``json`` …
     """
 
     name: str
@@ -29,6 +30,7 @@ class EventType:
     time_property: str | None = None
     end_time_property: str | None = None
     variant: tuple[str, ...] | None = None
+    representation: str | None = None
 
     @property
     def shown(self) -> Mapping[str, Type]:
@@ -81,7 +83,7 @@ class StoreType:
     `partitioned_as` names the event type whose partitions the rows of a window under a context belong to: the one that
     it was created ``as``. A window that `collects` keeps batches, whose rows others see when these are released. Of a
     table there are the names of the primary `keys`; the aggregation columns have the `plan.AggregateCall` in `calls`
-    and their syntax in `texts`.
+    and their syntax in `texts`. `shares_indexes`: subqueries use the indexes of the store.
     """
 
     name: str
@@ -92,6 +94,7 @@ class StoreType:
     calls: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     texts: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     collects: bool = False
+    shares_indexes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

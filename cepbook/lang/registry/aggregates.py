@@ -33,7 +33,8 @@ class AggregateRow:
     more. `exact`: it follows from what the window holds, to the last digit (of ``whole`` numbers only where what left
     may leave rounding errors). `repeats`: it makes a difference that a value occurs twice, `in_order`: in which order
     events came. `nulls`: ``ignored`` values do not count, ``kept`` ones do. `methods`: its methods read what it holds.
-    `column`: the name of a table's column that keeps it.
+    `column`: the name of the table's column that keeps it, which is its only use. `declared_as`: what a table's column
+    declares to keep the events that it picks.
     """
 
     name: str
@@ -59,6 +60,12 @@ class AggregateRow:
     nulls: Literal["ignored", "kept"] = "ignored"
     methods: bool = False
     column: str = ""
+    declared_as: str = ""
+
+    @property
+    def keeps_events(self) -> bool:
+        """True if the aggregate keeps events, which must come from one stream of a join."""
+        return self.sorts or bool(self.needs_window)
 
     @property
     def picks(self) -> bool:
@@ -136,6 +143,7 @@ def _end(name: str, doc: str) -> AggregateRow:
         exact="always",
         in_order=True,
         nulls="kept",
+        declared_as="window(*)",
     )
 
 
@@ -151,6 +159,7 @@ def _by(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
         ever_without_window=not ever,
         exact="" if ever else "always",
         nulls="kept",
+        declared_as="" if ever else f"{name}ever(…) or sorted(…)",
     )
 
 
@@ -201,6 +210,7 @@ _ROWS = (
         methods=True,
         exact="always",
         in_order=True,
+        declared_as="window(*)",
     ),
     AggregateRow("nth", _same, "the value n events ago, 0 is the last", "nth(price, 1)", second="index", in_order=True),
     _statistic("median", "middle value, or mean of the middle two"),
@@ -220,7 +230,6 @@ _ROWS = (
         "number of events ever",
         "countever(*)",
         wildcard=True,
-        distinct=True,
         ever=True,
         repeats=True,
         counts=True,
@@ -254,7 +263,7 @@ _ROWS = (
         "countminsketchadd",
         _long,
         "how many values came; of each how often, estimated: a column countMinSketch({topk: 10}) of a table keeps that",
-        "countMinSketchAdd(symbol)",
+        "into table Seen select countMinSketchAdd(symbol) as symbols from Tick",
         values="plain",
         ever=True,
         remembers=True,

@@ -1,7 +1,7 @@
 """The data windows of EPL, one row each (Esper reference, chapter "EPL Reference: Data Windows").
 
-Durations accept a time period or a number
-of seconds. `EXAMPLE_SCHEMA` declares what the examples of this and the other registries refer to.
+Durations accept a time period or a number of seconds. `EXAMPLE_SCHEMA` declares what the examples of this and the other
+registries refer to.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Literal
 from cepbook.lang import types as t
 from cepbook.lang.types import Type
 
-EXAMPLE_SCHEMA = "create schema Tick(symbol string, price double, volume int, ts long, flags int[], info Map)"
+EXAMPLE_SCHEMA = """create schema Tick(symbol string, price double, volume int, ts long, flags int[], info Map);
+create table Seen(symbols countMinSketch({topk: 2}));
+into table Seen select countMinSketchAdd(symbol) as symbols from Tick"""
 
 ParameterKind = Literal[
     "size",  # int above 0, read once

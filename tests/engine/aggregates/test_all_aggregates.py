@@ -138,7 +138,6 @@ FUNCTIONS: dict[str, Callable[[State], Any]] = {
     "lastever(x)": lambda s: at(values(s.entered, "x"), -1),
     "countever(*)": lambda s: len(s.entered),
     "countever(x)": lambda s: len(values(s.entered, "x")),
-    "countever(distinct k)": lambda s: len(set(values(s.entered, "k"))),
     "countever(*, filter: g = 1)": lambda s: len(where(s.entered, (1).__eq__)),
     "nth(x, 0)": lambda s: at(values(s.held, "x"), -1),
     "nth(x, 2)": lambda s: at(values(s.held, "x"), -3),

@@ -21,7 +21,7 @@ def test_create_schema() -> None:
         (
             column("a", "int"),
             column("b", "string", 1),
-            column("c", "Foo", 1),
+            column("c", "Foo", 1, primitive=True),
             column("d", "java.util.List", type_args=("String",)),
             column("e", "int", 2),
         ),
@@ -40,7 +40,7 @@ def test_create_schema() -> None:
 
 def test_create_variable_window_table_index() -> None:
     assert one("create constant variable int[primitive] v = {1}") == ast.CreateVariable(
-        "v", "int", 1, True, ast.ArrayLiteral((number(1),))
+        "v", "int", 1, True, ast.ArrayLiteral((number(1),)), primitive=True
     )
     keepall = (ast.Window("keepall", ()),)
     assert one("create window W#keepall as A") == ast.CreateWindow("W", keepall, as_type="A")

@@ -6,16 +6,19 @@ Esper reference, section "@Hint": ``@Hint('name=value,name')``.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cepbook.errors import Span, nearest_name
+from cepbook.errors import ParseError, Span, nearest_name
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ModuleScope
+from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.scope import DiagnosticCollector, ModuleScope, Scope, ScopeStream
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.catalog import VariableType
+from cepbook.lang.plan.catalog import EventType, VariableType
 from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader.parser import parse_epl
 
 Reclaim = tuple[int, int] | None
 KNOWN_ANNOTATIONS = {
@@ -86,12 +89,13 @@ def _priority(node: ast.Annotation, module: ModuleScope) -> int:
 
 
 EVERY_ROW, _OPTIMIZED = "disable_outputlimit_opt", "enable_outputlimit_opt"
-ITERATE_ONLY = "iterate_only"
-
-
-_KEPT = "disable_reclaim_group"
-
-
+ITERATE_ONLY, _KEPT = "iterate_only", "disable_reclaim_group"
+SHARES_INDEXES = "enable_window_subquery_indexshare"
+# Of a hint: its name, and what stands in brackets or behind an equals sign
+_HINT = re.compile(r"(\w+)\s*(?:\(((?:[^()]|\([^()]*\))*)\)|=([^,]*))?[^,]*")
+# What the condition of exclude_plan reads: the streams of a lookup, the operator and the expressions
+_LOOKUP = {"from_streamnum": t.INT, "to_streamnum": t.INT, "from_streamname": t.STRING, "to_streamname": t.STRING}
+_LOOKUP_TYPE = EventType("", {**_LOOKUP, "opname": t.STRING, "exprs": t.array_of(t.STRING)})
 AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 
 
@@ -100,9 +104,8 @@ def statement_hints(annotations: Iterable[ast.Annotation]) -> Iterator[tuple[str
     for node in annotations:
         if node.name.lower() == "hint":
             text = node.value if node.value is not None else dict(node.values).get("value")
-            for hint in str(text).split(","):
-                name, _, value = (word.strip() for word in hint.partition("="))
-                yield name.lower(), value, node
+            for name, condition, value in _HINT.findall(str(text)):
+                yield name.lower(), condition or value.strip(), node
 
 
 def has_hint(annotations: Iterable[ast.Annotation], hint: str) -> bool:
@@ -114,11 +117,26 @@ def has_hint(annotations: Iterable[ast.Annotation], hint: str) -> bool:
 
 def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:
     """Report hints that do not go with the clauses of the statement; `levels` is true for several grouping sets."""
-    for name, _, annotation in statement_hints(node.annotations):
+    for name, value, annotation in statement_hints(node.annotations):
         if name == _KEPT and levels:
             module.wrong(f"`{name}` does not go with rollup, cube and grouping sets", annotation.span)
         elif name == _OPTIMIZED and node.output is not None and node.order_by:
             module.wrong(f"`{name}` does not go with order by", annotation.span)
+        elif name == "exclude_plan" and not _is_lookup_condition(value, module):
+            hint = f"write exclude_plan(true), or a condition over {', '.join(_LOOKUP_TYPE.properties)}"
+            module.wrong("`exclude_plan` needs a condition in brackets", annotation.span, hint)
+
+
+def _is_lookup_condition(text: str, module: ModuleScope) -> bool:
+    aside = replace(module, problems=DiagnosticCollector())
+    try:
+        (select,) = parse_epl(f"select {text} from x").statements
+    except ParseError:
+        return False
+    assert isinstance(select, ast.Select)
+    expr = select.items[0].expr
+    scope = Scope(aside, (ScopeStream(None, _LOOKUP_TYPE),), no_aggregates="a hint", no_subqueries="a hint")
+    return expr is not None and bind_expr(expr, scope).type == t.BOOLEAN and not aside.problems.reported
 
 
 def window_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) -> Reclaim:
@@ -152,6 +170,9 @@ def group_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) ->
 
 def _reclaim_variable(name: str, variable: VariableType, node: ast.Annotation, module: ModuleScope) -> x.BoundExpr:
     module.require("variable", variable.name)
+    if variable.context is not None:
+        fact = f"`{name}` cannot read `{variable.name}`, a variable of context `{variable.context}`"
+        module.wrong(fact, node.span, "write a number of seconds, or the name of a variable without a context")
     if not t.is_numeric(variable.type):
         module.wrong(f"`{name}` must be a number of seconds, `{variable.name}` is of type {variable.type}", node.span)
     if variable.known:

@@ -36,16 +36,16 @@ _Value = Callable[[ast.Expr], x.BoundExpr]
 
 
 def bind_crontab(
-    fields: Sequence[ast.Expr], span: Span, scope: Scope, value: _Value | None = None
+    fields: Sequence[ast.Expr], span: Span, scope: Scope, value: _Value | None = None, most: int = 9
 ) -> CrontabSpec | None:
     """Return the crontab, or None if it was reported. Operands may read variables, but no events.
 
-    `value` binds operands that may depend on earlier events of a pattern.
+    `value` binds operands that may depend on earlier events of a pattern. `most` is the largest number of fields.
     """
     bind_operand = value if value is not None else partial(_without_events, scope=scope)
-    if not 5 <= len(fields) <= 9:
+    if not 5 <= len(fields) <= most:
         hint = "minutes, hours, days of the month, months, days of the week, maybe seconds: (0, 9, *, *, 1:5)"
-        scope.wrong(f"a crontab has 5 to 9 fields, found {len(fields)}", span, hint)
+        scope.wrong(f"a crontab has 5 to {most} fields, found {len(fields)}", span, hint)
         return None
     if len(fields) == 9 and not scope.module.options.microseconds:
         scope.wrong("microseconds in a crontab need a clock that counts them", fields[8].span)

@@ -12,7 +12,15 @@ from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.join import bind_join
 from cepbook.lang.bind.clauses.pattern import bind_pattern
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
-from cepbook.lang.bind.scope import NO_FROM_CLAUSE, ModuleScope, Scope, ScopeStream, check_lists_stream, resolve_context
+from cepbook.lang.bind.scope import (
+    FILTER,
+    NO_FROM_CLAUSE,
+    ModuleScope,
+    Scope,
+    ScopeStream,
+    check_lists_stream,
+    resolve_context,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType, StoreType
@@ -82,7 +90,7 @@ def from_scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Patt
         streams.append(ScopeStream(source.alias, event_type, name))
     unwindowed = len(node.sources) == 1 and not node.sources[0].windows and streams[0].name not in module.catalog.stores
     scope = Scope(module, tuple(streams), context, unwindowed, unchecked=unchecked, unknown_context=unknown_context)
-    scope.feeds_table = node.into_table is not None
+    scope.into_table = node.into_table
     if node.sources:
         check_lists_stream(context, node, node.sources[0].stream.span, module)
     else:
@@ -100,7 +108,7 @@ def bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope
     for position, source in enumerate(node.sources):
         pattern = patterns[position]
         arriving = _arriving(source, scope.streams[position], pattern, scope)
-        own = replace(scope.without_aggregates("a filter"), streams=(arriving,), no_row_functions="a filter")
+        own = replace(scope.without_aggregates(FILTER), streams=(arriving,), no_row_functions=FILTER)
         own.unchecked = own.streams[0].event_type is None
         filters: list[x.BoundExpr] = []
         if isinstance(source.stream, ast.FilterStream):

@@ -70,13 +70,15 @@ def _sets(item: _Item, keys: list[x.BoundExpr], scope: Scope) -> _Sets:
 
 def _check_distinct(parts: Sequence[tuple[int, ...]], where: str, span: Span, scope: Scope) -> None:
     if len({frozenset(keys) for keys in parts}) < len(parts):
-        scope.report("invalid-group-by", f"the same key twice in {where}", span)
+        scope.report("invalid-group-by", f"the same key twice in {where}", span, "leave one out")
 
 
 def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, ...]:
     """Return the index of a key, or the indexes of the keys of ``(a, b)``, which count as one."""
     if isinstance(item, ast.Tuple_):
-        return _merge_keys([_keys(element, keys, scope) for element in item.elements])
+        parts = [_keys(element, keys, scope) for element in item.elements]
+        _check_distinct(parts, "one grouping set", item.span, scope)
+        return _merge_keys(parts)
     key = bind_expr(item, scope)
     if isinstance(key, x.Const) and key.type != ERROR:
         scope.report("invalid-group-by", "a constant is not a group by key", item.span)
@@ -100,6 +102,7 @@ class QueryShape:
     having: x.BoundExpr | None
     order_by: tuple[tuple[x.BoundExpr, bool], ...]
     levels: tuple[tuple[int, ...], ...] = ()
+    where: x.BoundExpr | None = None
 
 
 def resolve_query_kind(written: QueryShape, scope: Scope, span: Span, *, gathered: bool = False) -> QueryShape:
@@ -116,6 +119,8 @@ def resolve_query_kind(written: QueryShape, scope: Scope, span: Span, *, gathere
     mapping = {**_context_keys(scope), **group_keys}
     lean = _substituted(written, mapping)
     _refuse_other_events(scope)
+    if _has_prev(lean, scope):
+        return written
     if written.levels:
         return _with_grouping_sets(_substituted(lean, _properties_in_keys(lean, scope)), scope, span)
     keys = set(written.keys)
@@ -157,6 +162,17 @@ def _refuse_other_events(scope: Scope) -> None:
         for subexpr in (subexpr for value in values for subexpr in x.walk(value)):
             if isinstance(subexpr, (x.Prev, x.Prior, x.InsertStream)):
                 scope.unsupported("prev, prior and istream in an aggregate", subexpr.span)
+
+
+def _has_prev(written: QueryShape, scope: Scope) -> bool:
+    """Report prev in a condition of a statement with aggregates: a row that leaves is not tested by it."""
+    for condition, clause in ((written.where, "the where-clause"), (written.having, "having")):
+        for subexpr in x.walk(condition) if condition is not None and scope.calls else ():
+            if isinstance(subexpr, x.Prev):
+                hint = "first, last, window and nth read other events of the window in having"
+                scope.wrong(f"`prev` in {clause} of a statement with aggregates", subexpr.span, hint)
+                return True
+    return False
 
 
 def _properties_in_keys(lean: QueryShape, scope: Scope) -> dict[x.BoundExpr, x.BoundExpr]:

@@ -11,9 +11,9 @@ from cepbook.lang.bind.clauses.target_store import check_same_context
 from cepbook.lang.bind.scope import ERROR, ModuleScope, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
-from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.registry.aggregates import AGGREGATES, aggregate_row
 from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.unparser import unparse
 
 Columns = tuple[plan.OutputColumn, ...]
 Calls = tuple[plan.AggregateCall, ...]
@@ -26,6 +26,7 @@ def bind_into_table(
 
     Equal aggregates are one call. Each column of the table has cells of its own, so it gets a call of its own.
     """
+    _refuse_unidirectional(node, module)
     into = _stored_columns(node, columns, keys, calls, module)
     if into is None:
         return None
@@ -40,6 +41,13 @@ def bind_into_table(
     columns = tuple(replace(c, value=replace(refs[c.name], span=c.span)) if c.name in refs else c for c in columns)
     into = replace(into, columns=tuple(fed.items()))
     return into, columns, _as_stored_counts(calls, into)
+
+
+def _refuse_unidirectional(node: ast.Select, module: ModuleScope) -> None:
+    for source in node.sources:
+        if source.unidirectional and len(node.sources) > 1:
+            fact = "into table takes no unidirectional join: its rows never leave"
+            module.wrong(fact, source.span, "leave out `unidirectional` and give the stream a data window")
 
 
 def _stored_columns(
@@ -78,7 +86,7 @@ def _stored_columns(
             return None
         call = calls[column.value.index]
         if _signature(call) != _signature(declared):
-            fact = f"column `{column.name}` of `{name}` is declared as {_declaration_text(store, column.name, module)}"
+            fact = f"column `{column.name}` of `{name}` is declared as {unparse(store.texts[column.name], frozenset())}"
             hint = None
             if call.ever and _signature(replace(call, ever=False)) == _signature(declared):
                 fact += ", which is of a data window, and the stream has none"
@@ -94,28 +102,15 @@ def _stored_columns(
 
 def _signature(call: object) -> object:
     assert isinstance(call, plan.AggregateCall)
-    types = tuple(arg.type for arg in call.args)
+    parameters = tuple(arg if isinstance(arg, x.Period) else arg.type for arg in call.args)
     if aggregate_row(call.name).counts and not call.distinct:
-        types = ()
+        parameters = parameters and (t.OBJECT,)
     filtered = call.filter is not None and not aggregate_row(call.name).methods
-    order = tuple(descending for _, descending in call.criteria)
-    return call.name, types, call.distinct, filtered, call.ever, call.index is None, order, call.type
-
-
-def _declaration_text(store: StoreType, column: str, module: ModuleScope) -> str:
-    declared = store.texts.get(column)
-    span = declared.span if isinstance(declared, ast.Expr) else None
-    text = module.source[span.start : span.end] if span is not None and column in store.texts else ""
-    call = store.calls[column]
-    assert isinstance(call, plan.AggregateCall)
-    types = ", ".join(str(arg.type) for arg in call.args)
-    name = _epl_name(call)
-    return text if text.startswith(name) else f"{name}({types or '*'})"
+    order = tuple((e.type, descending) for e, descending in call.criteria)
+    return call.name, parameters, call.distinct, filtered, call.ever, call.index, order, call.type
 
 
 def _epl_name(call: plan.AggregateCall) -> str:
-    if aggregate_row(call.name).column:
-        return aggregate_row(call.name).column
     filtered = (row.name for row in AGGREGATES.values() if row.plain == call.name and row.second == "filter")
     return next(filtered, call.name) if call.filter is not None else call.name
 
@@ -128,11 +123,11 @@ def with_criteria(node: ast.Select, module: ModuleScope) -> Sequence[ast.SelectI
     items = []
     for item in node.items:
         declared = store.texts.get(item.alias or "")
-        step = item.expr.steps[0] if isinstance(item.expr, ast.Chain) and len(item.expr.steps) == 1 else None
-        bare = step is not None and (step.wildcard or step.args == ()) and _sorts(step.name.lower())
-        if bare and step is not None and isinstance(declared, ast.Chain):
-            criteria = replace(declared.steps[0], named=step.named)
-            item = replace(item, expr=replace(declared, steps=(criteria,)))
+        steps = item.expr.steps if isinstance(item.expr, ast.Chain) else ()
+        bare = len(steps) == 1 and (steps[0].wildcard or steps[0].args == ())
+        if bare and _sorts(steps[0].name.lower()) and isinstance(declared, ast.Chain):
+            step = replace(steps[0], args=declared.steps[0].args, wildcard=False)
+            item = replace(item, expr=ast.Chain((step,), span=step.span))
         items.append(item)
     return items
 

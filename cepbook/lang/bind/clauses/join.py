@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import ERROR, Scope, ScopeStream
+from cepbook.lang.bind.scope import ERROR, Scope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.nodes import OutputColumn
@@ -30,6 +30,9 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
         # a stream that is joined with tables alone needs no window: tables make no rows
         others = tables[:position] + tables[position + 1 :]
         alone = isinstance(stream, nodes.SourceNode) and stream.store is None and all(others)
+        if tables[position] and isinstance(source.stream, ast.FilterStream) and source.stream.filters:
+            fact = f"a table of a join takes no filter: `{scope.streams[position].label}`"
+            scope.wrong(fact, source.stream.span, "write the condition in the where-clause")
         if not alone:
             _check_window(source, stream, any(marked), scope)
         join = node.joins[position - 1] if position else None
@@ -70,8 +73,11 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
             return None
         late = max(between)
         if late > position:
-            stream_text = _name(scope.streams[late])
-            scope.wrong(f"the stream {stream_text} is joined later than this on-clause", conjunct.span)
+            scope.wrong(f"the stream `{scope.streams[late].label}` is joined later than this on-clause", conjunct.span)
+            return None
+        if late < position:
+            fact = f"the on-clause does not name the stream `{scope.streams[position].label}`, which it joins"
+            scope.wrong(fact, conjunct.span, "write a condition on other streams in the where-clause")
             return None
         pairs.add(between)
     if len(pairs) > 1:
@@ -113,7 +119,3 @@ def whole_event_columns(span: Span, scope: Scope) -> list[OutputColumn]:
         type_ = t.event_of(stream.event_type.name) if stream.event_type is not None else ERROR
         columns.append(OutputColumn(name, x.EventOf(type_, position, span=span), span=span))
     return columns
-
-
-def _name(stream: ScopeStream) -> str:
-    return f"`{stream.alias or stream.name}`"

@@ -18,7 +18,17 @@ from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.timer_schedule import bind_schedule
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.expressions.time_period import bind_duration
-from cepbook.lang.bind.scope import ERROR, MATCH_TYPE, Scope, ScopeStream, count_text, error_expression, type_text
+from cepbook.lang.bind.scope import (
+    ERROR,
+    MATCH_TYPE,
+    PATTERN,
+    TIMER,
+    Scope,
+    ScopeStream,
+    count_text,
+    error_expression,
+    type_text,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as p
@@ -113,8 +123,8 @@ class _Binder:
                 self.scope.report("unknown-property", f"the tag `{first.name}` is not known here", first.span, hint)
         correlated = {**self.unqualified(tags), **self.scope.correlated, **dict.fromkeys(hidden, error_expression())}
         streams = (arriving, ScopeStream(None, EventType(MATCH_TYPE, tags), fallback=True))
-        own = replace(self.scope.without_aggregates("a pattern"), streams=streams, unwindowed=False)
-        return replace(own, data_windows=(), no_row_functions="a pattern", unchecked=False, correlated=correlated)
+        own = replace(self.scope.without_aggregates(PATTERN), streams=streams, unwindowed=False)
+        return replace(own, data_windows=(), no_row_functions=PATTERN, unchecked=False, correlated=correlated)
 
     def unqualified(self, tags: Tags) -> dict[str, x.BoundExpr]:
         """Return properties of tagged events that may be written without the tag: those that no variable hides.
@@ -130,8 +140,11 @@ class _Binder:
                     members.setdefault(name, x.MemberAccess(own, x.Prop(type_, p.MATCH_STREAM, tag), name))
         return members
 
+    def outside_filters(self, node: ast.Expr, tags: Tags, hint: str = EARLIER_TAGS_HINT) -> Scope:
+        return replace(self.seeing(node, tags, hint=hint), no_subqueries=TIMER)
+
     def value(self, node: ast.Expr, tags: Tags, hint: str = EARLIER_TAGS_HINT) -> x.BoundExpr:
-        bound = fold_expr(bind_expr(node, self.seeing(node, tags, hint=hint)))
+        bound = fold_expr(bind_expr(node, self.outside_filters(node, tags, hint)))
         for subexpr in x.walk(bound):
             if isinstance(subexpr, (x.Prop, x.EventOf)) and subexpr.stream == p.EVENT_STREAM:
                 self.scope.wrong("only filters of a pattern read events", subexpr.span)
@@ -307,7 +320,7 @@ class _Binder:
         operand, tags = self.bind(node.operand, prior)
         name = node.name.lower()
         if node.namespace == "" and name == "while":
-            seen = self.seeing(node.args[0], {**prior, **tags})
+            seen = self.outside_filters(node.args[0], {**prior, **tags})
             condition = bind_condition(node.args[0], seen, "the condition of `while`")
             return p.WhileGuard(operand, condition, span=node.span), tags
         if node.namespace.lower() != "timer" or name not in PATTERN_GUARDS:

@@ -18,7 +18,18 @@ from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window
 from cepbook.lang.bind.coercion import comparable, comparable_operands, orderable
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, AlreadyReported, OuterScope, Scope, ScopeStream, type_text
+from cepbook.lang.bind.scope import (
+    DATA_WINDOW,
+    ERROR,
+    FILTER,
+    PATTERN,
+    TIMER,
+    AlreadyReported,
+    OuterScope,
+    Scope,
+    ScopeStream,
+    type_text,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.syntax import ast
@@ -37,7 +48,8 @@ def bind_subquery(
     """
     module = scope.module
     if scope.no_subqueries is not None:
-        hint = "put its value into a variable: on … set v = (select …)" if scope.no_subqueries == DATA_WINDOW else None
+        constant = scope.no_subqueries in (DATA_WINDOW, TIMER)
+        hint = "put its value into a variable: on … set v = (select …)" if constant else None
         module.reject(f"a subquery in {scope.no_subqueries}", span, hint)
     outside = OuterScope(scope)
     if left is not None:
@@ -46,6 +58,10 @@ def bind_subquery(
     where = None
     if node.where is not None:
         where = bind_condition(node.where, own.without_aggregates("the where-clause"), "the where-clause")
+    starred = next((item for item in node.items if item.expr is None and item.stream is not None), None)
+    if starred is not None and len(node.items) > 1:
+        fact = f"a subquery selects `{starred.stream}.*` or columns, not both"
+        module.reject(fact, starred.span, "name the columns that it needs")
     group_by = bind_group_by(node.group_by, own)
     columns, wildcard = bind_select_list(node.items, own)
     having = bind_condition(node.having, own, "the having-clause") if node.having is not None else None
@@ -96,7 +112,7 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
     )
     if event_type is None:
         return None, replace(scope, outside=outside)
-    own = replace(scope.without_aggregates("a filter"), no_row_functions="a filter")
+    own = replace(scope.without_aggregates(FILTER), no_row_functions=FILTER)
     filters = [bind_filter(f, own) for f in source.stream.filters]
     contained: tuple[nodes.ContainedSelection, ...] = ()
     if source.stream.contained:
@@ -147,14 +163,15 @@ def _refuse_parameters(e: x.BoundExpr, where: str, scope: Scope) -> None:
 
 
 def _check_window(node: ast.Select, shape: QueryShape, where: x.BoundExpr | None, scope: Scope) -> None:
-    """Report a missing data window. A subquery without one must filter by correlation or select columns without
-    aggregates (recorded: window_required).
+    """Report a missing data window. Outside of filters a subquery needs none if it is not correlated and selects whole
+    events or aggregates (recorded: window_required).
     """
     if not scope.unwindowed:
         return
+    filters = scope.outside is not None and scope.outside.scope.no_aggregates in (FILTER, PATTERN)
     whole = shape.wildcard and not shape.columns
     correlated = where is not None and any(isinstance(subexpr, x.SubqueryParameter) for subexpr in x.walk(where))
-    if (whole or shape.kind != "unaggregated") and not correlated:
+    if (whole or shape.kind != "unaggregated") and not correlated and not filters:
         return
     name = scope.streams[0].name
     hint = f"such as {name}#keepall, {name}#lastevent"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
 from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.pattern import bind_pattern
-from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, check_lists_stream, resolve_context
+from cepbook.lang.bind.scope import FILTER, ModuleScope, Scope, ScopeStream, check_lists_stream, resolve_context
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
@@ -32,6 +32,9 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
     context, unknown_context = resolve_context(node.context, node.span, module)
     pattern: Pattern | None = None
     if isinstance(node.trigger.stream, ast.PatternStream):
+        for annotation in node.trigger.stream.annotations:
+            hint = "select from the pattern, insert into a stream, and trigger on that stream"
+            module.report("unknown-annotation", f"`@{annotation.name}` in `{what}`", annotation.span, hint)
         around = Scope(module, (), context, unknown_context=unknown_context)
         pattern = bind_pattern(node.trigger.stream.pattern, node.trigger.stream.annotations, around)
     event_type = _event_type(node.trigger, pattern, what, module)
@@ -40,7 +43,7 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
     check_lists_stream(context, node, node.trigger.stream.span, module)
     filters: list[x.BoundExpr] = []
     if isinstance(node.trigger.stream, ast.FilterStream):
-        own = scope.without_aggregates("a filter")
+        own = scope.without_aggregates(FILTER)
         filters = [bind_filter(f, own) for f in node.trigger.stream.filters]
     if event_type is None:
         return scope

@@ -127,6 +127,10 @@ def _bind_parameter(
         arguments.args.append(condition)
     else:
         bound = _value(node, what, scope)
+        if row.grouping and bound.type == t.NULL:
+            scope.reject(
+                f"a key of `{row.name}` is always null: it has no type", node.span, "group by another property"
+            )
         if parameter.kind == "duration":
             arguments.args.append(
                 _duration(bound, what, row.batch, scope)

@@ -69,9 +69,13 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
         elif scope.no_subqueries == DATA_WINDOW:
             hint = "conditions of #expr and #expr_batch have aggregates"
         scope.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span, hint)
+    if row.column and scope.into_table is None:
+        hint = f"declare a table with a column {row.column}(), and write into table … select {step.name}(…)"
+        scope.reject(f"`{step.name}` outside of into table", step.span, hint)
     parts = _arguments(row, step, scope, bind)
     refuse_lambda_parameters(parts.all(), f"`{row.name}`", scope)
     _check_window(row, parts, step, scope)
+    _check_streams(row, parts, step, scope)
     if any(expr.type == ERROR for expr in parts.all()):
         return None
     name = row.plain or row.name
@@ -104,7 +108,8 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder
     parts = _Parts([])
     nodes = _without_star(row, step, parts, scope)
     if step.distinct and not (row.distinct or parts.star):
-        scope.reject(f"`{row.name}` takes no `distinct`", step.span)
+        hint = "count(distinct …) counts the values in a window" if row.counts else None
+        scope.reject(f"`{row.name}` takes no `distinct`", step.span, hint)
     _named(row, step, parts, scope, bind)
     if row.sorts:
         _criteria(row, nodes, step, parts, scope, bind)
@@ -139,6 +144,9 @@ def _without_star(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: S
         if not row.wildcard or step.distinct:
             word = "distinct *" if step.distinct else "*"
             scope.reject(f"`{row.name}({word})` has no meaning", step.span)
+        if stream is None and len(scope.streams) > 1 and not row.counts:
+            fact = f"`{row.name}(*)` over several streams: it keeps the events of one"
+            scope.reject(fact, step.span, f"name the stream, such as {row.name}({scope.streams[0].label}.*)")
         parts.star = True
         parts.args.append(bind_whole_event(scope, stream, step.span) if scope.streams else error_expression(step.span))
     return nodes
@@ -148,6 +156,9 @@ def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, b
     for name, values in step.named:
         if name == "filter" and len(values) == 1:
             parts.filter = _filter(bind(values[0], scope), scope)
+        elif name == "group_by" and scope.into_table is not None:
+            hint = "the group by clause has the keys of the table"
+            scope.reject("into table takes no `group_by:` of an aggregate", step.span, hint)
         elif name == "group_by":
             inner = scope.without_aggregates("the group_by of an aggregate")
             parts.group_by = tuple(bind(value, inner) for value in values)
@@ -174,8 +185,7 @@ def _criteria(
         criteria.append((bind(operand, scope), descending))
     parts.criteria = tuple(criteria)
     _check_value(row, [e for e, _ in criteria], scope)
-    read = [subexpr.stream for e, _ in criteria for subexpr in x.walk(e) if isinstance(subexpr, (x.Prop, x.EventOf))]
-    position = read[0] if read else 0
+    position = next(iter(_streams_read([e for e, _ in criteria])), 0)
     stream = scope.streams[position] if position < len(scope.streams) else None
     if stream is None or stream.event_type is None:
         parts.args.append(error_expression(step.span))
@@ -268,7 +278,19 @@ def _check_value(row: AggregateRow, values: Sequence[x.BoundExpr], scope: Scope)
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
     indexed = parts.index is not None
     if scope.unwindowed and (
-        (row.needs_window == "always" and not scope.feeds_table) or (row.needs_window == "index" and indexed)
+        (row.needs_window == "always" and scope.into_table is None) or (row.needs_window == "index" and indexed)
     ):
         aggregate_text = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if indexed else row.name
         scope.reject(f"`{aggregate_text}` needs a data window", step.span, "add one, such as #keepall")
+
+
+def _streams_read(values: Sequence[x.BoundExpr]) -> list[int]:
+    parts = (subexpr for value in values for subexpr in x.walk(value))
+    return [subexpr.stream for subexpr in parts if isinstance(subexpr, (x.Prop, x.EventOf))]
+
+
+def _check_streams(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
+    values = [*parts.args, *(e for e, _ in parts.criteria)]
+    if row.keeps_events and len(set(_streams_read(values))) > 1:
+        fact = f"`{row.name}` reads several streams: it keeps the events of one"
+        scope.reject(fact, step.span, "join first: insert the combined row into a stream and aggregate that stream")

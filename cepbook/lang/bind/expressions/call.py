@@ -202,6 +202,13 @@ def _same_event(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         if arg.type.event is None:
             fact = f"`{step.name}` compares events, found {type_text(arg.type)}"
             scope.mismatch(fact, arg.span, "name the streams, such as event_identity_equals(a, b)")
+    if isinstance(call, x.FunctionCall) and call.args[0].type != call.args[1].type:
+        names = " and ".join(f"`{arg.type.event}`" for arg in call.args)
+        scope.mismatch(
+            f"`{step.name}` compares events of one type, found {names}",
+            step.span,
+            "compare properties, such as a.id = b.id",
+        )
     return call
 
 

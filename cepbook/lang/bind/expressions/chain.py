@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from cepbook.errors import did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
+from cepbook.lang.bind.coercion import UNTYPED
 from cepbook.lang.bind.expressions import call
 from cepbook.lang.bind.expressions.aggregate_methods import bind_aggregate_method
 from cepbook.lang.bind.expressions.date_methods import bind_date_method, event_type_of
@@ -301,7 +302,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     if scope.unchecked or step.name in scope.module.rejected_names or any(s.event_type is None for s in scope.streams):
         return error_expression(step.span)
     _refuse_java_call(step, rest, scope)
-    streams = (s.alias or s.name for s in scope.streams if more)
+    streams = (s.label for s in scope.streams if more)
     names = [*scope.property_names(), *streams, *scope.aliases, *scope.correlated]
     if scope.params is not None:
         others = did_you_mean(step.name, scope.params) or "a declared expression sees its parameters and variables only"
@@ -351,7 +352,7 @@ def _nested_hint(name: str, scope: Scope) -> str | None:
 def _outer_stream_hint(name: str, scope: Scope) -> str | None:
     for stream in () if scope.outside is None else scope.outside.scope.streams:
         if stream.event_type is not None and name in stream.event_type.properties:
-            prefix = stream.alias or stream.name
+            prefix = stream.label
             return f"write `{prefix}.{name}`: a subquery names the streams around it" if prefix else None
     return None
 
@@ -504,7 +505,8 @@ def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExp
         if isinstance(target, x.EventOf):
             return x.Prop(members[step.name], target.stream, step.name, span=span)
         return x.MemberAccess(members[step.name], target, step.name, span=span)
-    if target.type == t.MAP or step.optional:
+    dynamic = step.optional and (members is not None or target.type in UNTYPED)
+    if target.type == t.MAP or dynamic:
         return x.MemberAccess(t.OBJECT, target, step.name, span=span)
     hint = nearest_or_known_names(step.name, _visible_names(members or ()))
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):

@@ -182,7 +182,12 @@ def _date_hint(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
     return f"a time is a number of ms: cast('{text.value}', long, dateformat: '{pattern}')"
 
 
+_ARRAY_HINT = "declare the arrays alike: int[] has elements that may be null, int[primitive] has not"
+
+
 def _comparison_hint(left: Type, right: Type, scope: Scope) -> str | None:
+    if left.of is not None and left == right:
+        return _ARRAY_HINT
     if left == right or t.MAP in (left, right):
         return None
     if any(type_.event is not None or type_.of is not None or type_.fields is not None for type_ in (left, right)):
@@ -291,7 +296,10 @@ def _case(node: ast.Case, scope: Scope) -> x.BoundExpr:
     type_ = common_type([r.type for r in results])
     if type_ is None:
         names = ", ".join(dict.fromkeys(type_text(r.type) for r in results))
-        scope.mismatch(f"the results of `case` have no common type: {names}", node.span)
+        hint = _ARRAY_HINT if all(r.type.of is not None for r in results) else None
+        scope.mismatch(f"the results of `case` have no common type: {names}", node.span, hint)
+    if type_ == t.NULL:
+        scope.mismatch("all results of `case` are null: it has no type", node.span, "cast one: cast(null, int)")
     return x.CaseWhen(
         type_,
         tuple((condition, coerce(value, type_)) for condition, value in branches),

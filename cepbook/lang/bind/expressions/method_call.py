@@ -148,9 +148,11 @@ def _checked(
             scope.mismatch(f"{what} must be {expected}, found {type_text(bound.type)}", span)
         return bound
     untyped = isinstance(bound, x.LambdaExpr) and isinstance(bound.body, x.UserCall) and bound.type == t.OBJECT
-    if not _fits(parameter.kind, bound.type) and not untyped:
+    empty = parameter.kind == "ordered" and isinstance(bound, x.LambdaExpr) and bound.type == t.NULL
+    if empty or (not _fits(parameter.kind, bound.type) and not untyped):
         expected = _NAMES[parameter.kind]
-        scope.mismatch(f"{what} must be {expected}, found {type_text(bound.type)}", span)
+        hint = f"such as {_shape(row)}" if empty else None
+        scope.mismatch(f"{what} must be {expected}, found {type_text(bound.type)}", span, hint)
     return bound
 
 

@@ -30,7 +30,7 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.Bound
         raise AlreadyReported(node.type_name)
     array_type = of
     for _ in node.dimensions:
-        array_type = t.array_of(array_type)
+        array_type = t.array_of(array_type, node.type_name in _INITIAL_VALUES)
     sizes = [size for size in node.dimensions if size is not None]
     if not sizes:
         return _filled(node.args, array_type, node.type_name, node, scope, bind)
@@ -58,9 +58,10 @@ def _filled(
             bound = bind(element, scope)
         if bound.type == ERROR:
             return error_expression(node.span)
-        if not assignable(bound.type, array_type.of):
+        if not assignable(bound.type, array_type.of) or (bound.type == t.NULL and array_type.primitive):
+            hint = "arrays of objects take null, such as new Integer[] {…}" if bound.type == t.NULL else None
             expected, found = type_text(array_type.of), type_text(bound.type)
-            scope.mismatch(f"an element of {type_text(array_type)} must be {expected}, found {found}", element.span)
+            scope.mismatch(f"an element of {expected}[] must be {expected}, found {found}", element.span, hint)
         bound_elements.append(coerce(bound, array_type.of))
     array = x.ArrayOf(array_type, tuple(bound_elements), span=node.span)
     known = all(isinstance(element, x.Const) and element.value is not None for element in bound_elements)

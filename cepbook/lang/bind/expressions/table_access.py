@@ -25,6 +25,9 @@ def bind_table_access(
     """
     first, *rest = steps
     module = scope.module
+    if scope.into_table == store.name:
+        hint = "read it in a separate statement"
+        scope.reject(f"a statement into table `{store.name}` cannot read the table", first.span, hint)
     module.require("event type", store.name)
     properties = module.catalog.event_types[store.name].properties
     context = None if scope.context is None else scope.context.name

@@ -92,10 +92,13 @@ class _PartitionScope:
 
     def add(self, names: Mapping[str, Type], span: Span) -> None:
         for name in names:
-            if name in self.context.properties:
-                at = self.module.locate(name, span)
-                self.module.report("duplicate-name", f"`{name}` is a property of the context already", at)
+            self.check_free(name, self.context.properties, "a property of the context", span)
         self.context = replace(self.context, properties={**self.context.properties, **names})
+
+    def check_free(self, name: str, taken: Mapping[str, Type], what: str, span: Span) -> None:
+        if name in taken:
+            at = self.module.locate(name, span)
+            self.module.report("duplicate-name", f"`{name}` is {what} already", at, "use another name")
 
     def begin(self, names: Mapping[str, Type], span: Span) -> None:
         """Add the names of the events that begin the partition; the conditions that end it may read them."""
@@ -114,12 +117,15 @@ class _PartitionScope:
             if node.inclusive and not tags:
                 hint = "such as pattern [a=Start -> b=Next] @inclusive"
                 problems.add("wrong-parameter", "`@inclusive` without a tag: only tagged events count", node.span, hint)
+            if node.alias is not None and self.begun:
+                for tag in tags:
+                    self.check_free(tag, self.names, "the name of what began the partition", node.span)
             return c.OnPattern(pattern, node.inclusive, node.alias, span=node.span), names
         if node.period is not None:
             period = bind_duration(fold_expr(bind_expr(node.period, self.scope())), "the time of `after`", self.scope())
             return c.AfterPeriod(period, span=node.span), {}
         if node.crontabs:
-            crontabs = [bind_crontab(crontab.fields, crontab.span, self.scope()) for crontab in node.crontabs]
+            crontabs = [bind_crontab(one.fields, one.span, self.scope(), most=7) for one in node.crontabs]
             return c.OnCrontab(tuple(one for one in crontabs if one is not None), span=node.span), {}
         return c.AtOnce(span=node.span), {}
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.variant import bind_variant
-from cepbook.lang.bind.scope import ERROR, ModuleScope, resolve_type
+from cepbook.lang.bind.scope import ERROR, ModuleScope, declared_type
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
@@ -44,6 +44,7 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
                     module.report("duplicate-name", fact, node.span)
             times = [times[0] or base.time_property, times[1] or base.end_time_property]
     bind_schema_columns(node.columns, properties, module)
+    _check_timestamps(node, supertypes, module)
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
     end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
     if end is not None and start is None and node.start_timestamp is None:
@@ -53,11 +54,46 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
         if kinds[0] != kinds[1] and ERROR not in kinds:
             fact = f"the end timestamp `{end}` is {kinds[1]}, the start timestamp `{start}` {kinds[0]}"
             module.report("type-mismatch", fact, module.locate(end, node.span))
-    found_type = EventType(node.name, properties, tuple(supertypes), start, end)
+    _check_representation(node, properties, module)
+    found_type = EventType(node.name, properties, tuple(supertypes), start, end, representation=node.representation)
     if node.name not in module.rejected_names:
         module.catalog.event_types[node.name] = found_type
     module.provides["event type", node.name] = None
     return found_type
+
+
+def _check_representation(node: ast.CreateSchema, properties: Mapping[str, Type], module: ModuleScope) -> None:
+    """Check what the kinds of schema demand (Esper reference, chapter Event Representations)."""
+    at = module.locate(node.name, node.span)
+    values = {a.name.lower(): {"value": a.value, **dict(a.values)} for a in node.annotations}
+    if node.representation == "objectarray" and len(node.inherits) > 1:
+        module.wrong("an objectarray type has one supertype at most", at, "copy the other properties: copyfrom NAME")
+    if node.representation == "xml":
+        if not values.get("xmlschema", {}).get("rootElementName"):
+            hint = f"write @XMLSchema(rootElementName='…') create xml schema {node.name}()"
+            module.wrong("an xml type needs the name of its root element", at, hint)
+        if node.columns or node.inherits or node.copyfrom:
+            hint = "leave out columns, inherits and copyfrom"
+            module.wrong("an xml type takes its properties from the document", at, hint)
+    if node.representation == "json":
+        for name, type_ in properties.items():
+            part = module.catalog.event_types.get((type_.of or type_).event or "")
+            if part is not None and part.representation == "objectarray":
+                fact = f"property `{name}` of a json type is of the objectarray type `{part.name}`"
+                module.wrong(fact, module.locate(name, node.span), f"declare {part.name} as json, too")
+        class_name = values.get("jsonschema", {}).get("className")
+        if class_name is not None:
+            module.wrong(f"no class `{class_name}`", at, "leave @JsonSchema out: the columns declare the type")
+
+
+def _check_timestamps(node: ast.CreateSchema, supertypes: Sequence[str], module: ModuleScope) -> None:
+    """Report a timestamp that is not that of a supertype."""
+    bases = [module.catalog.event_types[name] for name in supertypes]
+    for name, field in ((node.start_timestamp, "time_property"), (node.end_timestamp, "end_time_property")):
+        base = next((base for base in bases if getattr(base, field) not in (None, name)), None)
+        if name is not None and base is not None:
+            fact = f"`{base.name}` has the timestamp `{getattr(base, field)}`, which its subtypes inherit"
+            module.report("duplicate-name", fact, module.locate(name, node.span), "leave the timestamp out")
 
 
 def _merge(properties: dict[str, Type], more: Mapping[str, Type], span: Span, module: ModuleScope) -> None:
@@ -78,9 +114,7 @@ def bind_schema_columns(columns: Sequence[ast.ColumnDef], properties: dict[str, 
             module.unsupported("annotations of properties", column.span)
         if column.type_args:
             module.unsupported("type parameters", column.span)
-        type_ = resolve_type(column.type_name, module, column.span, of=column.name)
-        for _ in range(column.dimensions):
-            type_ = type_ if type_ == ERROR else t.array_of(type_)
+        type_ = declared_type(column, module)
         inherited = properties.get(column.name)
         if column.name in own or (inherited is not None and ERROR not in (inherited, type_) and inherited != type_):
             was = f" (inherited as {inherited})" if column.name not in own else ""

@@ -48,6 +48,10 @@ def bind_create_table(node: ast.CreateTable, heading: Heading, module: ModuleSco
             continue
         if column.aggregate is None:
             bind_schema_columns((replace(column, primary_key=False),), properties, module)
+            key = properties.get(column.name)
+            if column.primary_key and key is not None and key.event is not None:
+                fact = f"the key `{column.name}` is an event, which has no value to look a row up by"
+                module.wrong(fact, column.span, "take its properties as keys")
             continue
         try:
             call = _declared(column, module)
@@ -77,9 +81,16 @@ def bind_create_table(node: ast.CreateTable, heading: Heading, module: ModuleSco
 def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
     """Return the aggregate of a column; its arguments are type names, or columns of the type in ``@type``."""
     assert column.aggregate is not None
+    types = [annotation for annotation in column.annotations if annotation.name.lower() == "type"]
+    for annotation in column.annotations:
+        if annotation not in types:
+            fact = f"`@{annotation.name}` has no meaning for a column"
+            module.report("unknown-annotation", fact, annotation.span, "such as window(*) @type(Trade)")
+    if len(types) > 1:
+        module.wrong("a column has one `@type`", types[1].span, "leave one out")
     if is_sketch(column):
         return bind_sketch(column, module)
-    of = next((str(a.value) for a in column.annotations if a.name.lower() == "type"), None)
+    of = str(types[0].value) if types else None
     event_type = None if of is None else module.event_type(of, column.span)
     aggregate = column.aggregate
     if of is None:
@@ -92,6 +103,7 @@ def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
         raise AlreadyReported(column.name)
     if not isinstance(bound, x.AggregateRef) or len(calls) != 1:
         module.reject("a column of a table is of a type or an aggregate", column.span)
+    _check_form(column.aggregate, module)
     return calls[0]
 
 
@@ -100,6 +112,19 @@ def _type_name(node: Any) -> Any:
     path = isinstance(node, ast.Chain) and all(step.args is None and step.index is None for step in node.steps)
     type_ = builtin_type(".".join(step.name for step in node.steps)) if path else None
     return node if type_ is None else replace(node, steps=(ast.NameStep(type_.name, span=node.span),))
+
+
+def _check_form(node: ast.Expr, module: ModuleScope) -> None:
+    """Report an aggregate that a table keeps in another form only."""
+    assert isinstance(node, ast.Chain)
+    step = node.steps[0]
+    row = AGGREGATES.get(step.name.lower())
+    if step.named:
+        hint = "into table … select sum(x, filter: …) needs a column sum(int, boolean)"
+        module.reject(f"a column takes no `{step.named[0][0]}:`", step.span, hint)
+    if row is not None and row.declared_as and not (step.wildcard and row.declared_as == f"{row.name}(*)"):
+        fact = f"`{module.text(step.span)}` is no column of a table"
+        module.reject(fact, step.span, f"declare {row.declared_as}, and read the column by a method")
 
 
 _SKETCH = AGGREGATES["countminsketchadd"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import Heading, window_reclaim
+from cepbook.lang.bind.clauses.annotations import SHARES_INDEXES, Heading, has_hint, window_reclaim
 from cepbook.lang.bind.clauses.target_store import TargetStore, bind_target
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
@@ -54,7 +54,8 @@ def bind_create_window(node: ast.CreateWindow, heading: Heading, module: ModuleS
     if context is not None and divided is not None:  # else an insert would be for the windows of all partitions
         check_lists_types(context, [divided], module.locate(node.as_type or "", node.span), module)
     collects = any(WINDOWS[window.name].batch for window in windows or ())
-    store = StoreType(node.name, "window", node.context, divided, collects=collects)
+    shares = has_hint(node.annotations, SHARES_INDEXES)
+    store = StoreType(node.name, "window", node.context, divided, collects=collects, shares_indexes=shares)
     if known:
         module.catalog.event_types[node.name] = event_type
         module.catalog.stores[node.name] = store
@@ -81,10 +82,14 @@ def bind_create_window(node: ast.CreateWindow, heading: Heading, module: ModuleS
 
 
 def check_name_is_free(name: str, node: ast.SyntaxNode, module: ModuleScope) -> bool:
-    """Return whether no event type, named window or table is called `name`; report it otherwise."""
-    if name not in module.catalog.event_types:
+    """Return whether no event type, named window or table is called `name`; report it otherwise.
+
+    A table does not have the name of a variable either: both stand alone in expressions.
+    """
+    taken = isinstance(node, ast.CreateTable) and name in module.catalog.variables
+    if name not in module.catalog.event_types and not taken:
         return True
-    kind = kind_of_name(name, module)
+    kind = "variable" if taken else kind_of_name(name, module)
     module.report("duplicate-name", f"{kind} `{name}` already exists", module.locate(name, node.span))
     return False
 
@@ -174,10 +179,21 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[OutputColumn,
 
 def bind_create_index(node: ast.CreateIndex, heading: Heading, module: ModuleScope) -> nodes.StatementPlan | None:
     """``create [unique] index I on W (a hash, b btree)``; None when the report says why not."""
-    target = bind_target(node.target, None, node.span, node, module, anywhere=True)
+    target = bind_target(node.target, None, node.span, node, module)
     if target is None:
         return None
-    columns = tuple(column for written in node.columns for column in _index_columns(written, target, module))
+    if target.store.kind == "table" and not target.store.keys:
+        fact = f"table `{node.target}` has one row: it has no primary key"
+        module.wrong(fact, module.locate(node.target, node.span), "declare a column as primary key")
+    columns: list[tuple[str, str] | None] = []
+    for written in node.columns:
+        own = _index_columns(written, target, module)
+        for column in own:
+            if column is not None and column[0] in [other[0] for other in columns if other is not None]:
+                module.report("duplicate-name", f"column `{column[0]}` occurs twice", written.key.span)
+        if node.unique and written.kind == "btree":
+            module.wrong("a unique index is not sorted", written.key.span, "leave out `btree`, or `unique`")
+        columns += own
     index = IndexType(node.name, node.target, tuple(c for c in columns if c is not None), node.unique)
     if index.full_name in module.catalog.indexes:
         fact = f"an index `{node.name}` of `{node.target}` already exists"
@@ -216,5 +232,8 @@ def _index_column(key: ast.Expr, kind: str, target: TargetStore, module: ModuleS
         hint = nearest_or_known_names(name, target.event_type.properties)
         fact = f"no column `{name}` in `{target.store.name}`"
         module.report("unknown-property", fact, key.span, hint)
+        return None
+    if target.event_type.properties[name] == t.NULL:
+        module.wrong(f"column `{name}` is always null: it has no type", key.span, "index another column")
         return None
     return name, kind

@@ -11,7 +11,7 @@ from cepbook.lang.bind.clauses.assignments import bind_assignments, fit_value
 from cepbook.lang.bind.clauses.trigger import bind_trigger
 from cepbook.lang.bind.expressions.declared_expressions import bind_declaration
 from cepbook.lang.bind.expressions.expression import bind_expr
-from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, resolve_context, resolve_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, declared_type, resolve_context
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import EventType, VariableType
@@ -26,9 +26,13 @@ def bind_create_variable(node: ast.CreateVariable, heading: Heading, module: Mod
     if node.name in module.catalog.variables:
         at = module.locate(node.name, node.span)
         module.report("duplicate-name", f"variable `{node.name}` already exists", at)
-    type_ = resolve_type(node.type_name, module, node.span, of=node.name)
-    for _ in range(node.dimensions):
-        type_ = type_ if type_ == ERROR else t.array_of(type_)
+    type_ = declared_type(node, module)
+    at = module.locate(node.type_name, node.span)
+    if node.type_args and type_ not in (ERROR, t.MAP):
+        module.wrong(f"`{node.type_name}` takes no type parameters", at, f"write {node.type_name} {node.name}")
+    if type_.of is not None and type_.of.event is not None:
+        hint = f"keep the events in a window: create window {node.name}#keepall as {node.type_name}"
+        module.wrong("a variable holds one event, not an array of events", at, hint)
     own = Scope(module, (), context, no_aggregates="the initial value of a variable", unknown_context=unknown_context)
     initial = None if node.initial is None else _initial(node.initial, node.name, type_, own)
     if type_ == ERROR or unknown_context or (initial is not None and initial.type == ERROR):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cepbook.errors import Span
 from cepbook.lang.bind.clauses.annotations import Heading
+from cepbook.lang.bind.clauses.index_hints import check_index_hints
 from cepbook.lang.bind.clauses.insert_into import bind_insert, check_target_context
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.target_store import ABSENT_ROW, TargetStore, bind_changes, bind_target
@@ -36,6 +37,7 @@ def bind_merge(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> pl
     )
     predicate = None if action.where is None else bind_condition(action.where, scope, "the where-clause")
     before = len(module.problems.reported)
+    check_index_hints(node.annotations, target.store, predicate, module)
     branches: tuple[plan.MergeBranchPlan, ...]
     if isinstance(action, ast.OnMerge):
         branches = tuple(_branch(branch, target, trigger, scope) for branch in action.branches)
@@ -81,7 +83,9 @@ def _action(
     if node.kind == "delete":
         return plan.MergeActionPlan("delete", where, span=node.span)
     if node.kind == "update":
-        return _update(node.assignments, where, target, scope, node.span)
+        update = _update(node.assignments, where, target, scope, node.span)
+        _check_keys(update.changes, target, scope)
+        return update
     return _insert(node, where, target, trigger, scope)
 
 
@@ -89,6 +93,17 @@ def _update(
     nodes: Sequence[ast.Assignment], where: x.BoundExpr | None, target: TargetStore, scope: Scope, span: Span
 ) -> plan.MergeActionPlan:
     return plan.MergeActionPlan("update", where, changes=bind_changes(nodes, target, scope), span=span)
+
+
+def _check_keys(changes: Sequence[plan.PropertyAssignment], target: TargetStore, scope: Scope) -> None:
+    """Report a merge that assigns a key of a table, or a column of a unique index of it."""
+    if target.store.kind == "table":
+        indexes = scope.module.catalog.indexes.values()
+        unique = [name for i in indexes if i.store == target.store.name and i.unique for name, _ in i.columns]
+        for change in changes:
+            if change.name in (*target.store.keys, *unique):
+                fact = f"a merge cannot change the key `{change.name}` of table `{target.store.name}`"
+                scope.wrong(fact, change.span, "delete the row and insert another one")
 
 
 def _insert(

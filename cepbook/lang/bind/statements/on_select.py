@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from cepbook.lang.bind.clauses.annotations import Heading
+from cepbook.lang.bind.clauses.index_hints import check_index_hints, condition_of
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.target_store import bind_target
 from cepbook.lang.bind.clauses.trigger import bind_trigger
@@ -49,6 +50,7 @@ def bind_on_select(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -
     if bound is None:
         return None
     _refuse_rows_before(bound, module)
+    check_index_hints(node.annotations, target.store, condition_of(bound.root), module)
     values = {field.name: getattr(bound, field.name) for field in fields(bound)}
     return nodes.OnSelectStatement(**values, target=target.store, deletes=action.delete)
 

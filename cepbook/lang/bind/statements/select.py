@@ -49,7 +49,7 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
     event_type = scope.streams[0].event_type if len(scope.streams) == 1 else None
     if rate is not None and has_hint(node.annotations, EVERY_ROW):
         rate = replace(rate, every_row=True)
-    written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
+    written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels, where)
     reclaim = group_reclaim(node.annotations, module) if node.group_by is not None else None
     shape = resolve_query_kind(written, scope, node.span, gathered=node.output is not None or any(patterns))
     insert: nodes.Insert | None = None
@@ -60,6 +60,8 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
         stream = stream if fed is not None else None
         into, columns, calls = fed if fed is not None else (into, columns, calls)
     if node.insert_into is not None:
+        if node.insert_into.columns and not wildcard:
+            _refuse_stars(node.items, module)
         insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
     else:
         output = EventType(f"<{heading.name}>", row_type(columns, event_type if wildcard else None))
@@ -101,6 +103,14 @@ def _hint_aliases(node: ast.Select, module: ModuleScope, since: int) -> None:
         if problem.code == "unknown-property" and own is not None and not own.start <= problem.span.start < own.end:
             hint = f"`{name}` is what the select-list calls a column: write its expression here"
             module.problems.reported[place] = replace(problem, hint=hint)
+
+
+def _refuse_stars(items: Sequence[ast.SelectItem], module: ModuleScope) -> None:
+    for item in items:
+        if item.expr is None and item.stream is None:
+            module.wrong(
+                "a column list does not go with a wildcard", item.span, "name the columns, or leave out the list"
+            )
 
 
 def _delivery_keys(node: ast.Delivery, output: EventType, module: ModuleScope) -> tuple[x.BoundExpr, ...]:

@@ -59,7 +59,7 @@ _FREQUENT = t.array_of(t.struct_of((("value", t.OBJECT), ("frequency", t.LONG)))
 
 
 def _of_sketch(name: str, result: ResultRule, doc: str, py: str, parameters: tuple[ParameterKind, ...]) -> FunctionRow:
-    example = f"countMinSketchAdd(symbol).{name}({', '.join(chr(39) + 'A' + chr(39) for _ in parameters)})"
+    example = f"Seen.symbols.{name}({', '.join(chr(39) + 'A' + chr(39) for _ in parameters)})"
     return FunctionRow(f"countminsketchadd.{name}", ("any", *parameters), result, doc, example, py)
 
 

@@ -28,6 +28,7 @@ class ColumnDef(SyntaxNode):
     annotations: tuple[Annotation, ...] = ()
     type_args: tuple[str, ...] = ()  # ``java.util.List<string>``
     aggregate: Expr | None = None  # create table columns such as count(*), sum(double)
+    primitive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class CreateVariable(Statement):
     dimensions: int = 0
     constant: bool = False
     initial: Expr | None = None
+    type_args: tuple[str, ...] = ()
+    primitive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

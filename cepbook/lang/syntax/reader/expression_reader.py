@@ -248,7 +248,11 @@ class ExpressionReader:
     def new_array(self, node: ParseNode) -> ast.Expr:
         type_name, *dimensions = node.children
         sizes = tuple(None if d.children[0] is None else self.expr(d.children[0]) for d in dimensions)
-        return ast.NewInstance(self.read(type_name), (), True, sizes, span=span_of(node))
+        name = self.read(type_name)
+        if not any(sizes):
+            hint = f"write new {name}[n] or new {name}[] {{…}}"
+            raise Misplaced("a new array needs a size or elements", span_of(node), hint)
+        return ast.NewInstance(name, (), True, sizes, span=span_of(node))
 
     def new_filled_array(self, node: ParseNode) -> ast.Expr:
         type_name, *rest = present(node.children)

@@ -236,11 +236,12 @@ class StatementReader(ContextReader):
             any(isinstance(child, Token) for child in rest),
             self.annotations(rest),
             tuple(self.type_text(child) for child in inner if is_rule(child, "type_ref")),
+            primitive=any(bracket.children[0] is not None for bracket in dimensions),
             span=span_of(node),
         )
 
     def _dimensions(self, nodes: Iterable[Any]) -> list[Any]:
-        """Return the brackets of an array type: ``[]``, or ``[primitive]`` with the same meaning."""
+        """Return the brackets of an array type: ``[]`` or ``[primitive]``."""
         brackets = [node for node in nodes if is_rule(node, "dimension")]
         for word in (node.children[0] for node in brackets if node.children[0] is not None):
             text = self.read(word).lower()
@@ -280,12 +281,15 @@ class StatementReader(ContextReader):
     def create_variable(self, node: ParseNode) -> ast.CreateVariable:
         constant, type_ref, name, initial = node.children
         type_name, *inner = type_ref.children
+        dimensions = self._dimensions(inner)
         return ast.CreateVariable(
             self.read(name),
             self.read(type_name),
-            len(self._dimensions(inner)),
+            len(dimensions),
             constant is not None,
             self.optional_expr(initial),
+            tuple(self.type_text(child) for child in inner if is_rule(child, "type_ref")),
+            any(bracket.children[0] is not None for bracket in dimensions),
         )
 
     def create_window(self, node: ParseNode) -> ast.CreateWindow:
