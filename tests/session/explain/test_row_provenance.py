@@ -240,22 +240,3 @@ def test_a_trigger_whose_beginning_is_forgotten() -> None:
     cep.replay([{"k": "a", "y": n % 9, "at": n} for n in range(5_000)], type="B", time="at").run()
     fired = cep.why("q")
     assert fired.basis == "run again" and short(fired.made) == [("b", fired.row["level"], fired.time // 1000)]
-
-
-def test_rows_that_a_query_took_from_another_store() -> None:
-    """What fills the other one happens again as well."""
-    cep = Workbench()
-    cep.run("""create schema A(id string, n int); create schema C(n int);
-    create window W#keepall as A; insert into W select * from A;
-    create window Off#keepall as C; insert into Off select * from C;
-    @name('t') create window Totals#unique(id) as (id string, total int);
-    @name('seen') select id, total from Totals""")
-    for n, name in enumerate("abab"):
-        cep.send("A", id=name, n=n)
-    query = "insert into Totals select id, sum(n) as total from W group by id"
-    cep.query(query)
-    for name in ("t", "seen"):
-        fired = cep.why(name, row=1)
-        assert fired.cause == f"the query `{query}`"
-        assert fired.basis == "run again" and fired.row == {"id": "b", "total": 4}
-        assert [each.event for each in fired.made or ()] == [{"id": "b", "total": 4}]

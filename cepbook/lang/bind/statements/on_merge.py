@@ -96,14 +96,10 @@ def _update(
 
 
 def _check_keys(changes: Sequence[plan.PropertyAssignment], target: TargetStore, scope: Scope) -> None:
-    """Report a merge that assigns a key of a table, or a column of a unique index of it."""
-    if target.store.kind == "table":
-        indexes = scope.module.catalog.indexes.values()
-        unique = [name for i in indexes if i.store == target.store.name and i.unique for name, _ in i.columns]
-        for change in changes:
-            if change.name in (*target.store.keys, *unique):
-                fact = f"a merge cannot change the key `{change.name}` of table `{target.store.name}`"
-                scope.wrong(fact, change.span, "delete the row and insert another one")
+    for change in changes:
+        if change.name in target.store.keys:
+            fact = f"a merge cannot change the key `{change.name}` of table `{target.store.name}`"
+            scope.wrong(fact, change.span, "delete the row and insert another one")
 
 
 def _insert(
