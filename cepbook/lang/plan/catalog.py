@@ -92,7 +92,7 @@ class StoreType:
     partitioned_as: str | None = None
     keys: tuple[str, ...] = ()
     calls: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
-    texts: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    texts: Mapping[str, ast.Expr] = field(default_factory=dict, compare=False, repr=False)
     collects: bool = False
     shares_indexes: bool = False
 
