@@ -72,8 +72,8 @@ class ColumnEmitter(Emitter):
     """Writes into `run` where each event that passes the filter delivers one insert row: columns, not records.
 
     Columns of the batch are passed on as they are; values of others are appended to lists, ``y0`` and so on. ``run``
-    returns which events gave a row (None: all), and the columns; those of the batch contain all events. The filter,
-    which cannot fail, is evaluated for all events in advance, unless ``prefiltered`` is true.
+    returns which events gave a row (None: all), and the columns; those of the batch contain all events. The filter is
+    evaluated for all events in advance, unless ``prefiltered`` is true.
     """
 
     def __init__(self, code: CodegenContext, scope: CodeScope, names: Sequence[str]) -> None:
@@ -112,8 +112,18 @@ class ColumnEmitter(Emitter):
         columns = [self._batch_columns[name] for name in names]
         of = columns[0] if len(columns) == 1 else f"zip({', '.join(columns)})"
         truth = lower.truth(self._scope, condition)
-        of_event = f"[{truth} for {', '.join(names)} in {of}]"
-        self._code.source.line(f"kept = None if prefiltered else {of_event}", condition.span)
+        source = self._code.source
+        if not lower.may_fail(condition):
+            of_event = f"[{truth} for {', '.join(names)} in {of}]"
+            source.line(f"kept = None if prefiltered else {of_event}", condition.span)
+            return
+        source.line("kept = None if prefiltered else []")
+        with source.block(f"for {', '.join(names)} in () if prefiltered else {of}:"):
+            with source.block("try:"):
+                source.line(f"kept.append({truth})", condition.span)
+            with source.block("except Exception as failure:"):
+                source.line("failed(failure)")
+                source.line("kept.append(False)")
 
     def kept(self, rows: str) -> str:
         """Return the code of those of `rows` that pass the filter."""

@@ -39,6 +39,13 @@ def event_type(event: Any, declared: str) -> str | None:
     return event.type if isinstance(event, TypedEvent) else declared
 
 
+def as_boolean(value: Any) -> bool | None:
+    """Return a value that a condition reads. Errors: TypeError if the value is neither a boolean nor null."""
+    if value is None or value is True or value is False:
+        return value
+    raise TypeError(f"the condition is {value!r}, which is no boolean")
+
+
 def deep_copied(value: Any) -> Any:
     """Return a copy of `value` for user code: lists and dicts are copied at every level, so state cannot change."""
     if isinstance(value, dict):

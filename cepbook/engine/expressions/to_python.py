@@ -50,7 +50,16 @@ def truth(scope: CodeScope, e: x.BoundExpr) -> str:
         return value(scope, e)
     if isinstance(e, x.InList):
         return falsity(scope, replace(e, negated=False)) if e.negated else f"{_in_list(scope, e)} is True"
-    return f"{value(scope, e)} is True"
+    return f"{value(scope, e)} is True" if not isinstance(e, x.BooleanCheck) else _checked(scope, e, "True", "False")
+
+
+def _checked(scope: CodeScope, e: x.BooleanCheck, wanted: str, other: str) -> str:
+    """Return ``operand is wanted``, which calls the check only for a value that is not a boolean or null."""
+    code = value(scope, e.operand)
+    if not code.isidentifier():
+        return f"{value(scope, e)} is {wanted}"
+    check = f"{bound_name(scope, primitives.as_boolean)}({code})"
+    return f"({code} is {wanted} or {code} is not {other} and {code} is not None and {check})"
 
 
 def filter_condition(scope: CodeScope, e: x.BoundExpr) -> str:
@@ -79,6 +88,8 @@ def falsity(scope: CodeScope, e: x.BoundExpr) -> str:
         return f"not {value(scope, e)}"
     if isinstance(e, x.InList):
         return truth(scope, replace(e, negated=False)) if e.negated else f"{_in_list(scope, e)} is False"
+    if isinstance(e, x.BooleanCheck):
+        return _checked(scope, e, "False", "True")
     return f"{value(scope, e)} is False"
 
 
@@ -423,6 +434,7 @@ RENDERERS.update(
         x.Is: _is,
         x.Logic: _logic,
         x.LogicalNot: _not,
+        x.BooleanCheck: lambda scope, e: f"{bound_name(scope, primitives.as_boolean)}({value(scope, e.operand)})",
         x.RangeTest: _between,
         x.InList: _in,
         x.StringMatch: _like,
@@ -454,7 +466,7 @@ def property_codes(names: Mapping[str, str], at: int = 0) -> dict[PropertyKey, s
 
 def may_fail(*exprs: x.BoundExpr | None) -> bool:
     """Return whether an expression may raise an exception at run time. These are functions from Python, texts parsed as
-    numbers, subqueries, methods that compare values of unknown type, and division of whole numbers.
+    numbers, subqueries, methods that compare values of unknown type, checks, and division of whole numbers.
     """
     return any(_fails(node) for e in exprs if e is not None for node in x.walk(e))
 
@@ -471,7 +483,7 @@ def _fails(e: x.BoundExpr) -> bool:
         return _may_be_zero(e.args[-1]) if fails == "by zero" else fails
     if isinstance(e, x.StringMatch):
         return e.regexp and primitives.regexp_may_fail(e.pattern.value if isinstance(e.pattern, x.Const) else None)
-    return isinstance(e, (x.UserCall, x.SubqueryRef))
+    return isinstance(e, (x.UserCall, x.SubqueryRef, x.BooleanCheck))
 
 
 def _may_be_zero(divisor: x.BoundExpr) -> bool:
@@ -479,12 +491,14 @@ def _may_be_zero(divisor: x.BoundExpr) -> bool:
 
 
 def is_columnar(condition: x.BoundExpr | None) -> bool:
-    """Return whether a condition can be evaluated for a whole batch in advance: it reads properties and cannot fail."""
+    """Return whether a condition can be evaluated for a whole batch in advance: it reads properties, and cannot fail
+    except by a check.
+    """
     if condition is None:
         return True
     apart = (x.CurrentTimestamp, x.EventOf, x.Prior, x.Prev)
-    alone = not any(isinstance(node, apart) for node in x.walk(condition))
-    return alone and bool(property_names(condition)) and not may_fail(condition)
+    nodes = [node for node in x.walk(condition) if not isinstance(node, x.BooleanCheck)]
+    return bool(property_names(condition)) and not any(isinstance(node, apart) or _fails(node) for node in nodes)
 
 
 def reads_event(*exprs: x.BoundExpr | None, at: int = 0) -> bool:

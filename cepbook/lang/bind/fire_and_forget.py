@@ -10,7 +10,7 @@ from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.insert_into import bind_insert, check_distinct_columns
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.target_store import ABSENT_ROW, TargetStore, bind_changes, bind_target
-from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.expressions.expression import bind_clause, bind_expr
 from cepbook.lang.bind.module_binder import StatementRule, bind
 from cepbook.lang.bind.scope import ModuleScope, Options, Scope, resolve_context
 from cepbook.lang.bind.statements.select import bind_select
@@ -142,7 +142,7 @@ def _change(node: ast.FafUpdate | ast.FafDelete, heading: Heading, module: Modul
         return None
     context, _ = resolve_context(node.context, node.span, module)
     scope = Scope(module, (target.stream, ABSENT_ROW), context, no_aggregates="a query", no_row_functions="a query")
-    predicate = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
+    predicate = None if node.where is None else bind_clause(node.where, scope, "the where-clause")
     action = nodes.MergeActionPlan("delete", None, span=node.span)
     if isinstance(node, ast.FafUpdate):
         changes = bind_changes(node.assignments, target, scope)

@@ -171,6 +171,7 @@ _EXPRESSIONS: dict[type[x.BoundExpr], Callable[[Any, _Show, list[str]], str]] = 
     x.OutputCounter: lambda e, show, calls: str(e.name),
     x.AggregateRef: _aggregate,
     x.KeyRef: lambda e, show, calls: f"key {e.index}",
+    x.BooleanCheck: lambda e, show, calls: show(e.operand),
     x.SharedExpr: lambda e, show, calls: show(e.operand),
     x.MeasureAggregate: lambda e, show, calls: (
         f"{e.name}({'distinct ' if e.distinct else ''}{show(e.value)} of {show(e.rows)})"

@@ -138,6 +138,8 @@ class _Text:
                 return "Double.NaN" if value != value else f"Double.{'POSITIVE' if value > 0 else 'NEGATIVE'}_INFINITY"
             case x.Convert():
                 return f"cast({show(e.operand)}, {e.type})"
+            case x.BooleanCheck():
+                return show(e.operand)
             case x.LogicalNot():
                 return f"not ({show(e.operand)})"
             case x.Negate():

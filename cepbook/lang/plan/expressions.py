@@ -303,6 +303,13 @@ class LogicalNot(BoundExpr):
 
 
 @dataclass(frozen=True, slots=True)
+class BooleanCheck(BoundExpr):
+    """A value of an event as a condition. The condition fails if the value is neither a boolean nor null."""
+
+    operand: BoundExpr
+
+
+@dataclass(frozen=True, slots=True)
 class RangeTest(BoundExpr):
     """``x between a and b`` and ``x in [a:b)``. A null anywhere gives false (also when negated).
 

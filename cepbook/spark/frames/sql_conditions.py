@@ -86,6 +86,8 @@ def is_expressible(e: expressions.BoundExpr) -> bool:
     """Return whether a condition on the properties of an event has the same result in Spark and in the engine."""
     if isinstance(e, expressions.Logic):
         return e.op in ("and", "or") and all(map(is_expressible, e.operands))
+    if isinstance(e, expressions.BooleanCheck):
+        return is_expressible(e.operand)
     if isinstance(e, expressions.Prop):
         return e.type.name == "boolean"
     if isinstance(e, expressions.Is):
@@ -121,6 +123,8 @@ def condition_sql(e: expressions.BoundExpr, column_of: Mapping[str, str]) -> Sql
     """Return an expressible condition as SQL; `column_of` has the columns of properties."""
     if isinstance(e, expressions.Logic):
         return "(" + f" {e.op.upper()} ".join(condition_sql(operand, column_of) for operand in e.operands) + ")"
+    if isinstance(e, expressions.BooleanCheck):
+        return condition_sql(e.operand, column_of)
     if isinstance(e, expressions.Prop):
         return column_of[e.name]
     if isinstance(e, expressions.Is):

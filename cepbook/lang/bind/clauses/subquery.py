@@ -17,7 +17,7 @@ from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolv
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window
 from cepbook.lang.bind.coercion import comparable, comparable_operands, orderable
-from cepbook.lang.bind.expressions.expression import bind_condition
+from cepbook.lang.bind.expressions.expression import bind_clause
 from cepbook.lang.bind.scope import (
     DATA_WINDOW,
     ERROR,
@@ -57,14 +57,14 @@ def bind_subquery(
     stream, own = _from(node, scope, outside)
     where = None
     if node.where is not None:
-        where = bind_condition(node.where, own.without_aggregates("the where-clause"), "the where-clause")
+        where = bind_clause(node.where, own.without_aggregates("the where-clause"), "the where-clause")
     starred = next((item for item in node.items if item.expr is None and item.stream is not None), None)
     if starred is not None and len(node.items) > 1:
         fact = f"a subquery selects `{starred.stream}.*` or columns, not both"
         module.reject(fact, starred.span, "name the columns that it needs")
     group_by = bind_group_by(node.group_by, own)
     columns, wildcard = bind_select_list(node.items, own)
-    having = bind_condition(node.having, own, "the having-clause") if node.having is not None else None
+    having = bind_clause(node.having, own, "the having-clause") if node.having is not None else None
     written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, (), group_by.levels)
     shape = resolve_query_kind(written, own, span)
     _check_shape(shape, own, form, span)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cepbook.errors import Span
@@ -53,6 +54,22 @@ def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.BoundExpr:
         scope.report("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
         return error_expression(node.span)
     return bound
+
+
+def bind_clause(node: ast.Expr, scope: Scope, clause: str) -> x.BoundExpr:
+    """Bind the condition of a where-clause or having-clause, which checks that values of events are booleans. A filter
+    does not: it compares them with true.
+    """
+    return _checked(bind_condition(node, scope, clause))
+
+
+def _checked(e: x.BoundExpr) -> x.BoundExpr:
+    if isinstance(e, x.Logic):
+        return replace(e, operands=tuple(map(_checked, e.operands)))
+    if isinstance(e, x.LogicalNot):
+        return replace(e, operand=_checked(e.operand))
+    of_event = isinstance(e, (x.Prop, x.MemberAccess, x.IndexAccess, x.Prev, x.Prior)) and e.type == t.BOOLEAN
+    return x.BooleanCheck(t.BOOLEAN, e, span=e.span) if of_event else e
 
 
 def _untyped_call(e: x.BoundExpr) -> bool:

@@ -10,7 +10,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import SHARES_INDEXES, Heading, has_hint, window_reclaim
 from cepbook.lang.bind.clauses.target_store import TargetStore, bind_target
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
-from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.expressions.expression import bind_clause, bind_expr
 from cepbook.lang.bind.scope import (
     ERROR,
     AlreadyReported,
@@ -139,7 +139,7 @@ def _copy_condition(node: ast.CreateWindow, module: ModuleScope) -> x.BoundExpr 
     if node.insert_where is None or node.as_type is None:
         return None
     scope = Scope(module, (ScopeStream(None, module.catalog.event_types[node.as_type], node.as_type),))
-    return bind_condition(node.insert_where, scope.without_aggregates("the where-clause"), "the where-clause")
+    return bind_clause(node.insert_where, scope.without_aggregates("the where-clause"), "the where-clause")
 
 
 def _declared(node: ast.CreateWindow, module: ModuleScope) -> dict[str, Type]:

@@ -12,7 +12,7 @@ from cepbook.lang.bind.clauses.insert_into import bind_insert, check_target_cont
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.target_store import ABSENT_ROW, TargetStore, bind_changes, bind_target
 from cepbook.lang.bind.clauses.trigger import TriggerStream, bind_trigger
-from cepbook.lang.bind.expressions.expression import bind_condition
+from cepbook.lang.bind.expressions.expression import bind_clause, bind_condition
 from cepbook.lang.bind.scope import ModuleScope, Scope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
@@ -35,7 +35,7 @@ def bind_merge(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> pl
         unwindowed=False,
         no_row_functions=f"`on … {kind}`",
     )
-    predicate = None if action.where is None else bind_condition(action.where, scope, "the where-clause")
+    predicate = None if action.where is None else bind_clause(action.where, scope, "the where-clause")
     before = len(module.problems.reported)
     check_index_hints(node.annotations, target.store, predicate, module)
     branches: tuple[plan.MergeBranchPlan, ...]
@@ -79,7 +79,7 @@ def _action(
         fact = f"`{node.kind}` where no row matches: there is nothing to {node.kind}"
         scope.wrong(fact, node.span, "where none matches, rows can be inserted")
         return None
-    where = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
+    where = None if node.where is None else bind_clause(node.where, scope, "the where-clause")
     if node.kind == "delete":
         return plan.MergeActionPlan("delete", where, span=node.span)
     if node.kind == "update":

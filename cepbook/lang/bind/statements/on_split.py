@@ -12,7 +12,7 @@ from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
 from cepbook.lang.bind.clauses.insert_into import bind_insert, check_target_context
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.trigger import bind_trigger
-from cepbook.lang.bind.expressions.expression import bind_condition
+from cepbook.lang.bind.expressions.expression import bind_clause
 from cepbook.lang.bind.scope import ModuleScope, Scope
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
@@ -60,7 +60,7 @@ def _branch(
     own = scope.without_aggregates("a split stream")
     columns, wildcard = bind_select_list(items, own, into)
     clause = "the where-clause"
-    predicate = None if where is None else bind_condition(where, own, clause)
+    predicate = None if where is None else bind_clause(where, own, clause)
     check_target_context(into.target, None if scope.context is None else scope.context.name, into.span, module)
     insert, (columns, wildcard), output = bind_insert(into, (columns, wildcard), event_type, module)
     return nodes.SplitBranch(insert, columns, wildcard, predicate, output, within_, span=into.span)

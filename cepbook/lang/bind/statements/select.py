@@ -19,7 +19,7 @@ from cepbook.lang.bind.clauses.into_table import bind_into_table, with_criteria
 from cepbook.lang.bind.clauses.output_rate import bind_output_rate
 from cepbook.lang.bind.clauses.recognize import bind_match_recognize
 from cepbook.lang.bind.clauses.select_list import bind_select_list
-from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.expressions.expression import bind_clause, bind_expr
 from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
@@ -40,7 +40,7 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
     group_by = bind_group_by(node.group_by, scope)
     check_hints(node, bool(group_by.levels), module)
     columns, wildcard = bind_select_list(with_criteria(node, module), scope, node.insert_into)
-    having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
+    having = bind_clause(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
     _hint_aliases(node, module, reported)
     limit, offset = _limit(node, module)
@@ -132,7 +132,7 @@ def _delivery_keys(node: ast.Delivery, output: EventType, module: ModuleScope) -
 def _where(node: ast.Select, scope: Scope) -> x.BoundExpr | None:
     if node.where is None:
         return None
-    condition = bind_condition(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
+    condition = bind_clause(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
     if scope.unwindowed and isinstance(node.sources[0].stream, ast.FilterStream):
         check_index_types(condition, scope)
     return condition

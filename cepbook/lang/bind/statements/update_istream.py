@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.assignments import bind_change
-from cepbook.lang.bind.expressions.expression import bind_condition
+from cepbook.lang.bind.expressions.expression import bind_clause
 from cepbook.lang.bind.scope import AlreadyReported, ModuleScope, Scope, ScopeStream
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
@@ -26,7 +26,7 @@ def bind_update_istream(node: ast.UpdateIStream, heading: Heading, module: Modul
         module.wrong(f"`{store.name}` is a table: its rows are not a stream", at)
     stream = ScopeStream(node.alias, event_type, node.type_name)
     scope = Scope(module, (stream,), None, True, unchecked=event_type is None).without_aggregates("an update")
-    predicate = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
+    predicate = None if node.where is None else bind_clause(node.where, scope, "the where-clause")
     changes: list[nodes.PropertyAssignment] = []
     for assignment in node.assignments:
         try:
