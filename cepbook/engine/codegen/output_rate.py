@@ -132,7 +132,7 @@ class OutputRateCodegen(StatementCodegen):
             self._count()
             self.change()
             self.alone = self.passed = self.loaded = False
-            self._take("ins", "rem")
+            self._take("ins", "rem", self._time)
             self._deliver(emit)
             return
         self.pipeline.ask()
@@ -142,7 +142,7 @@ class OutputRateCodegen(StatementCodegen):
 
     def consume(self, emit: Emitter) -> None:
         self._begin()
-        self._limit("ins", "rem")
+        self._limit("ins", "rem", "now", self._time)
         self._deliver(emit)
 
     def _begin(self) -> None:
@@ -155,14 +155,21 @@ class OutputRateCodegen(StatementCodegen):
             self.source.line("ins, rem = posted")
             emit("ins", "rem")
 
-    def _limit(self, ins: str, rem: str) -> None:
+    def _limit(self, ins: str, rem: str, now: str, at: str) -> None:
         source = self.source
         source.line("batch, former = change")
-        source.line(f"n_in, n_out = process(S, batch, former, now, {ins}, {rem}, not batch and not former)")
-        self._take(ins, rem)
+        source.line(f"n_in, n_out = process(S, batch, former, {now}, {ins}, {rem}, not batch and not former)")
+        self._take(ins, rem, at)
 
-    def _take(self, ins: str, rem: str) -> None:
-        self.source.line(f"posted = L.take(S, now, {ins}, {rem}, n_in, n_out)", self.output.span)
+    def _take(self, ins: str, rem: str, at: str) -> None:
+        self.source.line(f"posted = L.take(S, {at}, {ins}, {rem}, n_in, n_out)", self.output.span)
+
+    @property
+    def _time(self) -> str:
+        """The code of the time that decides about the rows of an arrival: for ``output first`` that at which a match
+        was due, if the clock leaps over it.
+        """
+        return "min(now, timed.overdue)" if self.output.which == "first" and self.steps.reads_pattern else "now"
 
     def _arm_limiter(self) -> None:
         with self.source.block("if L.due < L.armed:"):
@@ -170,7 +177,9 @@ class OutputRateCodegen(StatementCodegen):
             self.source.line("arm(L.due, S, L, 1)")
 
     def timers(self) -> None:
-        """``process`` and ``tick``: at one instant windows come before the output."""
+        """``process`` and ``tick``: at one instant windows come before the output. If the clock leaps over several due
+        times, ``output first`` decides at each of them.
+        """
         source = self.source
         with source.block("def process(S, batch, former, now, ins, rem, forced):"):
             self.code.load_state()
@@ -181,11 +190,15 @@ class OutputRateCodegen(StatementCodegen):
             source.line(f"L, forced = {self._limiter}, False")
             with source.block("if place == 0:"):
                 source.line("W.armed = _NEVER")
-                with source.block("if W.due <= now:"), self.code.reported():
-                    source.line("change = W.advance(now)")
+                first = self.output.which == "first"
+                with self.code.reported(), source.block(f"{'while' if first else 'if'} W.due <= now:"):
+                    at = "at" if first else "now"
+                    if first:
+                        source.line("at = W.due")
+                    source.line(f"change = W.advance({at})")
                     with source.block("if change is not None:"):
                         source.line("new, old = [], []")
-                        self._limit("new", "old")
+                        self._limit("new", "old", at, at)
                         self._add_posted()
             with source.block("else:"):
                 source.line("L.armed = _NEVER")

@@ -31,12 +31,13 @@ TimerRows = tuple[list[Any], list[Any]]
 class StatementTimers(OwnerTimers):
     """The due times of one statement. `fire` runs them, `collect` runs them and returns the rows.
 
-    Generated code arms windows and output clauses, and reads `due`.
+    Generated code arms windows and output clauses, and reads `due`. `overdue` is the due time of the timer of a pattern
+    that runs, `NEVER` if none does.
     """
 
     __slots__ = (
         *("_arrange", "_delivers", "_expire_all", "_gone", "_inner"),
-        *("_matchings", "_program", "_statement", "_states", "_timed"),
+        *("_matchings", "_program", "_statement", "_states", "_timed", "overdue"),
     )
     SAVED = (*OwnerTimers.SAVED, "_gone", "_inner", "_states")
 
@@ -45,6 +46,7 @@ class StatementTimers(OwnerTimers):
         self._statement = statement
         self._program = program
         self._matchings: list[StatementPattern] = []
+        self.overdue = NEVER
         self._states: dict[int, Any] = {}  # states that have had a timer, by partition id
         self._inner: dict[tuple[int, int], Any] = {}  # the same for subqueries, by path
         self._timed = [(n, each) for n, each in enumerate(program.subqueries) if each.steps.ticks]
@@ -166,7 +168,7 @@ class StatementTimers(OwnerTimers):
             if entries_before_pattern:
                 self._deliver(now, entries_before_pattern)
                 entries_before_pattern = []
-            self._match(now, entry[1][0], self._matchings[place - PATTERN])
+            self._match(now, *entry)
         if entries_before_pattern:
             self._deliver(now, entries_before_pattern)
 
@@ -177,10 +179,22 @@ class StatementTimers(OwnerTimers):
             if PATTERN <= place < SUBQUERY and state is not None:
                 self._matchings[place - PATTERN].skip_due(state, now)
 
-    def _match(self, now: int, id_: int, matching: StatementPattern) -> None:
-        state = self._states.get(id_)
-        if state is not None:
+    def _match(self, now: int, due: int, path: tuple[int, int]) -> None:
+        state = self._states.get(path[0])
+        if state is None:
+            return
+        matching, output = self._matchings[path[1] - PATTERN], self._program.steps.output
+        if output is None or output.which != "first":
             matching.advance(state, now)
+            return
+        last = NEVER
+        try:
+            while due <= now and due != last:  # it decides about each match at its own time
+                self.overdue = last = due
+                matching.advance(state, due)
+                due = matching.due(state)
+        finally:
+            self.overdue = NEVER
 
     def _deliver(self, now: int, entries: list[DueEntry]) -> None:
         rows = self._collected(now, entries)
