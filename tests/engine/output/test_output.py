@@ -42,7 +42,9 @@ class Step(NamedTuple):
 
 
 def steps(kind: str, window: str, clause: str, events: list[Event], rest: int) -> Iterator[Step]:
-    """Runs the limited statement beside one without output clause, one for its groups and one for the window itself."""
+    """Runs the limited statement beside one without output clause, one for its groups and one for the window itself. The
+    clock stops at each due time for ``output first``, which decides at each of them.
+    """
     by = " group by k" if kind.endswith("grouped") else ""
     run = Run(
         f"@name('raw') select irstream k, x from A{window};"
@@ -73,15 +75,23 @@ def steps(kind: str, window: str, clause: str, events: list[Event], rest: int) -
             dict(groups),
         )
 
+    def stops(end: int) -> Iterator[int]:
+        while clause.startswith("first") and run.runtime.now < run.runtime.clock.due < end:
+            yield run.runtime.clock.due
+        yield end
+
+    def advance(end: int) -> Iterator[Step]:
+        for stop in stops(end):
+            run.runtime.advance(stop)
+            yield step(True)
+
     for event in events:
         if event.time > run.runtime.now:
-            run.runtime.advance(event.time)
-            yield step(True)
+            yield from advance(event.time)
         run.send([event])
         yield step(False)
     for _ in range(3):
-        run.runtime.advance(run.runtime.now + rest)
-        yield step(True)
+        yield from advance(run.runtime.now + rest)
 
 
 @dataclass
@@ -145,9 +155,9 @@ class Model:
         if self.kind == "fully_aggregated_grouped":
             self.known.update(dict.fromkeys(row["k"] for row in step.ins))
         elif self.kind == "aggregated_grouped":
-            shown = [*step.ins, *step.rem] if self.which == "all" else step.ins  # what leaves comes in, too
-            self.ins += shown[len(step.ins) :]
-            self.known.update({row["k"]: row for row in shown})
+            self.known.update({row["k"]: row for row in step.ins})
+            for key, row in {row["k"]: row for row in step.rem if self.which == "all"}.items():
+                self.ins.append({**self.known.setdefault(key, row), "s": row["s"]})  # a group that lost events, once
 
     def rows(self, step: Step) -> tuple[Rows, Rows]:
         ins, rem, moved = self.ins, self.rem, self.moved
@@ -183,16 +193,17 @@ class Model:
             return [(step.time, step.ins or None, step.rem or None)]
         sides: list[Rows] = [[], []]
         passed_keys: set[Any] = set()
+        of_groups: dict[Any, Any] = {}
         for side, (moved, rows) in enumerate(((step.entered, step.ins), (step.left, step.rem))):
             for event, row in zip(moved, rows if self.kind == "aggregated_grouped" else moved, strict=True):
                 if self.opens(event["k"], step.time, 1 - side, side):
                     self.shut(event["k"], step.time)
                     passed_keys.add(event["k"])
-                    sides[side].append(row)
+                    of_groups[event["k"]] = row
         if self.kind != "aggregated_grouped":
             sides = [[row for row in rows if row["k"] in passed_keys] for rows in (step.ins, step.rem)]
         else:
-            sides = [sides[0] + sides[1], []]  # what leaves comes in, too
+            sides = [list(of_groups.values()), []]  # what leaves comes in, too
         return [(step.time, sides[0] or None, sides[1] or None)] if sides[0] or sides[1] else []
 
     def opens(self, key: Any, time: int, entered: int, left: int) -> bool:
