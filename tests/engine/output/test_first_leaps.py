@@ -49,7 +49,7 @@ def _delivered(epl: str, seed: int, *, stepping: bool) -> tuple[Counter[str], Co
         "select irstream x from E#time(2 sec) output after 3 sec first every {period} msec",
         "select irstream x, current_timestamp as t from E#time(2 sec) output first at (*, *, *, *, *, */3)",
         "context K select irstream x, sum(x) as s from E#time(2 sec) output first every {period} msec",
-        "select irstream a.x, b.x from E#time(2 sec) a, E#time(3 sec) b where a.g = b.g output first every {period} msec",
+        "select irstream a.x, b.x from E#time(2 sec) a, E#time(3 sec) b where a.g = b.g output first every 700 msec",
         "select a.x as x from pattern [every a=E -> timer:interval(1 sec)] output first every {period} msec",
     ],
 )

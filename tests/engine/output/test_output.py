@@ -42,8 +42,8 @@ class Step(NamedTuple):
 
 
 def steps(kind: str, window: str, clause: str, events: list[Event], rest: int) -> Iterator[Step]:
-    """Runs the limited statement beside one without output clause, one for its groups and one for the window itself. The
-    clock stops at each due time for ``output first``, which decides at each of them.
+    """Runs the limited statement beside one without output clause, one for its groups and one for the window itself.
+    For ``output first``, which decides at each due time, the clock stops at each of them.
     """
     by = " group by k" if kind.endswith("grouped") else ""
     run = Run(
