@@ -136,7 +136,7 @@ def _config(options: Mapping[str, Any]) -> Config:
     return Config(**chosen)
 
 
-_CONFIG_NAMES = {"divisionByZeroReturnsNull": "division_by_zero_null", "precedence": "prioritized"}
+_CONFIG_NAMES = {"divisionByZeroReturnsNull": "division_by_zero_null"}
 _SELECTORS = {"ISTREAM_ONLY": "istream", "RSTREAM_ONLY": "rstream", "RSTREAM_ISTREAM_BOTH": "irstream"}
 
 

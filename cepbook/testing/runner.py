@@ -53,8 +53,6 @@ _STATEMENT_NAME = re.compile(
     r"""@name\s*\(\s*(?:value\s*=\s*)?(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>\w+))""", re.IGNORECASE
 )
 
-_PRIORITIES = ("prioritized", "precedence")  # names of the option in ``config`` blocks
-
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
@@ -162,7 +160,7 @@ def run(case: ScenarioCase, open_engine: OpenEngine, engine: str = "rows") -> Ca
     """
     result = _Run(case, engine, open_engine).result()
     configs = (fence for fence in case.fences if isinstance(fence, ConfigFence))
-    is_set = any(setting.key in _PRIORITIES for config in configs for setting in config.settings)
+    is_set = any(setting.key == "prioritized" for config in configs for setting in config.settings)
     if case.oracle is None or is_set or result.broken is not None or result.outcome is not Outcome.FAILED:
         return result
     without = _Run(case, engine, open_engine, {"prioritized": False}).result()

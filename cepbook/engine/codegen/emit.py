@@ -38,8 +38,10 @@ class Emitter:
             with source.block("if out:") if self._guarded else nullcontext():
                 source.line(f"out({self._code.record(scope, self._now)})", steps.projection.span)
 
-    def __call__(self, insert: str | None, remove: str | None) -> None:
-        """Deliver rows, given the code of lists (names: of lists or None); None for a side without rows."""
+    def __call__(self, insert: str | None, remove: str | None, *, arranged: bool = False) -> None:
+        """Deliver rows, given the code of lists (names: of lists or None); None for a side without rows. `arranged`:
+        they are in order and limited already.
+        """
         source, steps = self._code.source, self._code.steps
         if steps.delivered_selector == "rstream":
             insert, remove = remove, None
@@ -47,7 +49,7 @@ class Emitter:
             remove = None
         if insert is None and remove is None:
             return
-        if self._code.arranged:
+        if self._code.arranged and not arranged:
             for name, code in (("ins", insert), ("rem", remove)):
                 if code is not None:
                     source.line(f"{name} = arrange({code})")
@@ -187,7 +189,7 @@ class RecordEmitter(Emitter):
             record = self._code.record(scope, self._now, mark)
             self._code.source.line(f"{rows} += {record}", self._code.steps.projection.span)
 
-    def __call__(self, insert: str | None, remove: str | None) -> None:
+    def __call__(self, insert: str | None, remove: str | None, *, arranged: bool = False) -> None:
         source, begins = self._code.source, self._begins
         span = self._code.steps.projection.span
         selector = self._code.steps.delivered_selector

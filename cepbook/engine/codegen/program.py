@@ -8,6 +8,7 @@ from typing import Any
 
 from cepbook.engine.codegen.join_loop import JoinColumns
 from cepbook.engine.codegen.store_query import StoreQuery
+from cepbook.engine.delivery.outlet import Precedence
 from cepbook.engine.expressions.to_python import ReadableVariable
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.fragments.event_layout import EventLayout
@@ -71,6 +72,7 @@ class StatementProgram:
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
     delivery_key: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
+    precedences: tuple[Precedence | None, ...] = ()  # of the inserts, if one of them has a precedence
 
     def __getitem__(self, name: str) -> Any:
         return self.namespace[name]

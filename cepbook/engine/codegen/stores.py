@@ -7,6 +7,8 @@ These take it as ``on_change(S, entered, left, now)``.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from cepbook.engine.codegen.emit import Emitter
 from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.relation_loops import LookupCodegen, write_item_unpacking, write_loop_head
@@ -14,8 +16,12 @@ from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.codegen.views import filter_failures, write_store_items
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.fragments.event_layout import JoinedLayout
-from cepbook.lang.plan.nodes import InitialFill, OnSelectStatement
+from cepbook.engine.fragments.unnest import write_unnest
+from cepbook.engine.physical.access import AccessPath
+from cepbook.lang.plan.nodes import InitialFill, OnSelectStatement, SourceNode
 
 
 class StoreCodegen(StatementCodegen):
@@ -58,10 +64,11 @@ class StoreCodegen(StatementCodegen):
             self.source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
             self.pipeline.armed()
             self.source.line("return change")
-        with self.source.block("def apply(S, batch, former, now):"):
+        with self.source.block("def apply(S, batch, former, now, silent=False):"):
             self.source.line("change = batch, former")
             self._process_change()
-            Emitter(self.code, "now", guarded=True)("ins", "rem")
+            with self.source.block("if not silent:"):
+                Emitter(self.code, "now", guarded=True)("ins", "rem")
         if self.steps.initial_rows is not None:
             self._write_copied(self.steps.initial_rows)
         super().helpers()
@@ -132,48 +139,42 @@ def write_joined_stores(body: StatementCodegen, joins: JoinCodegen) -> None:
 
 
 def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCodegen:
-    """Write ``on_event1(e)``: join an event with the rows of the store and deliver the result."""
+    """Write ``on_event1(e)``: join an event with the rows of the store and deliver the result. Of contained events each
+    is joined on its own, and their rows are one delivery.
+    """
     source, code, steps = body.source, body.code, body.steps
-    rows, trigger = code.items, steps.inputs[1]
+    rows, trigger = code.items, steps.inputs[1].source
     assert isinstance(rows, JoinedLayout) and steps.join is not None
     for name in ("target", "move"):
         source.bind(name, None)  # of the running statement
-    lookups, path = LookupCodegen(source), steps.join.of_target
-    look = lookups.look(path)
-    condition = trigger.source.filter
-    read = {name: _property(name, source) for name in lower.property_names(condition)}
-    items = rows.inputs[1]
-    read |= {name: f"q1_{items.positions[name]}" for name in items.properties}
-    filtered = code.base.at(props=lower.property_codes(read), events={0: "e"}, now="now")
-    scope = rows.scope(code.base.at(now="now"))
-    alone = steps.kind == "fully_aggregated"  # one row, whatever matches, for an event that passes
+    lookups, scope = LookupCodegen(source), rows.scope(code.base.at(now="now"))
+    look = lookups.look(steps.join.of_target)
+    if trigger.contained:
+        write_unnest(trigger.contained, code.base, "unfold")
     with source.block("def select(S, events, now):"):
         source.line("T = target(S)")
-        source.line("batch, taken, passed = [], [], False")
+        source.line("batch, ins, rem, taken, passed, forced = [], [], [], {}, False, False")
         with source.block("for e in events:"):
-            _unpack(rows, 1, source)
-            if condition is not None:
-                with source.block(f"if not {lower.filter_condition(filtered, condition)}:", condition.span):
-                    source.line("continue")
-            source.line("passed = True")
-            source.line(f"x = {look}(T)")
-            with source.block(write_loop_head(path, "x", "i", scope, by_age=True)):
-                write_item_unpacking(rows.inputs[0], "i", "q0_", source)
-                if path.rest:
-                    tests = " and ".join(lower.truth(scope, e) for e in path.rest)
-                    with source.block(f"if not ({tests}):", path.rest[0].span):
-                        source.line("continue")
-                source.line(f"batch.append(({', '.join([*rows.locals_of(0), *rows.locals_of(1)])},))")
-                if plan.deletes:
-                    source.line("taken.append(i)")
-        source.line("ins, rem, forced = [], [], False")
-        with source.block("if passed:" if alone else "if batch:"):
-            source.line(f"process({code.fresh_state()}, batch, (), now, ins, rem, {alone})")
-            Emitter(code, "now", guarded=True)("ins", None)
+            if not trigger.contained:
+                _unpack(rows, 1, source)
+            _skip_unless_passing(code, rows, trigger)
+            with source.block("for e in unfold(e, S) or ():") if trigger.contained else nullcontext():
+                if trigger.contained:
+                    _unpack(rows, 1, source)
+                    source.line("batch = []")
+                source.line("passed = True")
+                source.line(f"x = {look}(T)")
+                with source.block(write_loop_head(steps.join.of_target, "x", "i", scope, by_age=True)):
+                    _take_row(rows, steps.join.of_target, scope, deletes=plan.deletes)
+                if trigger.contained:
+                    _select_from_batch(code, "own")
+        if not trigger.contained:
+            _select_from_batch(code, "ins")
+        Emitter(code, "now", guarded=True)("ins", None, arranged=bool(trigger.contained))
         if plan.deletes:
             with source.block("if taken:"):
-                source.line("move(T, taken, (), now)", plan.span)
-        source.line("return bool(batch)")
+                source.line("move(T, list(taken.values()), (), now)", plan.span)
+        source.line("return passed")
     parameters = (["e"], ["S"]) if steps.context is None else (["e", "S"], [])
     for name in ("on_event1", "on_event"):  # of an event, of a match
         with source.function(name, *parameters):
@@ -182,6 +183,42 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
         source.line("select(S, [item[-1] for item in entered], now)")
     lookups.write_keys(lambda _, item: write_item_unpacking(rows.inputs[0], item, "q0_", source), scope)
     return lookups
+
+
+def _skip_unless_passing(code: CodegenContext, rows: JoinedLayout, trigger: SourceNode) -> None:
+    """Write the filter of the trigger, which tests the event around contained events."""
+    if trigger.filter is None:
+        return
+    read = {name: _property(name, code.source) for name in lower.property_names(trigger.filter)}
+    if not trigger.contained:
+        read |= {name: f"q1_{rows.inputs[1].positions[name]}" for name in rows.inputs[1].properties}
+    scope = code.base.at(props=lower.property_codes(read), events={0: "e"}, now="now")
+    with code.source.block(f"if not {lower.filter_condition(scope, trigger.filter)}:", trigger.filter.span):
+        code.source.line("continue")
+
+
+def _take_row(rows: JoinedLayout, path: AccessPath, scope: CodeScope, *, deletes: bool) -> None:
+    source = scope.source
+    write_item_unpacking(rows.inputs[0], "i", "q0_", source)
+    if path.rest:
+        tests = " and ".join(lower.truth(scope, e) for e in path.rest)
+        with source.block(f"if not ({tests}):", path.rest[0].span):
+            source.line("continue")
+    source.line(f"batch.append(({', '.join([*rows.locals_of(0), *rows.locals_of(1)])},))")
+    if deletes:
+        source.line("taken[i[0]] = i")
+
+
+def _select_from_batch(code: CodegenContext, into: str) -> None:
+    """Write what makes rows of `batch`; with ``own`` they are arranged and appended to ``ins``."""
+    source, steps = code.source, code.steps
+    alone = steps.kind == "fully_aggregated"  # one row, whatever matches, for an event that passes
+    with source.block("if passed:" if alone else "if batch:"):
+        if into == "own":
+            source.line("own = []")
+        source.line(f"process({code.fresh_state()}, batch, (), now, {into}, rem, {alone})")
+        if into == "own":
+            source.line(f"ins += {'arrange(own)' if code.arranged else 'own'}")
 
 
 def _unpack(rows: JoinedLayout, number: int, source: SourceWriter) -> None:

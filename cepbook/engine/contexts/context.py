@@ -114,6 +114,14 @@ class Context(PartitionAssigner):
         All are called as ``handler(event, slots)``; `position` is that of the context in `slots`.
         """
 
+    def row_type(self, type_name: str) -> str:
+        """Return the event type whose keys divide events of a type: rows of a named window of this context belong to
+        the partitions of the events that the window was declared for.
+        """
+        store = self._host.stores.get(type_name)
+        own = None if store is None or store.type.context != self.name else store.type.partitioned_as
+        return own or type_name
+
     @abstractmethod
     def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
         """Return the live partitions that an event belongs to, by id. No partition is allocated."""

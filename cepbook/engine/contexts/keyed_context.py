@@ -108,7 +108,8 @@ class FlatKeyedContext(Context):
                 delivers = self._delivery_to_new(position, readers)
                 subscriptions.append(Subscription(first, None, delivers, delivers, reads=listed))
         for member, reader in readers:
-            handlers = [self._handler(member, listed, position, take) for take in (reader.checked, reader.matched)]
+            takes = reader.checked, reader.matched
+            handlers = [self._handler(member, type_name, listed, position, take) for take in takes]
             order = dispatch_order(member, reader, self.order)
             by_value = listed is not None
             more = reader.drops, reader.type, by_value, reader.late
@@ -196,14 +197,16 @@ class FlatKeyedContext(Context):
 
         return on_event
 
-    def _handler(self, member: ContextMember, listed: str | None, position: int, take: TakeEvent) -> EventHandler:
+    def _handler(
+        self, member: ContextMember, type_name: str, listed: str | None, position: int, take: TakeEvent
+    ) -> EventHandler:
         """Return the handler that passes an event to a statement, in the partitions that the event belongs to."""
-        if listed is None:
+        slot, divided = self._members.statements.index(member), self.listed_type(self.row_type(type_name))
+        if divided is None:
             partitions = self.partitions
             return lambda event, _slots: member.guarded(take, event, list(partitions.values()))
-        slot = self._members.statements.index(member)
-        if member.order < self.order:  # the context handles the event later, and may allocate a partition for it then
-            return self._handler_ahead(listed, slot, take)
+        if listed is None or member.order < self.order:  # the context allocates no partition, or only later
+            return self._handler_ahead(divided, slot, take)
 
         def on_event(event: Any, slots: ContextSlots) -> object:
             partition = slots[position]

@@ -85,8 +85,8 @@ class Level:
         try:
             return self._streams[type_name]
         except KeyError:
-            is_a = self.tree.is_a
-            streams = (stream for stream in self.compiled.streams if is_a(type_name, stream.event_type))
+            is_a, like = self.tree.is_a, self.tree.row_type(type_name) if self.kind == "keyed" else type_name
+            streams = (stream for stream in self.compiled.streams if is_a(like, stream.event_type))
             return self._streams.setdefault(type_name, next(streams, None))
 
     def match(self, routing: EventRouting) -> LevelMatch:

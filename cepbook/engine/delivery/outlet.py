@@ -29,6 +29,8 @@ from cepbook.engine.delivery.delta import (
 from cepbook.engine.delivery.row_layout import RowLayout
 from cepbook.lang.plan.nodes import Insert, Selector
 
+Precedence = Callable[[Row], tuple[int | None]]  # of an inserted event
+
 
 class DeliveryHolder(ABC):
     """Holds rows until all statements have seen the present event."""
@@ -45,7 +47,7 @@ class DeliveryHolder(ABC):
 class DeliveryServices:
     """The runtime's side of deliveries. `holds`: statements hold their rows until all of them have seen the event."""
 
-    enqueue_rows: Callable[[str, list[Row], Any], None]
+    enqueue_rows: Callable[[str, list[Row], Any, Precedence | None], None]
     """Queue rows (type, rows, partition that produced them) until all statements have seen the present event."""
 
     hold: Callable[[DeliveryHolder], None]
@@ -67,6 +69,7 @@ class OutletSpec(NamedTuple):
     """The sides that are inserted."""
 
     insert: Insert | None
+    precedence: Precedence | None
     at_once: bool
     """Rows are never held, because other members of the activation wait for them."""
 
@@ -94,6 +97,7 @@ class DeliveryOutlet(DeliveryHolder):
         self.push: EmitRows | None = None  # where rows go; None while nobody listens
         self._host = host
         self._inserts = spec.insert
+        self._precedence = spec.precedence
         self._shown, self._fed = spec.shown, spec.fed
         self._at_once = spec.at_once
         self._wire = wire
@@ -148,8 +152,9 @@ class DeliveryOutlet(DeliveryHolder):
         if self._parcels is not None:
             targets = [DeliveryPorts(ports.out, self._parcels.pushing(ports.push)) for ports in targets]
         targets = targets if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in targets]
-        if self._inserts is not None:
-            targets.append(_NOWHERE if self.inside else DeliveryPorts(self._insert_one, self._insert))
+        if self._inserts is not None:  # an update of the inserted event delivers before this statement (recorded)
+            inserting = _NOWHERE if self.inside else DeliveryPorts(self._insert_one, self._insert)
+            targets.insert(len(targets) if self._inserts.table else 0, inserting)
         self._target = _fan_out(targets)
         self._flat = not (self._listeners or self._parcels is not None or self._inserts) and self._shown != "rstream"
         self.hold(self._host.holds)
@@ -276,7 +281,8 @@ class DeliveryOutlet(DeliveryHolder):
     def _insert_one(self, record: Record) -> None:
         assert self._inserts is not None
         if self._fed != "rstream":
-            self._host.enqueue_rows(self._inserts.target, [self.layout.event(self.layout.row(record))], None)
+            event = self.layout.event(self.layout.row(record))
+            self._host.enqueue_rows(self._inserts.target, [event], None, self._precedence)
 
     def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
         self.place(None, insert, remove)
@@ -292,22 +298,29 @@ class DeliveryOutlet(DeliveryHolder):
         events = [self.layout.event(row) for side in rows for row in side]
         if events:
             assert self._inserts is not None
-            self._host.enqueue_rows(self._inserts.target, events, partition)
+            self._host.enqueue_rows(self._inserts.target, events, partition, self._precedence)
 
 
 class StreamInserter(DeliveryHolder):
     """Inserts the rows of one statement into several streams. Rows may be held like those of an outlet."""
 
-    def __init__(self, host: DeliveryServices, targets: Sequence[str], failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        host: DeliveryServices,
+        targets: Sequence[str],
+        precedences: Sequence[Precedence | None],
+        failed: Callable[[Exception], None],
+    ) -> None:
         self.failed = failed
         self._host = host
         self._targets = targets
+        self._precedences = precedences
         self._held: list[tuple[int, Row, Any]] = []
 
     def put(self, number: int, event: Row, state: Any) -> None:
         """Insert `event`, made in the partition of `state`, into the stream number `number`."""
         if not self._host.holds:
-            self._host.enqueue_rows(self._targets[number], [event], state[0])
+            self._host.enqueue_rows(self._targets[number], [event], state[0], self._precedences[number])
             return
         if not self._held:
             self._host.hold(self)  # first: a fault between the two must not leave rows that nobody releases
@@ -317,7 +330,7 @@ class StreamInserter(DeliveryHolder):
         held = self._held.copy()
         self._held.clear()
         for number, event, partition in held:
-            self._host.enqueue_rows(self._targets[number], [event], partition)
+            self._host.enqueue_rows(self._targets[number], [event], partition, self._precedences[number])
 
     def close(self) -> None:
         """Discard held rows, because the statement stops."""

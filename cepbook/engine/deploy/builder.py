@@ -93,10 +93,10 @@ def _connect(
     statement: RunningStatement, plan: DeliveringPlan, stores: Mapping[str, Store], compiled: CompiledModule
 ) -> None:
     match plan:
-        case p.OnSelectStatement(target=target):
-            statement.connect_target(stores, target, plan.sources[1].store, 1)
-        case p.MergeStatement(target=target):
-            statement.connect_target(stores, target, plan.source.store)
+        case p.OnSelectStatement():
+            statement.connect_target(stores, plan, plan.sources[1].store, 1)
+        case p.MergeStatement():
+            statement.connect_target(stores, plan, plan.source.store)
         case p.SelectStatement():
             read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
             statement.stores = {number: stores[store.name] for number, store in read.items()}

@@ -129,6 +129,9 @@ class _Compiling:
         program = self._program(statement, scope_with_subqueries(inner, rules), inner)
         if program is not None:
             self.programs[statement.name] = program
+            if isinstance(statement, p.StreamStatement) and any(insert.precedence for insert in statement.inserts):
+                exprs = [() if i.precedence is None else (i.precedence,) for i in statement.inserts]
+                program.precedences = tuple(compile_delivery_key(e, self.scope_in) for e in exprs)
             if inner:
                 program.subqueries = inner
 

@@ -259,7 +259,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
     )
     store, program = runtime.stores[query.target.name], statement.program
     _check_unread(store)
-    statement.connect_target(runtime.stores, query.target, None)
+    statement.connect_target(runtime.stores, query, None)
     statement.subquery_inputs.find(runtime.stores, statement)
     changed: list[Row] = []
     program.namespace["push"] = lambda now, insert, remove: changed.extend(insert or ())

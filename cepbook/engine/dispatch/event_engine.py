@@ -13,7 +13,7 @@ from typing import Any
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.delivery.delta import Row
-from cepbook.engine.delivery.outlet import DeliveryServices
+from cepbook.engine.delivery.outlet import DeliveryServices, Precedence
 from cepbook.engine.dispatch.failures import ErrorListener, FailureLog, attribute_failure
 from cepbook.engine.dispatch.routing import EventRoutes, StatementRegistry, build_route, ignore_call
 from cepbook.engine.dispatch.turn import Turn, build_handler_sender, build_sender
@@ -26,6 +26,8 @@ from cepbook.engine.subscriptions.subscription_order import latest_first_key
 from cepbook.engine.time.clock import LAST_TIME, NEVER, Clock
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
 from cepbook.lang.plan.catalog import Catalog
+
+_WINDOWS_FIRST = 1 << 61  # added to the rank of rows for named windows
 
 
 class EventEngine:
@@ -49,6 +51,7 @@ class EventEngine:
         self.contexts: Mapping[str, Context] = self.registry.contexts
         self.stores: Mapping[str, Store] = self.services.stores
         self._routes: dict[str, EventHandler] = {}  # built at the first event of the type after a change
+        self._updates = False  # True if a statement is `update istream`
         self.routes = EventRoutes(self.registry, self.turn, self._routes, self._route, self._caught)
 
     @property
@@ -124,16 +127,26 @@ class EventEngine:
         """Return a sender to some statements, with all of their contexts; valid until statements come or go."""
         return build_handler_sender(self.routes.only(type_name, statements), self.turn, self._caught)
 
-    def enqueue_rows(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
-        """Queue rows for a stream. Rows for a table are inserted at once."""
+    def enqueue_rows(
+        self, type_name: str, rows: list[Row], partition: Any = None, precedence: Precedence | None = None
+    ) -> None:
+        """Queue rows for a stream or named window. Rows for a table are inserted at once."""
         for reader, number in self._activations.readers.get(type_name, ()):
             reader.put(number, rows)
         store = self.stores.get(type_name)
-        if store is None or store.type.kind == "window":
-            self._queue.append((type_name, rows))
+        if store is not None and store.type.kind == "table":
+            for row in rows:
+                store.inserted(row, partition)
             return
-        for row in rows:  # rows of a table are inserted at once
-            store.inserted(row, partition)
+        if self._updates:
+            rows = self.routes.update(type_name, rows)
+        first = 0 if store is None else _WINDOWS_FIRST
+        if not self.config.precedence:
+            self.turn.enqueue(type_name, rows, first)
+            return
+        for row in rows:
+            rank = 0 if precedence is None else precedence(row)[0] or 0
+            self.turn.enqueue(type_name, [row], first + rank)
 
     def _route(self, type_name: str) -> EventHandler:
         route = self._routes.get(type_name)
@@ -146,9 +159,9 @@ class EventEngine:
 
     def _known_route(self, type_name: str) -> EventHandler | None:
         store = self.stores.get(type_name)
-        if store is not None:
-            return self.routes.into(store)
-        return self._route(type_name) if type_name in self.services.catalog.event_types else None
+        if store is None and type_name not in self.services.catalog.event_types:
+            return None
+        return self._route(type_name) if store is None and not self._updates else self.routes.updated(type_name, store)
 
     def _unbuilt_route(self, type_name: str) -> EventHandler:
         def first(event: Any) -> None:
@@ -163,6 +176,8 @@ class EventEngine:
     def rewired(self) -> None:
         """Rebuild routes at their next event, because statements or listeners changed."""
         self.registry.version += 1
+        self._updates = any(statement.steps.emit.changes for statement in self.statements.values())
+        self.routes.rewired()
         for context in self.registry.contexts.values():
             context.rewired()
         for name in self._routes:

@@ -5,7 +5,8 @@ A route is a function of one event, composed from the inside out:
 1. `build_dispatcher` calls the subscribers, in delivery order, through the filter index.
 2. If a statement assigns a variable that a filter reads, all filters are evaluated with the former value.
 3. If a reader asks for the type of an event, the event is wrapped in a `TypedEvent`.
-4. Statements with `update istream` change the event, or drop it, before anything else sees it.
+4. Statements with `update istream` change the event, or drop it, before anything else sees it. A derived event passes
+   them when it is inserted, before the statement that inserts it delivers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.statement import RunningStatement
-from cepbook.engine.statements.update import handler_after_updates
+from cepbook.engine.statements.update import combine_updates, handler_after_updates
 from cepbook.engine.statements.variables import Variables
 from cepbook.engine.subscriptions.filter_index import EventHandler, StatementOrder, Subscription, build_dispatcher
 from cepbook.engine.subscriptions.subscription_order import unprioritized_order
@@ -62,9 +63,16 @@ class StatementRegistry:
 
 def build_route(registry: StatementRegistry, type_name: str, failed: Callable[[Exception], None]) -> EventHandler:
     """Return a function that passes an event of `type_name` to all subscribers in delivery order."""
+    dispatch = _build_updated_route(registry, type_name, failed)
+    return handler_after_updates(_updates(registry, type_name, None), dispatch)
+
+
+def _build_updated_route(
+    registry: StatementRegistry, type_name: str, failed: Callable[[Exception], None]
+) -> EventHandler:
     subscriptions, contexts = _subscriptions(registry, type_name, None)
     dispatch = _with_former_variables(registry, type_name, build_dispatcher(subscriptions, failed, contexts))
-    return handler_after_updates(_updates(registry, type_name, None), _with_type(registry, type_name, dispatch))
+    return _with_type(registry, type_name, dispatch)
 
 
 class EventRoutes:
@@ -88,25 +96,38 @@ class EventRoutes:
         self._handlers = handlers
         self._route = route
         self._failed = failed
-        self._into: dict[str, tuple[int, EventHandler]] = {}  # of stores: version of the registry, handler
+        self._updated: dict[str, EventHandler] = {}
+        self._updates: dict[str, Callable[[Any], Any] | None] = {}
 
-    def into(self, store: Store) -> EventHandler:
-        """Return a function that inserts a row into a named window or table, and passes it to patterns as an event."""
-        version, handler = self._into.get(store.name, (-1, None))
-        if handler is None or version != self._registry.version:
-            subscriptions, contexts = _subscriptions(self._registry, store.name, None)
-            dispatch = build_dispatcher(subscriptions, self._failed, contexts)
-            dispatch = _with_former_variables(self._registry, store.name, dispatch)
-            dispatch = _with_type(self._registry, store.name, dispatch)
+    def rewired(self) -> None:
+        """Drop routes that are built anew at the next event."""
+        self._updated.clear()
+        self._updates.clear()
 
-            def insert(row: Any) -> None:
-                try:
-                    store.inserted(row)
-                finally:
-                    dispatch(row)
+    def update(self, type_name: str, rows: list[Any]) -> list[Any]:
+        """Return derived events as `update istream` changes them, without those that are dropped."""
+        if type_name not in self._updates:
+            self._updates[type_name] = combine_updates(_updates(self._registry, type_name, None))
+        update = self._updates[type_name]
+        return rows if update is None else [event for event in map(update, rows) if event is not None]
 
-            handler = handler_after_updates(_updates(self._registry, store.name, None), insert)
-            self._into[store.name] = self._registry.version, handler
+    def updated(self, type_name: str, store: Store | None) -> EventHandler:
+        """Return the route of derived events, which the updates have changed already. A row of `store` is inserted, and
+        passed to patterns as an event.
+        """
+        handler = self._updated.get(type_name)
+        if handler is None:
+            handler = dispatch = _build_updated_route(self._registry, type_name, self._failed)
+            if store is not None:
+
+                def insert(row: Any) -> None:
+                    try:
+                        store.inserted(row)
+                    finally:
+                        dispatch(row)
+
+                handler = insert
+            self._updated[type_name] = handler
         return handler
 
     def only(self, type_name: str, names: Container[str]) -> EventHandler:
@@ -246,7 +267,7 @@ def _with_type(registry: StatementRegistry, type_name: str, dispatch: EventHandl
 
 
 def _updates(registry: StatementRegistry, type_name: str, among: Container[str] | None) -> list[RunningStatement]:
-    updates = [statement for statement in registry.readers(type_name) if statement.steps.emit.changes]
+    updates = [statement for statement in registry.readers(type_name) if statement.updates(type_name)]
     return [statement for statement in updates if among is None or statement.name in among]
 
 

@@ -6,6 +6,9 @@
                     ▲                                                                                        │
                     └────────────────────────────────────────────────────────────────────────────────────────┘
 
+Derived events wait in a queue. Rows for named windows come first, so an event finds the rows that were inserted
+together with it. Then come events by their precedence (`Config.precedence`) and in the order of their insertion.
+
 A turn ends when all statements have seen the stimulus, held rows are delivered, and derived events have been through
 the same. It is atomic: a failure of user code is reported and stops nothing else. If something else breaks a turn off
 (a second Ctrl-C, `SystemExit`, a defect of the engine), some statements may have seen the stimulus and others not. Then
@@ -14,6 +17,7 @@ the runtime is broken, and every further call says so.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -32,6 +36,7 @@ from cepbook.errors import CepbookError, Interrupted, StatementError, UsageError
 _MOST_DERIVED = 1_000_000  # derived events of one event
 _MOST_STEPS = 100_000  # consecutive changes of named windows caused by one event
 _PATIENCE = 1_000  # derived events that are still processed after an interrupt
+_LOWEST = -NEVER  # below the rank of every derived event
 
 
 class Turn:
@@ -42,6 +47,7 @@ class Turn:
     """
 
     SAVED = ("queue",)
+    PASSING = ("_after_halt", "_derived")
 
     def __init__(
         self,
@@ -56,11 +62,12 @@ class Turn:
         self._route = route
         self._caught = caught
         self._rewired = rewired
-        self.queue: deque[tuple[str, list[Row]]] = deque()
+        self.queue: deque[tuple[str, list[Row], int]] = deque()  # type, events, rank; the highest ranks first
         self.changes = PendingChanges(self.request_flush)
         self.activations = ActivationScheduler(clock, self.request_flush)
         self._waiting = self.activations.waiting
         self.halt = False
+        self._derived = self._after_halt = 0  # events in the present turn
         self._held: list[DeliveryHolder] = []
         self._broken: BaseException | None = None
 
@@ -116,7 +123,15 @@ class Turn:
 
     def request_flush(self) -> None:
         """Make the sender drain the queue when all statements have seen the event."""
-        self.queue.append(("", []))
+        self.queue.append(("", [], self.queue[-1][2] if self.queue else 0))
+
+    def enqueue(self, type_name: str, rows: list[Row], rank: int) -> None:
+        """Queue derived events before those of lower rank."""
+        queue = self.queue
+        if not queue or queue[-1][2] >= rank:
+            queue.append((type_name, rows, rank))
+        else:
+            queue.insert(bisect_right(queue, -rank, key=lambda entry: -entry[2]), (type_name, rows, rank))
 
     def advance(self, t: int, *, raising: bool = True) -> None:
         """Set the clock to `t`, run everything due, and process what follows from it."""
@@ -160,7 +175,8 @@ class Turn:
         try:
             if self._held or self.changes.moved or self._waiting:
                 self._flush()
-            self._derive()
+            self._derived = self._after_halt = 0
+            self._derive(_LOWEST)
             if raising:
                 self._failures.raise_pending()
             elif self._failures.waiting:
@@ -176,18 +192,20 @@ class Turn:
         else:
             self._failures.raise_pending()
 
-    def _derive(self) -> None:
-        queue, derived, after_halt = self.queue, 0, 0
-        moved, waiting = self.changes.moved, self._waiting
-        while queue:
-            type_name, rows = queue.popleft()
+    def _derive(self, above: int) -> None:
+        """Process queued events of a higher rank than `above`, and all of these that follow from them."""
+        queue, moved, waiting = self.queue, self.changes.moved, self._waiting
+        while queue and queue[0][2] > above:
+            type_name, rows, rank = queue.popleft()
             for number, row in enumerate(rows):
+                if number and queue and queue[0][2] > rank:
+                    self._derive(rank)
                 route = self._route(type_name)
                 if route is None:
                     break
                 if self.halt:
-                    after_halt += 1
-                    if after_halt > _PATIENCE:
+                    self._after_halt += 1
+                    if self._after_halt > _PATIENCE:
                         self._give_up(type_name, rows[number:])
                 try:
                     route(row)
@@ -197,8 +215,8 @@ class Turn:
                     self._flush()
             if self._held or moved or waiting:  # queued while rows were released
                 self._flush()
-            derived += len(rows)
-            if derived > _MOST_DERIVED:
+            self._derived += len(rows)
+            if self._derived > _MOST_DERIVED:
                 queue.clear()
                 raise UsageError(
                     f"`insert into` feeds itself: one event produced more than {_MOST_DERIVED:,} derived ones "
@@ -207,7 +225,7 @@ class Turn:
 
     def _give_up(self, type_name: str, rows: list[Row]) -> None:
         """Drop the derived events of a turn that the user wants to stop. Errors: always Interrupted."""
-        count = len(rows) + sum(len(rows) for _, rows in self.queue)
+        count = len(rows) + sum(len(rows) for _, rows, _ in self.queue)
         self.queue.clear()
         fact = f"interrupted: {count:,} derived events of one event were dropped, the first of type `{type_name}`"
         interruption = Interrupted(fact)

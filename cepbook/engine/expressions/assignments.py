@@ -43,17 +43,13 @@ def updated_copy_code(whole: str, path: Sequence[BoundExpr], value: str, scope: 
 
 def updated_copy(whole: Any, path: Sequence[Any], value: Any) -> Any:
     """Return a copy of `whole`, an array, event or map, with another value at `path`. Only the containers on the path
-    are copied. Errors: ValueError for null on the path, or an index out of range.
+    are copied. If a key or a container on the path is null, or an index out of range, `whole` stays as it is.
     """
     key, *rest = path
-    if key is None:
-        raise ValueError("the index is null")
+    if key is None or whole is None:
+        return whole
     if isinstance(key, str):
-        if whole is None:
-            raise ValueError(f"cannot assign `{key}`: the event is null")
         return {**whole, key: updated_copy(whole.get(key), rest, value) if rest else value}
-    if whole is None:
-        raise ValueError("the array is null")
     if not 0 <= key < len(whole):
-        raise ValueError(f"index {key} is out of range: the array has {len(whole)} elements")
+        return whole
     return [*whole[:key], updated_copy(whole[key], rest, value) if rest else value, *whole[key + 1 :]]

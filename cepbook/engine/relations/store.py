@@ -66,6 +66,11 @@ class StoreReader(ABC):
     name: str
     order: tuple[int, int]
 
+    @property
+    @abstractmethod
+    def drops(self) -> bool:
+        """True with `@Drop`: readers of the same or lower priority do not see the changes that this one has seen."""
+
     @abstractmethod
     def take(self, moved: Sequence[StoreChange]) -> None:
         """Process the changes of all stores that this statement reads, since the previous call."""
@@ -291,9 +296,12 @@ class Store:
                 seen.add(value)
         return None
 
-    def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
-        """Remove rows and insert rows (with the items that they replace) as one change, with its evictions. Errors:
-        ValueError, before any change, if a unique index is violated.
+    def move(
+        self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int, silent: bool = False
+    ) -> None:
+        """Remove rows and insert rows (with the items that they replace) as one change, with its evictions. With
+        `silent` the statement of the window delivers nothing; readers see the change. Errors: ValueError, before any
+        change, if a unique index is violated.
         """
         view = state[1]
         if self.uniques:
@@ -311,11 +319,15 @@ class Store:
         if not self.collects_batches:
             left += old
         if entered or left:
-            self.owner.program["apply"](state, entered, left, now)
+            self.owner.program["apply"](state, entered, left, now, silent)
 
     def stored(self, states: Iterable[Any]) -> list[Item]:
         """Return the items in some states of the owner, in the order of the iterator."""
         return [item for state in states for item in state[1].display_order()]
+
+    def posted(self, states: Iterable[Any]) -> list[Item]:
+        """Return the items in some states of the owner that readers were notified of: no batch being collected."""
+        return [item for state in states for item in state[1].posted()]
 
 
 def replace_contents(store: Store, rows: Iterable[Row], now: int) -> None:
@@ -393,11 +405,15 @@ class PendingChanges:
         moved = self.moved.copy()
         self.moved.clear()
         readers = {id(reader): reader for each in moved for reader in each.store.readers}
-        for reader in sorted(readers.values(), key=lambda r: r.order):
+        for reader in sorted(readers.values(), key=lambda r: (r.order[0], not r.drops, r.order)):
+            own = [each for each in moved if reader in each.store.readers]
             try:
-                reader.take([each for each in moved if reader in each.store.readers])
+                if own:
+                    reader.take(own)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 reader.failed(failure)
+            if reader.drops:
+                moved = [each for each in moved if reader not in each.store.readers]
 
 
 def combine_changes(moved: Sequence[StoreChange]) -> tuple[Sequence[Item], Sequence[Item]]:

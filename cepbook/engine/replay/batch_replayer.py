@@ -289,6 +289,8 @@ class BatchReplayer:
             return f"`{statement.name}` sets variables that others read"
         if statement.steps.emit.changes:
             return f"`{statement.name}` changes events before others see them"
+        if statement.program.precedences and self._runtime.config.precedence:
+            return f"`{statement.name}` inserts events with a precedence"
         if statement.steps.emit.branches:
             return f"`{statement.name}` splits its stream into several"
         if statement.steps.emit.drop:

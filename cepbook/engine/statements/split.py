@@ -54,32 +54,25 @@ def _insert_contained(number: int, branch: p.SplitBranch, collect: bool, scope: 
     values = (branch.predicate, *(column.value for column in branch.columns))
     props = {name: f"c.get({source.const(name, 'n')})" for name in lower.property_names(*values)}
     own = scope.at(props=lower.property_codes(props), events={0: "c"})
-    if not collect:
-        source.line("took = False")
     with source.block(f"for c in unfold{number}(e, S) or ():", branch.contained[0].span):
-        _insert_where(number, branch, collect, own, "took = True")
-    if not collect:
-        with source.block("if took:"):
-            source.line("return True")
+        _insert_where(number, branch, collect, own)
 
 
-def _insert_where(
-    number: int, branch: p.SplitBranch, collect: bool, scope: CodeScope, then: str = "return True"
-) -> None:
+def _insert_where(number: int, branch: p.SplitBranch, collect: bool, scope: CodeScope) -> None:
     if branch.predicate is None:
-        _insert(number, branch, collect, scope, then)
+        _insert(number, branch, collect, scope)
     else:
         with scope.source.block(f"if {lower.truth(scope, branch.predicate)}:", branch.predicate.span):
-            _insert(number, branch, collect, scope, then)
+            _insert(number, branch, collect, scope)
 
 
-def _insert(number: int, branch: p.SplitBranch, collect: bool, scope: CodeScope, then: str) -> None:
+def _insert(number: int, branch: p.SplitBranch, collect: bool, scope: CodeScope) -> None:
     source, row = scope.source, _row(branch, scope)
     if collect:
         source.line(f"made.append(({number}, {row}))", branch.span)
     else:
         source.line(f"route({number}, {row}, S)", branch.span)
-        source.line(then)
+        source.line("return True")
 
 
 def _row(branch: p.SplitBranch, scope: CodeScope) -> str:

@@ -31,7 +31,7 @@ from cepbook.engine.subscriptions.filter_index import (
     EventReader,
     IndexCondition,
     Subscription,
-    drop_order,
+    before_peers,
     leading_conditions,
 )
 from cepbook.engine.time.activations import ActivationScheduler
@@ -96,7 +96,9 @@ class RunningStatement(StoreAccess, ContextMember):
         splitter = DeliverySplitter(layout, program.delivery_key, self.failed) if split else None
         steps = program.steps
         host = services.deliveries
-        spec = OutletSpec(steps.listener_selector, steps.insert_selector, steps.emit.insert, steps.buffers_input)
+        insert, precedences = steps.emit.insert, program.precedences or (None,) * len(steps.emit.targets)
+        first = precedences[0] if insert is not None else None
+        spec = OutletSpec(steps.listener_selector, steps.insert_selector, insert, first, steps.buffers_input)
         self.outlet = DeliveryOutlet(host, layout, spec, self._wire, self.failed, splitter)
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned = None
@@ -104,7 +106,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.lookups = NO_LOOKUPS
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = VariableWatcher(program, self._states_in, services.clock, self.failed)
-        self._inserts = StreamInserter(host, program.steps.emit.targets, self.failed)
+        self._inserts = StreamInserter(host, steps.emit.targets, precedences, self.failed)
         self.activation_member = self._activation_member(services.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
@@ -131,6 +133,10 @@ class RunningStatement(StoreAccess, ContextMember):
         matching = StatementPattern(program, services.clock, arm, take, self.failed, limit, on_limit, at, post)
         self.timed.add_matching(matching)
         return matching
+
+    @property
+    def drops(self) -> bool:
+        return self.timed.drops
 
     @property
     def now(self) -> int:
@@ -180,12 +186,13 @@ class RunningStatement(StoreAccess, ContextMember):
     def _attach(self) -> None:
         self.subquery_inputs.listen()
         if self.stores:
-            self.program.namespace["stored"] = self.stored_of
+            self.program.namespace["stored"] = self.posted_of
             for store in {id(store): store for store in self.stores.values()}.values():
                 store.readers.append(self)
             for _, state in self.states() if self.fills else ():
                 self.program["prefill"](state, self._services.clock.now)
                 self.begin_output(state)
+            self.program.namespace["stored"] = self.stored_of
         if self.steps.initial_rows is not None:
             store = self._services.stores[self.steps.initial_rows.store]
             now, copied, on_event = self._services.clock.now, self.program["copied"], self.program["on_event"]
@@ -430,7 +437,7 @@ class RunningStatement(StoreAccess, ContextMember):
         if reading is None:
             return []
         checked, matched, condition, drops, read, late = reading
-        order = drop_order(self.order, self.plan.annotations) if drops else self.order
+        order = before_peers(self.order) if drops else self.order
         if self.steps.inputs or self._matchings or not alone or self.activation_member is not None:
             checked, matched = _in_state(checked, self.state), _in_state(matched, self.state)
         return [Subscription(order, condition, checked, matched, drops, read, late=late)]
@@ -479,6 +486,10 @@ class RunningStatement(StoreAccess, ContextMember):
     def reads(self, type_name: str) -> bool:
         """Return True if events of `type_name` concern the statement or one of its subqueries."""
         return self._type_read(type_name) is not None or self.subquery_inputs.reads(type_name)
+
+    def updates(self, type_name: str) -> bool:
+        """Return True if the statement changes events of `type_name` before others see them (`update istream`)."""
+        return bool(self.steps.emit.changes) and self._type_read(type_name) is not None
 
     def _type_read(self, type_name: str) -> str | None:
         """Return the type of the from-clause that events of `type_name` belong to. Rows of stores are not events."""

@@ -25,7 +25,7 @@ from cepbook.engine.relations.store import (
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS, StoreLookups
 from cepbook.engine.time.activations import ActivationOwner
 from cepbook.lang.plan.catalog import EventType, StoreType
-from cepbook.lang.plan.nodes import StatementPlan
+from cepbook.lang.plan.nodes import MergeStatement, OnSelectStatement, StatementPlan
 
 
 class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
@@ -105,20 +105,26 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return self.context.partitions_of_event(store.partitioned_as or store.name, row)
 
     def connect_target(
-        self, stores: Mapping[str, Store], target: StoreType, trigger: StoreType | None, number: int = 0
+        self,
+        stores: Mapping[str, Store],
+        action: MergeStatement | OnSelectStatement,
+        trigger: StoreType | None,
+        number: int = 0,
     ) -> None:
         """Connect an on-trigger to its target, and to the store `trigger` that sets it off as input `number`."""
-        store = stores[target.name]
+        store = stores[action.target.name]
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
         program = self.program
         program.namespace.update(store.functions(lambda state: None if self.context is None else state[0]))
+        if action.silent:
+            program.namespace["move"] = partial(store.move, silent=True)
         self.lookups = StoreLookups(program.namespace, program.index_requests, self.name, {0: store}, changes=True)
 
     def fill_from_stores(self, partition: ContextPartition) -> None:
         """Fill a new partition with the contents of the stores, one input after the other."""
         slot = self.program.namespace["slot"]
-        contents = {number: self.stored_of(partition.states[slot], number) for number in self.stores}
+        contents = {number: self.posted_of(partition.states[slot], number) for number in self.stores}
         self.lookups.begins(contents, partition)
         for number in self.stores:
             if self._on_change(number) in self.program.namespace:  # a joined table is only looked up
@@ -145,11 +151,18 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
 
     def stored_of(self, state: Any, number: int = 0) -> list[Item]:
         """Return the rows of input `number` for `state`: all, or those of its own context partition."""
+        return self.stores[number].stored(self._owner_states(state, number))
+
+    def posted_of(self, state: Any, number: int = 0) -> list[Item]:
+        """Return the rows of input `number` that readers of the store were notified of."""
+        return self.stores[number].posted(self._owner_states(state, number))
+
+    def _owner_states(self, state: Any, number: int) -> Iterable[Any]:
         store = self.stores[number]
         if self.context is not None and store.type.context == self.context.name:
             own = store.owner.state_of(state[0])  # of a partition that ends, too
-            return [] if own is None else store.stored((own,))
-        return store.stored(owner_state for _, owner_state in store.owner.states())
+            return () if own is None else (own,)
+        return (owner_state for _, owner_state in store.owner.states())
 
     def take(self, moved: Sequence[StoreChange]) -> None:
         """Process changes of the stores that this statement reads, in the order in which they happened."""

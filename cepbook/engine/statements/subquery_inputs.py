@@ -82,7 +82,7 @@ class StoreSubquery(StoreObserver):
         states = [owner_state for _, owner_state in self.store.owner.states() if owner_state is not None]
         if self._partitioned:
             states = [owner_state for owner_state in states if owner_state[0] is state[0]]
-        return [(self._base(owner_state[0]), self.store.stored([owner_state])) for owner_state in states]
+        return [(self._base(owner_state[0]), self.store.posted([owner_state])) for owner_state in states]
 
     def fill(self, state: Any) -> None:
         """Fill a state with the contents of the store."""

@@ -73,22 +73,38 @@ def _change(plan: p.UpdateStatement, props: dict[str, str], scope: CodeScope) ->
     source.line("return changed")
 
 
-def handler_after_updates(statements: Sequence[RunningStatement], handler: EventHandler) -> EventHandler:
-    """Return `handler` behind the updates, lowest priority first. One that fails changes nothing; `@Drop` drops."""
+def combine_updates(statements: Sequence[RunningStatement]) -> Callable[[Any], Any] | None:
+    """Return a function that passes an event through the updates, lowest priority first; None without updates.
+
+    An update that fails changes nothing. The function returns None for an event that `@Drop` drops.
+    """
     if not statements:
-        return handler
+        return None
     ordered = sorted(statements, key=lambda s: (s.plan.priority, s.order[1]))
     updates: list[tuple[Callable[[Any], Any], Callable[[Exception], None]]] = []
     updates += [(statement.program["update"], statement.failed) for statement in ordered]
 
-    def handle(event: Any) -> object:
+    def updated(event: Any) -> Any:
         for update, failed in updates:
             try:
                 event = update(event)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 failed(failure)
             if event is None:
-                return True
-        return handler(event)
+                return None
+        return event
+
+    return updated
+
+
+def handler_after_updates(statements: Sequence[RunningStatement], handler: EventHandler) -> EventHandler:
+    """Return `handler` behind the updates."""
+    update = combine_updates(statements)
+    if update is None:
+        return handler
+
+    def handle(event: Any) -> object:
+        event = update(event)
+        return True if event is None else handler(event)
 
     return handle

@@ -29,19 +29,8 @@ _MIRRORED = {**x.MIRRORED_OPERATORS, "=": "="}
 _SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long", "float", "double", "biginteger"})
 
 
-_BEFORE_ALL = -(1 << 61)
-
-
-def drop_order(order: StatementOrder, annotations: Iterable[tuple[str, object]]) -> StatementOrder:
-    """Return the dispatch order of a statement with `@Drop`: before its peers, or before all without a `@Priority` of
-    its own (recorded: annotation_drop, drop_among_equal_priorities).
-    """
-    place = before_peers(order)
-    return place if any(name == "priority" for name, _ in annotations) else (_BEFORE_ALL, place[1])
-
-
 def before_peers(order: StatementOrder) -> StatementOrder:
-    """Return an order before all statements of the same priority."""
+    """Return the dispatch order of a statement with `@Drop`: before all statements of the same priority."""
     return order[0], -1
 
 

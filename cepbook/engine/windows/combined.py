@@ -144,6 +144,9 @@ class BatchIntersection(_All):
                     view.discard(item)
         self._look()
 
+    def posted(self) -> Iterable[Item]:
+        return self.batch.posted()
+
     def retained(self) -> int:
         return self.batch.retained()
 

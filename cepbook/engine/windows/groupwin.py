@@ -134,6 +134,9 @@ class GroupWindow(WindowView):
     def contents(self) -> Iterable[Item]:
         return (item for view in self.by_key.values() for item in view.contents())
 
+    def posted(self) -> Iterable[Item]:
+        return (item for view in self.by_key.values() for item in view.posted())
+
     def retained(self) -> int:
         return sum(view.retained() for view in self.by_key.values())
 

@@ -97,6 +97,9 @@ class ViewChain(WindowView):
     def display_order(self) -> Iterable[Item]:
         return self.then.display_order()
 
+    def posted(self) -> Iterable[Item]:
+        return self.then.posted()
+
     def retained(self) -> int:
         return self.first.retained() + self.then.retained()
 

@@ -44,6 +44,9 @@ class ViewWrapper(WindowView):
     def display_order(self) -> Iterable[Item]:
         return self.view.display_order()
 
+    def posted(self) -> Iterable[Item]:
+        return self.view.posted()
+
     def retained(self) -> int:
         return self.view.retained()
 

@@ -87,6 +87,10 @@ class WindowView(State):
         """Return the retained items in the order of iterators and snapshots."""
         return self.contents()
 
+    def posted(self) -> Iterable[Item]:
+        """Return the items that entered by a delta and did not leave; of a batch, those of the previous one."""
+        return self.display_order()
+
     def retained(self) -> int:
         """Return the number of retained items, including those of the previous batch."""
         return sum(1 for _ in self.contents())
@@ -240,6 +244,9 @@ class BatchView(QueueView):
         batch, former = self.clear(), self.former
         self.former = batch
         return batch, former
+
+    def posted(self) -> Iterable[Item]:
+        return self.former
 
     def retained(self) -> int:
         return len(self) + len(self.former)

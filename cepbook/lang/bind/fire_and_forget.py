@@ -73,6 +73,9 @@ def _select(node: ast.Select, heading: Heading, module: ModuleScope) -> nodes.St
         if not _check_contexts(node, module):
             return None
         return bind_select(node, heading, module)
+    if node.insert_into.event_precedence is not None:
+        at = node.insert_into.event_precedence.span
+        module.wrong("a query takes no event-precedence", at, "a query inserts at once")
     scope = Scope(module, no_aggregates="an insert without a from-clause")
     columns, _ = bind_select_list(node.items, scope, node.insert_into)
     return _insert_rows(node.insert_into, (columns,), node, heading, module)

@@ -222,6 +222,7 @@ class Scope:
 
     * `no_aggregates`, `no_row_functions` and `no_subqueries` name the clause that does not allow aggregates,
       prev/prior/istream, or subqueries.
+    * `arrivals_only`: nothing leaves, so istream is true.
     * `data_windows` are the windows that prev reads.
     * `grouping_keys` are the keys of a group by clause with grouping sets.
     * `correlated` are names of the events that began the context partition, for the conditions that end it; properties
@@ -244,6 +245,7 @@ class Scope:
     unknown_context: bool = False  # the statement's context is unknown, its properties are not checked
     data_windows: tuple[str, ...] = ()
     no_row_functions: str | None = "this place"
+    arrivals_only: bool = False
     grouping_keys: tuple[x.BoundExpr, ...] | None = None
     correlated: Mapping[str, x.BoundExpr] = field(default_factory=dict)
     no_subqueries: str | None = None

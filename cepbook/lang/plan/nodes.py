@@ -55,7 +55,7 @@ class VariableAssignment(PlanNode):
     """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type.
 
     With a `path` it is that of a part: keys are ints for elements of arrays, strings for properties of an event and
-    for values of a map. An index out of range and null on the way are failures at run time.
+    for values of a map. With an index out of range, or null on the way, the assignment is left out.
     """
 
     variable: str
@@ -91,13 +91,16 @@ class OutputClause(PlanNode):
 class Insert(PlanNode):
     """Where rows go: event type `target` and which of the statement's streams feeds it.
 
-    Columns that need widening hold `expr.Convert`; properties of the target that are not selected are null columns.
+    Columns that need widening hold `expr.Convert`; properties of the target that are not selected are null columns. The
+    `precedence` reads the inserted event.
     """
 
     target: str
     selector: Selector
     creates: bool  # the target type is created by this statement
-    inside: bool = False  # it is a table of the statement's context: each partition's rows go into its own
+    table: bool = False  # the target is a table, whose rows are inserted at once
+    inside: bool = False  # the table is in the statement's context: each partition's rows go into its own
+    precedence: BoundExpr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +213,13 @@ class CreateWindowStatement(SelectStatement):
 class OnSelectStatement(SelectStatement):
     """``on … select``: an event is joined once with the rows of `target`, its input 0; the event is input 1.
 
-    Nothing is kept from one event to the next. With `deletes` the rows that match are taken out then.
+    Nothing is kept from one event to the next. With `deletes` the rows that match are taken out then; with `silent` the
+    statement of the window delivers no remove rows for them.
     """
 
     target: StoreType = field(kw_only=True)
     deletes: bool = field(default=False, kw_only=True)
+    silent: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +392,8 @@ class MergeStatement(StatementPlan):
     """``on … merge``, ``on … delete`` and ``on … update`` of the named window or table `target`.
 
     In expressions input 0 is a row of the target, 1 the event, 2 the row as it was before. Of the branches the first
-    whose condition holds acts on each row that passes `predicate`; those for no match where there is none.
+    whose condition holds acts on each row that passes `predicate`; those for no match where there is none. With
+    `silent` the statement of the window delivers no remove rows for deleted rows.
     """
 
     kind: Literal["merge", "delete", "update"]
@@ -399,6 +405,7 @@ class MergeStatement(StatementPlan):
     output_type: EventType
     priority: int = 0
     drop: bool = False
+    silent: bool = False
 
     assigned: ClassVar[frozenset[str]] = frozenset()
 

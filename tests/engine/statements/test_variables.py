@@ -159,16 +159,16 @@ def test_the_iterator_has_the_present_values() -> None:
 
 # ---------------------------------------------------------------- all or nothing
 def test_an_assignment_that_fails_changes_none_of_the_variables() -> None:
-    runtime = engine(
-        "create variable int n = 1; create variable int[] arr = {1, 2};@name('set') on B set n = v, arr[v] = 7;"
-    )
+    runtime = engine("create variable int n = 1; create variable int[] arr = {1, 2}")
+    runtime.register_function("check", _must_not_be_5, returns=t.BOOLEAN)
+    runtime.deploy("@name('set') on B set n = v, arr[1] = case when check(v) then 0 else 7 end")
     array = runtime.get_variable("arr")
     runtime.send("B", {"v": 1})
     assert (runtime.get_variable("n"), runtime.get_variable("arr")) == (1, [1, 7])
     assert array == [1, 2]  # whoever holds the former array keeps it
     with pytest.raises(StatementError) as caught:
-        runtime.send("B", {"v": 2})
-    assert "index 2 is out of range: the array has 2 elements" in str(caught.value)
+        runtime.send("B", {"v": 5})
+    assert "statement `set` failed" in str(caught.value)
     assert (runtime.get_variable("n"), runtime.get_variable("arr")) == (1, [1, 7])
 
 

@@ -51,8 +51,8 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> He
     reported.
     """
     name: str | None = None
-    priority = 0
-    drop = False
+    drop = any(node.name.lower() == "drop" for node in nodes)
+    priority = int(drop)  # recorded: drop_among_equal_priorities, drop_with_where_leaves_higher_priorities_alone
     annotations: list[tuple[str, object]] = []
     for node in nodes:
         word = node.name.lower()
@@ -66,8 +66,6 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> He
             name = _name(node, module)
         elif word == "priority":
             priority = _priority(node, module)
-        elif word == "drop":
-            drop = True
         annotations.append((word, value))
     return Heading(name or "", name is not None, priority, drop, tuple(annotations))
 
@@ -113,6 +111,11 @@ def has_hint(annotations: Iterable[ast.Annotation], hint: str) -> bool:
     output clause needs; with `ITERATE_ONLY`, matches of rows are for the iterator alone.
     """
     return any(name == hint for name, _, _ in statement_hints(annotations))
+
+
+def deletes_silently(annotations: Iterable[ast.Annotation]) -> bool:
+    """Return whether the statement of a named window delivers no remove rows for rows that this statement deletes."""
+    return any(name == "silent_delete" for name, _, _ in statement_hints(annotations))
 
 
 def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:

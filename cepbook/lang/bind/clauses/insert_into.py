@@ -16,6 +16,7 @@ from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.nodes import Insert, OutputColumn, Selector
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
@@ -29,10 +30,10 @@ def bind_insert(
     check_distinct_columns(node.columns, node.span, module)
     bound = _bind_target(node, rows, source, module)
     store = module.catalog.stores.get(node.target)
-    if store is not None and store.kind == "table" and store.context is not None:
-        bound = (replace(bound[0], inside=True), *bound[1:])
+    if store is not None and store.kind == "table":
+        bound = (replace(bound[0], table=True, inside=store.context is not None), *bound[1:])
     if node.event_precedence is not None:
-        _check_precedence(node.event_precedence, bound[2], module)
+        bound = (replace(bound[0], precedence=_precedence(node.event_precedence, bound[2], module)), *bound[1:])
     return bound
 
 
@@ -51,16 +52,18 @@ def check_target_context(target: str, context: str | None, span: Span, module: M
         module.report("wrong-context", fact, module.locate(target, span), hint)
 
 
-def _check_precedence(node: ast.Expr, target: EventType, module: ModuleScope) -> None:
-    """Check that the precedence is an integer.
-
-    Rows are processed in the order of insertion whatever the precedence is (recorded: si_event_precedence), as in the
-    reference without the setting that enables it.
-    """
-    scope = Scope(module, (ScopeStream(None, target, target.name),), no_aggregates="event-precedence")
-    bound = bind_expr(node, scope)
-    if bound.type not in (t.INT, t.SHORT, t.BYTE, t.NULL, ERROR):
+def _precedence(node: ast.Expr, target: EventType, module: ModuleScope) -> x.BoundExpr | None:
+    """Bind a precedence over the columns of the inserted event. It has an effect with `Config.precedence` only."""
+    place = "event-precedence"
+    scope = Scope(module, (ScopeStream(None, target, target.name),), no_aggregates=place, no_row_functions=place)
+    scope.no_subqueries = place
+    bound = fold_expr(bind_expr(node, scope))
+    if bound.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
         module.report("type-mismatch", f"event-precedence must be an int, found {type_text(bound.type)}", node.span)
+    store = module.catalog.stores.get(target.name)
+    if store is not None and store.kind == "table":
+        module.wrong("event-precedence does not go with a table", node.span, "rows of a table are inserted at once")
+    return None if bound.type == ERROR else bound
 
 
 def _bind_target(

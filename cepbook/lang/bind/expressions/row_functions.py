@@ -30,6 +30,8 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
         return scope.rows.previous(name, step, scope, bind)
     if name in ("grouping", "grouping_id"):
         return _grouping(name, step, scope, bind)
+    if name == "istream" and scope.arrivals_only and not step.args and not step.wildcard:
+        return x.Const(t.BOOLEAN, True, span=step.span)
     if scope.no_row_functions is not None and not _is_reported(scope):
         inside = scope.no_subqueries == DATA_WINDOW and name != "istream"
         hint = "conditions of #expr and #expr_batch have newest_event and oldest_event" if inside else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.errors import Span
-from cepbook.lang.bind.clauses.annotations import Heading
+from cepbook.lang.bind.clauses.annotations import Heading, deletes_silently
 from cepbook.lang.bind.clauses.index_hints import check_index_hints
 from cepbook.lang.bind.clauses.insert_into import bind_insert, check_target_context
 from cepbook.lang.bind.clauses.select_list import bind_select_list
@@ -34,6 +34,7 @@ def bind_merge(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> pl
         streams=(target.stream, trigger.scope.streams[0]),
         unwindowed=False,
         no_row_functions=f"`on … {kind}`",
+        arrivals_only=kind == "merge",
     )
     predicate = None if action.where is None else bind_clause(action.where, scope, "the where-clause")
     before = len(module.problems.reported)
@@ -58,6 +59,7 @@ def bind_merge(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> pl
         output_type=EventType(f"<{heading.name}>", target.event_type.properties),
         priority=heading.priority,
         drop=heading.drop,
+        silent=target.store.kind == "window" and kind == "delete" and deletes_silently(node.annotations),
     )
 
 
@@ -107,7 +109,8 @@ def _insert(
 ) -> plan.MergeActionPlan:
     row, event = scope.streams
     own = replace(scope, streams=(replace(row, fallback=True), event))
-    into = ast.InsertInto(node.into or target.store.name, None, node.columns, span=node.span)
+    name = node.into or target.store.name
+    into = ast.InsertInto(name, None, node.columns, node.event_precedence, span=node.span)
     known = scope.module.catalog.event_types.get(into.target)
     properties = trigger.event_type.properties
     if known is not None and not known.properties.keys().isdisjoint(properties):  # a wildcard takes what the target has

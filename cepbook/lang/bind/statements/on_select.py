@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from cepbook.lang.bind.clauses.annotations import Heading
+from cepbook.lang.bind.clauses.annotations import Heading, deletes_silently
 from cepbook.lang.bind.clauses.index_hints import check_index_hints, condition_of
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.target_store import bind_target
@@ -52,7 +52,8 @@ def bind_on_select(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -
     _refuse_rows_before(bound, module)
     check_index_hints(node.annotations, target.store, condition_of(bound.root), module)
     values = {field.name: getattr(bound, field.name) for field in fields(bound)}
-    return nodes.OnSelectStatement(**values, target=target.store, deletes=action.delete)
+    silent = target.store.kind == "window" and action.delete and deletes_silently(node.annotations)
+    return nodes.OnSelectStatement(**values, target=target.store, deletes=action.delete, silent=silent)
 
 
 def _refuse_rows_before(statement: nodes.SelectStatement, module: ModuleScope) -> None:

@@ -79,6 +79,7 @@ class MergeAction(SyntaxNode):
     items: tuple[SelectItem, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     where: Expr | None = None
+    event_precedence: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

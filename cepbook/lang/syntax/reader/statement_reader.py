@@ -150,9 +150,11 @@ class StatementReader(ContextReader):
         return ast.MergeBranch(negated is None, self.optional_expr(condition), self.reads(actions), span=span_of(node))
 
     def merge_insert(self, node: ParseNode) -> ast.MergeAction:
-        into, columns, items = map(self.optional, node.children[:3])
-        where = self.optional_expr(node.children[3])
-        return ast.MergeAction("insert", into, columns or (), items, where=where, span=span_of(node))
+        into, columns, precedence, items = map(self.optional, node.children[:4])
+        where = self.optional_expr(node.children[4])
+        return ast.MergeAction(
+            "insert", into, columns or (), items, where=where, event_precedence=precedence, span=span_of(node)
+        )
 
     def merge_update(self, node: ParseNode) -> ast.MergeAction:
         assignments, where = self.read(node.children[0]), self.optional_expr(node.children[1])
@@ -176,6 +178,8 @@ class StatementReader(ContextReader):
     def faf_insert(self, node: ParseNode) -> ast.FafInsert:
         into, *rows = node.children
         target: ast.InsertInto = self.read(into)
+        if target.event_precedence is not None:
+            raise Misplaced("values takes no event-precedence", target.event_precedence.span, "a query inserts at once")
         values = tuple(self.exprs(row.children) for row in rows)
         return ast.FafInsert(target.target, target.columns, values)
 
