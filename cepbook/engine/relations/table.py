@@ -200,8 +200,12 @@ class Table(Store):
     def admit(self, state: Any, change: Any, now: int) -> Any:
         return change
 
-    def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
-        """Remove, change and insert rows; changed rows keep their cells. Errors as `inserted`, before any change."""
+    def move(
+        self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int, silent: bool = False
+    ) -> None:
+        """Remove, change and insert rows; changed rows keep their cells. The statement of a table delivers nothing.
+        Errors as `inserted`, before any change.
+        """
         items = state[1].items
         if len(new) == 1 and len(old) == 1 and new[0][1] is old[0]:
             row, key = new[0][0], self.key(new[0][0])

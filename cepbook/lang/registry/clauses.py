@@ -407,7 +407,7 @@ _ROWS = (
     ),
     ClauseRow(
         name="precedence",
-        doc="Of an insert into among several: who goes first.",
+        doc="Of an insert into: with Config(precedence=True) inserted events of higher precedence are processed first.",
         example="insert into Big event-precedence(2) select id from A",
     ),
     ClauseRow(

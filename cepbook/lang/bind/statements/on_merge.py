@@ -59,7 +59,7 @@ def bind_merge(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -> pl
         output_type=EventType(f"<{heading.name}>", target.event_type.properties),
         priority=heading.priority,
         drop=heading.drop,
-        silent=target.store.kind == "window" and kind == "delete" and deletes_silently(node.annotations),
+        silent=kind == "delete" and deletes_silently(node.annotations),
     )
 
 

@@ -52,7 +52,7 @@ def bind_on_select(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -
     _refuse_rows_before(bound, module)
     check_index_hints(node.annotations, target.store, condition_of(bound.root), module)
     values = {field.name: getattr(bound, field.name) for field in fields(bound)}
-    silent = target.store.kind == "window" and action.delete and deletes_silently(node.annotations)
+    silent = action.delete and deletes_silently(node.annotations)
     return nodes.OnSelectStatement(**values, target=target.store, deletes=action.delete, silent=silent)
 
 
