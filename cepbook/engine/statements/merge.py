@@ -187,7 +187,7 @@ class MergeCodegen:
                     continue
                 code = lower.value(self.scope, change.value)
                 if change.path:
-                    code = updated_copy_code(self.row[change.name], change.path, code, self.scope)
+                    code = updated_copy_code(self.row[change.name], change, code, self.scope)
                 local = f"{self.row[change.name]} = " if change.name in self.row else ""
                 source.line(f"{local}r[{source.const(change.name, 'n')}] = {code}", change.span)
             source.line("changed = True")

@@ -64,7 +64,7 @@ def _change(plan: p.UpdateStatement, props: dict[str, str], scope: CodeScope) ->
     for change in plan.changes:
         code = lower.value(scope, change.value)
         if change.path:
-            code = updated_copy_code(assigned.get(change.name, props[change.name]), change.path, code, scope)
+            code = updated_copy_code(assigned.get(change.name, props[change.name]), change, code, scope)
         assigned[change.name] = f"{source.part(change.span)}{code}"
     columns = [f"{source.const(name, 'n')}: {code}" for name, code in assigned.items()]
     source.line(f"changed = {{**e, {', '.join(columns)}}}", plan.span)

@@ -55,12 +55,14 @@ class VariableAssignment(PlanNode):
     """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type.
 
     With a `path` it is that of a part: keys are ints for elements of arrays, strings for properties of an event and
-    for values of a map. With an index out of range, or null on the way, the assignment is left out.
+    for values of a map. With an index out of range, or null on the way, the assignment is left out; so is null for an
+    element of an array of `primitive` values.
     """
 
     variable: str
     value: BoundExpr
     path: tuple[BoundExpr, ...] = ()
+    primitive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +334,7 @@ class SplitStatement(StatementPlan):
 
 @dataclass(frozen=True, slots=True)
 class PropertyAssignment(PlanNode):
-    """``property = value`` of ``update istream``; with a `path` the value of a part, see `Assignment`.
+    """``property = value`` of ``update istream``; with a `path` the value of a part, see `VariableAssignment`.
 
     With `reset` it is an aggregation column of a table that begins anew, and the value is null.
     """
@@ -340,6 +342,7 @@ class PropertyAssignment(PlanNode):
     name: str
     value: BoundExpr
     path: tuple[BoundExpr, ...] = ()
+    primitive: bool = False
     reset: bool = False
 
 

@@ -54,8 +54,9 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
         scope.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
     check_variable_context(variable, step, scope)
     scope.module.require("variable", step.name)
-    path, type_, label = bind_assignment_path(step, rest, variable.type, scope)
-    return plan.VariableAssignment(step.name, fit_value(value, label, type_, scope), path, span=node.span)
+    path, type_, label, primitive = bind_assignment_path(step, rest, variable.type, scope)
+    fitting = fit_value(value, label, type_, scope)
+    return plan.VariableAssignment(step.name, fitting, path, primitive, span=node.span)
 
 
 def _assigned_variable(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
@@ -128,8 +129,9 @@ def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> node
         hint = nearest_or_known_names(step.name, stream.event_type.properties)
         fact = f"no property `{step.name}` in `{stream.event_type.name}`"
         scope.fail("unknown-property", fact, step.span, hint)
-    path, type_, label = bind_assignment_path(step, rest, type_, scope)
-    return nodes.PropertyAssignment(step.name, fit_value(value, label, type_, scope, "property"), path, span=node.span)
+    path, type_, label, primitive = bind_assignment_path(step, rest, type_, scope)
+    fitting = fit_value(value, label, type_, scope, "property")
+    return nodes.PropertyAssignment(step.name, fitting, path, primitive, span=node.span)
 
 
 def _assigned_property(
@@ -147,29 +149,30 @@ def _assigned_property(
 
 def bind_assignment_path(
     step: ast.NameStep, rest: Sequence[ast.NameStep], type_: Type, scope: Scope
-) -> tuple[tuple[x.BoundExpr, ...], Type, str]:
-    """Return the keys from a value of `type_` to the assigned part, the type of the part, and its text.
+) -> tuple[tuple[x.BoundExpr, ...], Type, str, bool]:
+    """Return the keys from a value of `type_` to the assigned part, the type of the part, its text, and True if
+    the part is an element of an array of primitive values.
 
     `step` names the value. A key is an int for an element of an array, else a string. Raises AlreadyReported.
     """
     path: list[x.BoundExpr] = []
-    label, before = step.name, step
+    label, before, primitive = step.name, step, False
     for number, current in enumerate((step, *rest)):
         if type_ == ERROR:
             raise AlreadyReported(label)
         if number and current.name:
             type_ = _property(current, type_, label, before, scope)
             path.append(x.Const(t.STRING, current.name, span=current.span))
-            label = f"{label}.{current.name}"
+            label, primitive = f"{label}.{current.name}", False
         if current.args is not None:
             path.append(_map_key(current, type_, label, scope))
-            type_, label = t.OBJECT, f"{label}(…)"
+            type_, label, primitive = t.OBJECT, f"{label}(…)", False
         if current.index is not None:
             path.append(_index(current.index, type_, label, current, scope))
             assert type_.of is not None
-            type_, label = type_.of, f"{label}[…]"
+            type_, label, primitive = type_.of, f"{label}[…]", bool(type_.primitive)
         before = current
-    return tuple(path), type_, label
+    return tuple(path), type_, label, primitive
 
 
 def _property(step: ast.NameStep, type_: Type, path_text: str, before: ast.NameStep, scope: Scope) -> Type:
