@@ -23,13 +23,16 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.fragments.event_layout import JoinedLayout
-from cepbook.engine.physical.access import AccessPath, inputs_read
+from cepbook.engine.physical.access import AccessPath
 from cepbook.engine.physical.lowering import rebase_to_input
 from cepbook.engine.relations.relation import Relation
 from cepbook.engine.windows.window_codegen import DELTA_IN_LOCAL, EmittedChange, EvictionWriter
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
+from cepbook.lang.plan.references import streams_read
+
+_NESTED_LOOPS = 10  # what was found so far is collected after as many
 
 
 @dataclass(slots=True)
@@ -192,7 +195,7 @@ class JoinCodegen(ViewCodegen):
         numbers, steps = range(len(self.inputs)), self.steps
         find: Any = {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]}
         gone = find
-        if self.join.inner and self._may_fail:
+        if self._may_fail:
             report = partial(join_view.report_condition_failure, namespace)
             gone = {n: partial(function, failing=join_view.ignore_condition_failure) for n, function in find.items()}
             find = {n: partial(function, failing=report) for n, function in find.items()}
@@ -209,7 +212,7 @@ class JoinCodegen(ViewCodegen):
             tables=tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
             passing=tuple(n for n in numbers if self.steps.inputs[n].discards_events),
             layout=tuple(self._side(n, name) for n, name in enumerate(stream_names(self.join.node))),
-            out_of_order=self.join.inner and _out_of_order(self.join.reached(0)),
+            out_of_order=self.join.inner and (self.join.follows_tree or _out_of_order(self.join.reached(0))),
         )
 
     def keeps(self, number: int) -> bool:
@@ -237,14 +240,19 @@ class JoinCodegen(ViewCodegen):
         self.lookups.write_keys(self._unpack_item, self._scope)
 
     def _write_combinations(self) -> None:
+        first, *others = self.join.starts
         for number, active in enumerate(self.join.active):
-            if active or number == 0:
+            if active or number in self.join.starts:
                 with self.source.block(f"def find{number}(R, items{', failing=None' * self._may_fail}):"):
                     self.source.line("found = []")
                     self.write_found(number, "items", partial(self._append, number))
                     self.source.line("return found")
         with self.source.block("def joined_rows(R):"):
-            self.source.line(f"return find0(R, {self._whole(0)})")
+            self.source.line(f"found = find{first}(R, {self._whole(first)})")
+            for number in others:  # the others of its combinations were found before
+                lonely = " and ".join(f"item[{self.rows.place(n)}] < 0" for n in range(number))
+                self.source.line(f"found += [item for item in find{number}(R, {self._whole(number)}) if {lonely}]")
+            self.source.line("return found")
 
     def _write_changed(self, number: int) -> None:
         source, active = self.source, self.join.active[number]
@@ -252,7 +260,7 @@ class JoinCodegen(ViewCodegen):
             if self.tables:
                 source.line("W.look_at_tables()")
             source.line("R = W.relations")
-            guarded = self.join.inner and self._may_fail
+            guarded = self._may_fail
             if active and self._leaving:
                 failing = f", {source.bind('_ignored', join_view.ignore_condition_failure)}" if guarded else ""
                 source.line(f"former = find{number}(R, left{failing}) if left else ()")
@@ -261,11 +269,8 @@ class JoinCodegen(ViewCodegen):
             if not active:
                 source.line("return None")
                 return
-            if self.join.inner:
-                source.line("found, failing = [], failed" if guarded else "found = []")
-                self.write_found(number, "entered", partial(self._append, number))
-            else:
-                source.line(f"found = find{number}(R, entered)")
+            source.line("found, failing = [], failed" if guarded else "found = []")
+            self.write_found(number, "entered", partial(self._append, number))
             source.line("if W.form.listeners: W.form.notify(found)")
             former = "former" if self._leaving else "()"
             source.line(f"return (found, {former}) if found{' or former' * self._leaving} else None")
@@ -354,17 +359,41 @@ class JoinCodegen(ViewCodegen):
         return f"({', '.join(names)}{',' * (len(names) == 1)})"
 
     def write_found(self, number: int, items: str, write_match: Callable[[], None], *, apart: bool = False) -> None:
-        """Write loops over the combinations of an inner join with these items of an input. `write_match` writes what
-        happens to one; with `apart` its items are unpacked.
+        """Write loops over the combinations with these items of an input. `write_match` writes what happens to one;
+        with `apart` its items are unpacked.
         """
-        source, open_conditions = self.source, list(self.join.conditions)
-        open_conditions += [e for n, (_, filters) in self.join.shared.items() if n != number for e in filters]
-        accesses = self.join.reached(number)
+        source, open_ = self.source, list(self.join.conditions)
+        open_ += [e for n, (_, filters) in self.join.shared.items() if n != number for e in filters]
+        accesses, known = self.join.reached(number), [number]
         for path in accesses:
             self._hoist(path)
-        with source.block(f"for i{number} in {items}:"):
-            self._unpack(number)
-            self._nested({number}, accesses, open_conditions, write_match, apart)
+        while len(accesses) > _NESTED_LOOPS:  # Python limits how deeply blocks nest
+            nested, accesses = accesses[:_NESTED_LOOPS], accesses[_NESTED_LOOPS:]
+            locals_ = [f"i{n}" for n in (*known, *(path.input for path in nested))]
+            begun = f"begun{len(known)}"
+            source.line(f"{begun} = []")
+            append = partial(source.line, f"{begun}.append(({', '.join(locals_)}))")
+            self._loop(known, items, nested, open_, append, False)
+            known += [path.input for path in nested]
+            open_ = [e for e in open_ if not streams_read(e) <= {*known}]
+            items = begun
+        self._loop(known, items, accesses, open_, write_match, apart)
+
+    def _loop(
+        self,
+        known: list[int],
+        items: str,
+        accesses: list[AccessPath],
+        open_: list[x.BoundExpr],
+        write_match: Callable[[], None],
+        apart: bool,
+    ) -> None:
+        first, *others = known
+        with self.source.block(f"for {', '.join(f'i{n}' for n in known)} in {items}:"):
+            self._unpack(first)
+            for number in others:
+                self._unpack_item(number, f"i{number}")
+            self._nested({*known}, accesses, open_, write_match, apart)
 
     def _append(self, number: int) -> None:
         items = (f"i{n}" if n == number else self._item(n) for n in range(len(self.inputs)))
@@ -379,16 +408,16 @@ class JoinCodegen(ViewCodegen):
         apart: bool,
     ) -> None:
         """Write the loops over the remaining inputs, each after the conditions that can be tested before it."""
-        ready = [e for e in open_ if inputs_read(e) <= known]
+        ready = [e for e in open_ if streams_read(e) <= known]
         later = [e for e in open_ if e not in ready]
         with self._if(ready, guarded=True):
             if not accesses:
                 write_match()
                 return
             first, *rest = accesses
-            by_index = [e for e in later if inputs_read(e) <= {*known, first.input} and e not in first.rest]
+            by_index = [e for e in later if streams_read(e) <= {*known, first.input} and e not in first.rest]
             tested = [e for e in later if e not in by_index]
-            read = {n for e in (*tested, *(e for path in rest for e in path.known)) for n in inputs_read(e)}
+            read = {n for e in (*tested, *(e for path in rest for e in path.known)) for n in streams_read(e)}
             with self._loop_over(first, apart or first.input in read):
                 self._nested({*known, first.input}, rest, tested, write_match, apart)
 
@@ -443,7 +472,7 @@ class JoinCodegen(ViewCodegen):
 
 
 def _one_input(e: x.BoundExpr) -> int:
-    inputs = inputs_read(e)
+    inputs = streams_read(e)
     if len(inputs) > 1:
         raise Refusal("several-inputs", "`prev` and `prior` can read only one stream of a join")
     return next(iter(inputs), 0)

@@ -16,7 +16,7 @@ from typing import Any
 
 from cepbook.engine.codegen.delta import EVICTED_BLOCK, DeltaCodegen
 from cepbook.engine.codegen.emit import Emitter, RecordEmitter
-from cepbook.engine.codegen.outer_join import join_codegen
+from cepbook.engine.codegen.tree_join import join_codegen
 from cepbook.engine.codegen.views import ViewCodegen
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.to_python import CodeScope

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.expressions.hashable import canonical_nan
-from cepbook.engine.physical.access import inputs_read
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.references import expressions_in
+from cepbook.lang.plan.references import expressions_in, streams_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,4 +75,4 @@ def _sides(e: x.BoundExpr) -> tuple[tuple[x.BoundExpr, x.BoundExpr], ...]:
 def _pairs(e: x.BoundExpr) -> list[tuple[x.Prop, x.Prop]]:
     sides = _sides(e)
     equalities = [(a, b) for a, b in sides if isinstance(a, x.Prop) and isinstance(b, x.Prop)]
-    return [pair for pair in equalities if inputs_read(pair[0]) != inputs_read(pair[1])]
+    return [pair for pair in equalities if streams_read(pair[0]) != streams_read(pair[1])]

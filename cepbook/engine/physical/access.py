@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.plan.references import streams_read
 from cepbook.lang.types import BIGINTEGER, is_hashable, is_integral
 
 _INVERSE = {"+": "-", "-": "+"}
@@ -97,11 +98,6 @@ class AccessPath:
         keys = [e for equal in self.keys for e in (equal.other, *equal.more)]
         within = self.range or self.band
         return keys if within is None else [*keys, *(e for e in (within.low, within.high) if e is not None)]
-
-
-def inputs_read(e: x.BoundExpr) -> set[int]:
-    """Return the inputs that an expression reads."""
-    return {node.stream for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf))}
 
 
 def plan_access(conditions: Sequence[x.BoundExpr], target: int, known: Container[int]) -> AccessPath:
@@ -245,9 +241,9 @@ def _shifted(own: x.BoundExpr, other: x.BoundExpr) -> tuple[x.BoundExpr, x.Bound
 
 
 def _is_key(e: x.BoundExpr, target: int) -> bool:
-    return inputs_read(e) == {target} and not any(isinstance(node, _PASSING) for node in x.walk(e))
+    return streams_read(e) == {target} and not any(isinstance(node, _PASSING) for node in x.walk(e))
 
 
 def _is_known(e: x.BoundExpr, target: int, known: Container[int]) -> bool:
-    reads = inputs_read(e)
+    reads = streams_read(e)
     return target not in reads and all(input_ in known for input_ in reads)

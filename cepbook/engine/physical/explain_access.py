@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cepbook.engine.physical.access import AccessPath, KeyEquality, KeyRange, inputs_read
+from cepbook.engine.physical.access import AccessPath, KeyEquality, KeyRange
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.plan.references import streams_read
 
 
 def explain_access_path(path: AccessPath, store: StoreType | None) -> Iterator[str]:
@@ -59,6 +60,6 @@ def _why_not(e: x.BoundExpr, target: int, store: StoreType | None) -> str | None
     excludes = isinstance(e, (x.Is, x.InList, x.RangeTest)) and e.negated
     if excludes or (isinstance(e, x.ComparisonExpr) and e.op == "!="):
         return "an exclusion has no index: an equality with a column would have one"
-    if isinstance(e, x.ComparisonExpr) and all(target in inputs_read(side) for side in (e.left, e.right)):
+    if isinstance(e, x.ComparisonExpr) and all(target in streams_read(side) for side in (e.left, e.right)):
         return "both sides read the row: compare a column with a value known before the lookup"
     return None

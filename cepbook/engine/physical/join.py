@@ -5,18 +5,21 @@ The access paths planned here are printed by `%epl show steps` and written as co
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from cepbook.engine.expressions.to_python import may_fail
-from cepbook.engine.physical.access import AccessPath, inputs_read, plan_access, plan_store_access
+from cepbook.engine.physical.access import AccessPath, plan_access, plan_store_access
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.join_tree import JoinTree
+from cepbook.lang.plan.references import streams_read
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JoinOperator:
     """Turn deltas of `inputs` into deltas of combinations: one event of each input, null where an outer join has none.
 
@@ -61,17 +64,32 @@ class JoinOperator:
         store, filters = self.shared[target]
         return plan_store_access(conditions, target, known, store, filters)
 
+    @cached_property
+    def tree(self) -> JoinTree:
+        return JoinTree(self.node.inputs)
+
+    @property
+    def follows_tree(self) -> bool:
+        """True if events meet along the on-clauses; else the where clause decides in which order they are found."""
+        ties = [stream.on is not None for stream in self.node.inputs[1:]]
+        return not self.inner or (len(ties) > 1 and all(ties))
+
+    @property
+    def starts(self) -> list[int]:
+        """The inputs whose events together find all combinations: the first that a combination may have an event of."""
+        return [number for number in range(len(self.node.inputs)) if min(self.tree.required(number)) == number]
+
     def reached(self, number: int) -> list[AccessPath]:
-        """Plan how an event of input `number` finds the events of the others, one access path after the other. An inner
-        join uses indexes before it scans. An outer join reaches its streams in the order in which they are written:
-        first those `before` the input, then those `beyond`.
+        """Plan how an event of input `number` finds the events of the others, one access path after the other: along
+        the tree of on-clauses, or first by indexes, then by scans.
         """
-        count = len(self.node.inputs)
-        if not self.inner:
-            return [*self._before(number), *(self.beyond(n) for n in range(number + 1, count))]
-        known, remaining, paths = {number}, [n for n in range(count) if n != number], list[AccessPath]()
+        if self.follows_tree:
+            return list(self._beyond(number, None))
+        reading = [(e, streams_read(e)) for e in self.conditions]
+        of_input = {n: [e for e, inputs in reading if n in inputs] for n in range(len(self.node.inputs))}
+        known, remaining, paths = {number}, [n for n in of_input if n != number], list[AccessPath]()
         while remaining:
-            candidates = {n: self.way(self.conditions, n, known) for n in remaining}
+            candidates = {n: self.way(of_input[n], n, known) for n in remaining}
             indexed = [n for n in remaining if candidates[n].keys] or [n for n in remaining if not candidates[n].scans]
             chosen = _nearest(indexed, number) if indexed else remaining[0]
             paths.append(candidates[chosen])
@@ -79,28 +97,21 @@ class JoinOperator:
             remaining.remove(chosen)
         return paths
 
-    def _before(self, number: int) -> list[AccessPath]:
-        if number == 0:
-            return []
-        first = self.before(number)
-        begin = first.input
-        return [first, *self._before(begin), *(self.beyond(n) for n in range(begin + 1, number))]
+    def _beyond(self, number: int, origin: int | None) -> Iterator[AccessPath]:
+        for neighbour in self.tree.beyond(number, origin):
+            yield self.step(number, neighbour)
+            yield from self._beyond(neighbour, number)
 
-    def before(self, number: int) -> AccessPath:
-        """Plan, for an outer join, how items of `number` find those of the first earlier input that the on clause
-        names. Without a condition that is input 0, and all combinations up to this one.
-        """
-        conditions = self.tied(number)
-        partner = next((n for e in conditions for n in sorted(inputs_read(e)) if n < number), 0)
-        return self.way([e for e in conditions if inputs_read(e) == {partner, number}], partner, {number})
+    def step(self, number: int, neighbour: int) -> AccessPath:
+        """Plan how an event of input `number` finds those of its neighbour in the tree."""
+        later = max(number, neighbour)  # its on-clause ties the two
+        conditions = self.conditions if self.inner else self._ties(later)
+        return self.way([e for e in conditions if self.tested_by(e, number, neighbour)], neighbour, {number})
 
-    def reaches_back(self, number: int) -> bool:
-        """Return whether the on clause of an input names an earlier input."""
-        return any(n < number for e in self.tied(number) for n in inputs_read(e))
-
-    def beyond(self, number: int) -> AccessPath:
-        """Plan, for an outer join, how combinations of the earlier inputs find items of `number`."""
-        return self.way(self.tied(number), number, range(number))
+    @staticmethod
+    def tested_by(e: BoundExpr, number: int, neighbour: int) -> bool:
+        """Return whether the step from input `number` to its neighbour tests a condition."""
+        return streams_read(e) in ({neighbour}, {number, neighbour})
 
     @property
     def of_target(self) -> AccessPath:
@@ -113,8 +124,8 @@ class JoinOperator:
         """Plan the scan of all items of an input."""
         return self.way([], number, ())
 
-    def tied(self, number: int) -> list[BoundExpr]:
-        """Return the equalities that tie input `number` to earlier inputs; an outer join pairs null with null."""
+    def _ties(self, number: int) -> list[BoundExpr]:
+        """Return the equalities that tie input `number` to an earlier input; an outer join pairs null with null."""
         node = self.node.inputs[number]
         conditions = x.conjuncts(node.on)
         return conditions if node.kind == "inner" else [_null_safe(e) for e in conditions]

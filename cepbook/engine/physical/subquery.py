@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.engine.expressions import to_python as lower
-from cepbook.engine.physical.access import AccessPath, inputs_read, plan_access, plan_store_access
+from cepbook.engine.physical.access import AccessPath, plan_access, plan_store_access
 from cepbook.engine.physical.lowering import lower_statement, reads_shared_relation
 from cepbook.engine.physical.operators import LookupOperator
 from cepbook.engine.physical.plan import PhysicalPlan, expressions_after_windows
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.references import streams_read
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.types import is_hashable
 
@@ -107,7 +108,7 @@ def _null_safe_keys(conditions: Sequence[x.BoundExpr]) -> list[x.BoundExpr]:
 
 def _is_correlation(e: x.ComparisonExpr) -> bool:
     sides = ((e.left, e.right), (e.right, e.left))
-    return any(_is_column(own) and not inputs_read(other) for own, other in sides)
+    return any(_is_column(own) and not streams_read(other) for own, other in sides)
 
 
 def _is_column(e: x.BoundExpr) -> bool:

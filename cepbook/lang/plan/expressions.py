@@ -92,7 +92,8 @@ class Prev(BoundExpr):
     """``prev``, ``prevtail``, ``prevwindow``, ``prevcount``: other events of the data window of the row's event.
 
     `kind` ``prev``: `value` of the event `index` places before the newest (in a batch: before the row's own); ``tail``:
-    `index` places from the oldest; ``window``: `value` of all, newest first; ``count``: how many (no `value`).
+    `index` places from the oldest; ``window``: `value` of all, newest first; ``count``: how many there are (of the
+    stream that `value` reads, in a join).
     Null in rows of the remove stream, and for an index that is null or beyond the window.
     """
 

@@ -57,3 +57,8 @@ def stores_written(reader: plan.StreamStatement, catalog: Catalog) -> set[str]:
     if isinstance(reader, plan.CycleStatement):
         names.update(name for name, _, _ in reader.tables)
     return names
+
+
+def streams_read(e: x.BoundExpr) -> set[int]:
+    """Return the positions of the streams that an expression reads."""
+    return {node.stream for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf))}

@@ -25,6 +25,7 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies, event_sources, recognition_of
+from cepbook.lang.plan.join_tree import JoinTree
 from cepbook.lang.plan.references import event_types_read, expressions_in, stores_read, stores_written
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.types import EXACT_KEY_TYPES as KEY_TYPES
@@ -364,25 +365,15 @@ def _join_requirement(
     if aggregation is not None:
         keys = {(e.stream, e.name) for e in aggregation.keys if isinstance(e, expr.Prop)}
         sides = [{stream for stream, props in g.items() if any((stream, p) in keys for p in props)} for g in groups]
-        made_of = _combinations(join)  # of those without any of the sides all keys are in the group of null
-        groups = [g for g, own in zip(groups, sides, strict=True) if all(own & group for group in made_of)]
+        tree = JoinTree(join.inputs)
+        made_of = [tree.required(start) for start in range(len(names))]  # without the sides all keys are null
+        groups = [g for g, own in zip(groups, sides, strict=True) if all(own & streams for streams in made_of)]
     choices = tuple(
         tuple((names[stream], group[stream]) for stream in range(len(join.inputs)))
         for group in groups
         if all(group.values())
     )
     return (choices,) if choices else "its streams are not all joined by equal keys that divide them"
-
-
-def _combinations(join: nodes.StreamJoin) -> set[frozenset[int]]:
-    """Return the sets of streams whose events may form a row together; outer joins leave some out."""
-    combinations = {frozenset({0})}
-    for number, input_ in enumerate(join.inputs[1:], 1):
-        stream = frozenset({number})
-        joined = {before | stream for before in combinations}
-        without = combinations if input_.kind in ("left", "full") else set()
-        combinations = joined | without | ({stream} if input_.kind in ("right", "full") else set())
-    return combinations
 
 
 def _equal_properties(parts: Iterable[expr.BoundExpr], count: int) -> list[list[tuple[int, frozenset[str]]]]:

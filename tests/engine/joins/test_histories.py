@@ -1,13 +1,13 @@
 """Random joins against nested loops: rows of the insert and the remove stream, step by step.
 
-What enters and leaves each window is taken from a statement over that window alone; the reference joins whole contents,
-one stream after the other as they are written, and keeps the combinations with an event that entered or left.
+What enters and leaves each window is taken from a statement over that window alone; the reference lets each event of
+whole contents find the others along the ties, and keeps the combinations with an event that entered or left.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -45,7 +45,7 @@ class Tie:
     def text(self) -> str:
         return f"s{self.left}.{self.name} = s{self.right}.{self.name}"
 
-    def holds(self, row: Row, *, nulls: bool) -> bool:
+    def holds(self, row: Row | dict[int, dict[str, Any]], *, nulls: bool) -> bool:
         one, two = row[self.left], row[self.right]
         if one is None or two is None:
             return False
@@ -85,30 +85,40 @@ class Join:
         return f"select irstream {columns} from {''.join(words)}{where}"
 
     # -------------------------------------------------------------- the reference
-    def rows(self, contents: list[list[dict[str, Any]]]) -> list[Row]:
-        """All combinations of whole contents."""
-        found: list[Row] = [(event,) for event in contents[0]]
-        for number in range(1, len(contents)):
-            found = list(self._joined(number, found, contents[number]))
+    def rows(self, starts: list[list[dict[str, Any]]], contents: list[list[dict[str, Any]]]) -> list[Row]:
+        """What each event of `starts` finds in the contents along the ties."""
+        rows: dict[tuple[int | None, ...], Row] = {}
+        for start, events in enumerate(starts):
+            for event in events:
+                for partners in self._met(start, None, event, contents):
+                    row = tuple(partners.get(n) for n in range(len(contents)))
+                    rows[tuple(None if e is None else e["i"] for e in row)] = row
         needed = self._needed()
-        return [row for row in found if all(row[n] is not None for n in needed) and all(c(row) for _, c in self.where)]
+        complete = [row for row in rows.values() if all(row[n] is not None for n in needed)]
+        return [row for row in complete if all(condition(row) for _, condition in self.where)]
 
-    def _joined(self, number: int, before: list[Row], events: list[dict[str, Any]]) -> Iterator[Row]:
-        kind, ties = self.kinds[number], self.ties[number]
-        nulls = kind not in ("inner", "comma")
-        alone = [True] * len(events)
-        for row in before:
-            partner = False
-            for place, event in enumerate(events):
-                if all(tie.holds((*row, event), nulls=nulls) for tie in ties):
-                    partner, alone[place] = True, False
-                    yield (*row, event)
-            if not partner and kind in ("left", "full"):
-                yield (*row, None)
-        if kind in ("right", "full"):
-            yield from (
-                (*(None for _ in range(number)), event) for event, lonely in zip(events, alone, strict=True) if lonely
-            )
+    def _met(
+        self, stream: int, origin: int | None, event: dict[str, Any], contents: list[list[dict[str, Any]]]
+    ) -> list[dict[int, dict[str, Any]]]:
+        rows: list[dict[int, dict[str, Any]]] = [{stream: event}]
+        for number in range(1, len(contents)):
+            partner = self.ties[number][0].left if self.ties[number] else number - 1
+            if stream not in (number, partner):
+                continue
+            other = partner if stream == number else number
+            if other == origin:
+                continue
+            kind, nulls = self.kinds[number], self.kinds[number] not in ("inner", "comma")
+            branches = [
+                branch
+                for one in contents[other]
+                if all(tie.holds({stream: event, other: one}, nulls=nulls) for tie in self.ties[number])
+                for branch in self._met(other, stream, one, contents)
+            ]
+            if not branches and kind in ("full", "left" if stream == partner else "right"):
+                branches = [{}]
+            rows = [{**row, **branch} for row in rows for branch in branches]
+        return rows
 
     def _needed(self) -> set[int]:
         if all(kind in ("inner", "comma") for kind in self.kinds):
@@ -130,7 +140,8 @@ def drawn(draw: Random) -> Join:
         kinds.append(draw.choice(of_style.get(style, ["inner", "left", "right", "full"])))
         partner = draw.randrange(number)
         names = draw.sample(["k", "x"], draw.choice([1, 1, 2]))
-        ties.append(() if kinds[-1] == "comma" else tuple(Tie(partner, number, name) for name in names))
+        tied = kinds[-1] == "inner" or (kinds[-1] != "comma" and draw.random() < 0.9)
+        ties.append(tuple(Tie(partner, number, name) for name in names) if tied else ())
     where: list[tuple[str, Callable[[Row], bool]]] = []
     for _ in range(draw.choice([0, 1, 2]) if style != "comma" else count):
         one, two = draw.sample(range(count), 2)
@@ -203,18 +214,14 @@ class Windows:
 def expected(join: Join, windows: Windows) -> tuple[Counter[Any], Counter[Any]]:
     """The rows that enter and leave with what moved; the contents are brought up to date."""
 
-    passing = [{e["i"] for e in entered} & {e["i"] for e in gone} for entered, gone in windows.moved]
-
     def with_some(moved: int) -> Counter[Any]:
         some = [[e["i"] for e in each[moved]] for each in windows.moved]
-        held = [
+        starts = [  # what enters and leaves at once finds those that stay, and is found by nobody
             [*contents, *(e for e in each[moved] if all(e["i"] != c["i"] for c in contents))]
             for contents, each in zip(windows.contents, windows.moved, strict=True)
         ]
         found = Counter[Any]()
-        for row in join.rows(held):
-            if sum(event is not None and event["i"] in passing[n] for n, event in enumerate(row)) > 1:
-                continue  # what enters and leaves at once is there for those that stay only
+        for row in join.rows(starts, windows.contents):
             active = range(len(row)) if join.unidirectional is None else [join.unidirectional]
             if any(row[n] is not None and row[n]["i"] in some[n] for n in active):
                 found[tuple(None if e is None else e["i"] for e in row)] += 1
@@ -308,5 +315,5 @@ def test_the_reference_knows_outer_joins() -> None:
     tie = (Tie(0, 1, "k"),)
     join = Join(("A", "B"), ("keepall", "keepall"), ("comma", "full"), ((), tie), (), None)
     one, two = {"k": "a", "x": 1, "i": 1}, {"k": "b", "x": 1, "i": 2}
-    assert join.rows([[one], [two]]) == [(one, None), (None, two)]
-    assert len(join.rows([[one], [one]])) == 1
+    assert join.rows([[one], [two]], [[one], [two]]) == [(one, None), (None, two)]
+    assert len(join.rows([[one], [one]], [[one], [one]])) == 1

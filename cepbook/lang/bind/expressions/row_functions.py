@@ -67,7 +67,7 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundE
         return error_expression(step.span)
     types: dict[str, Type] = {"count": t.LONG, "window": t.array_of(value.type)}
     kind = PREV_KINDS[name]
-    return x.Prev(types.get(kind, value.type), kind, index, None if kind == "count" else value, span=step.span)
+    return x.Prev(types.get(kind, value.type), kind, index, value, span=step.span)
 
 
 def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:

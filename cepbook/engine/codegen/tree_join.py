@@ -1,0 +1,95 @@
+"""Code of joins whose events meet along the on-clauses (see `lang.plan.join_tree`).
+
+``meet0_1(R, i0)`` returns the rows that the item ``i0`` of input 0 finds at its neighbour, input 1: tuples of an item
+of input 1 and the items that lie behind it. If input 1 may be missing, the only row without partners has the items
+``nothing``. ``find0`` combines what an item finds at all its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cepbook.engine.codegen.join import JoinCodegen
+from cepbook.engine.codegen.join_view import MISSING_ORDINAL
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.lang.plan.references import streams_read
+
+Rows = Sequence[tuple[object, ...]]
+
+
+def join_codegen(code: CodegenContext) -> JoinCodegen:
+    """Return the code generator for the join of the statement."""
+    assert code.steps.join is not None
+    return TreeJoinCodegen(code) if code.steps.join.follows_tree else JoinCodegen(code)
+
+
+class TreeJoinCodegen(JoinCodegen):
+    """Writes a join in which an event goes from neighbour to neighbour."""
+
+    def _write_combinations(self) -> None:
+        for number, input_ in enumerate(self.rows.inputs):
+            self.source.line(f"nothing{number} = ({MISSING_ORDINAL},{' None,' * (len(input_.parts) - 1)})")
+        for number in range(len(self.inputs)):
+            for neighbour in self.join.tree.beyond(number):
+                self._write_meeting(number, neighbour)
+        super()._write_combinations()
+
+    def _write_meeting(self, number: int, neighbour: int) -> None:
+        source, path, tree = self.source, self.join.step(number, neighbour), self.join.tree
+        with source.block(f"def meet{number}_{neighbour}(R, i{number}{self._failing}):"):
+            self._hoist(path)
+            self._unpack(number)
+            source.line("rows = []")
+            with self._loop_over(path, bool(path.rest)), self._if(path.rest, guarded=True):
+                branch, rows = self._behind(neighbour, number)
+                if branch:
+                    source.line(f"i{neighbour} = {self._item(neighbour)}")
+                    source.line(f"rows += [(i{neighbour}, *row) for row in {rows}]")
+                else:
+                    source.line(f"rows.append(({self._item(neighbour)},))")
+            missing = "".join(f"nothing{n}, " for n in tree.branch(neighbour, number))
+            source.line(f"return rows or [({missing})]" if tree.optional(neighbour, number) else "return rows")
+
+    def _behind(self, number: int, origin: int | None) -> tuple[list[int], str]:
+        """Return the inputs that lie behind an input, and the code of the rows of their items."""
+        tree, branch, code = self.join.tree, list[int](), ""
+        combined = self.source.bind("_combined", combined_rows)
+        for neighbour in tree.beyond(number, origin):
+            branch += tree.branch(neighbour, number)
+            meet = f"meet{number}_{neighbour}(R, i{number}{self._failing})"
+            code = f"{combined}({code}, {meet})" if code else meet
+        return branch, code
+
+    @property
+    def _failing(self) -> str:
+        return ", failing" if self._may_fail else ""
+
+    def write_found(self, number: int, items: str, write_match: Callable[[], None], *, apart: bool = False) -> None:
+        tree, numbers = self.join.tree, range(len(self.inputs))
+        steps = [(n, neighbour) for n in numbers for neighbour in tree.beyond(n)]
+        early = [e for e in self.join.conditions if streams_read(e) <= {number}]
+        tested = [e for e in self.join.conditions if any(self.join.tested_by(e, *step) for step in steps)]
+        late = [e for e in self.join.conditions if e not in early and e not in tested]
+        read = {n for e in late for n in streams_read(e)}
+        branch, rows = self._behind(number, None)
+        partners = " ".join(f"i{n}," for n in branch)
+        with self.source.block(f"for i{number} in {items}:"):
+            self._unpack(number)
+            with self._if(early, guarded=True), self.source.block(f"for {partners} in {rows}:"):
+                for other in branch:
+                    if apart or other in read:
+                        self._unpack(other)
+                with self._if(late, guarded=True):
+                    write_match()
+
+    def _append(self, number: int) -> None:
+        self.source.line(f"found.append({' + '.join(f'i{n}' for n in range(len(self.inputs)))})")
+
+
+def combined_rows(first: Rows, second: Rows) -> Rows:
+    """Return each row of one beside each of the other. Of two equally long ones the first varies fastest, else the
+    longer (recorded: star_of_inner_joins_first_partner_varies_fastest).
+    """
+    if len(second) > len(first):
+        return [one + other for one in first for other in second]
+    return [one + other for other in second for one in first]

@@ -1,0 +1,49 @@
+"""The tree of a join: which streams the on-clauses tie together, and which events a row may lack.
+
+An event meets the others along the on-clauses, outwards from its own stream, whatever the order of the text. A
+neighbour may be missing if the join keeps events without it; then everything behind the neighbour is missing, too. A
+neighbour that is required ends the row. A join without an on-clause ties a stream to the one before it.
+
+::
+
+    A left outer join B on … right outer join C on b.k = c.k          from A: A [B C]     from C: C [B A]
+    an event of A without partners makes (a, null, null)             from B: B A C       [ ]: may be missing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepbook.lang.plan.references import streams_read
+from cepbook.lang.plan.relational import JoinInput
+
+
+class JoinTree:
+    """The neighbours of each stream of a join, by the positions of the streams."""
+
+    def __init__(self, inputs: Sequence[JoinInput]) -> None:
+        self._optional: list[dict[int, bool]] = [{} for _ in inputs]  # by stream and neighbour
+        self._inner: set[int] = set()  # the streams of inner joins, without whose events there is no row
+        for number, node in enumerate(inputs[1:], 1):
+            partner = number - 1 if node.on is None else min(streams_read(node.on))
+            self._optional[partner][number] = node.kind in ("left", "full")
+            self._optional[number][partner] = node.kind in ("right", "full")
+            if node.kind == "inner":
+                self._inner |= {partner, number}
+
+    def beyond(self, stream: int, origin: int | None = None) -> list[int]:
+        """Return the neighbours of a stream in the order of the text, but the one from which it is reached."""
+        return [neighbour for neighbour in self._optional[stream] if neighbour != origin]
+
+    def branch(self, stream: int, origin: int) -> list[int]:
+        """Return `stream` and what lies behind it as seen from its neighbour `origin`, depth first."""
+        return [stream, *(n for further in self.beyond(stream, origin) for n in self.branch(further, stream))]
+
+    def optional(self, stream: int, origin: int) -> bool:
+        """Return whether a row with an event of `origin` may lack `stream` and what lies behind it."""
+        return self._optional[origin][stream] and self._inner.isdisjoint(self.branch(stream, origin))
+
+    def required(self, stream: int, origin: int | None = None) -> set[int]:
+        """Return the streams that each row with an event of `stream` has."""
+        neighbours = (n for n in self.beyond(stream, origin) if not self.optional(n, stream))
+        return {stream}.union(*(self.required(n, stream) for n in neighbours))
