@@ -78,7 +78,7 @@ class DeltaCodegen:
         aggregates are cleared, too.
         """
         source, where = self.code.source, self.code.steps.where
-        for group in self.code.local if self.code.steps.join is not None and self.code.steps.resets_aggregates else ():
+        for group in self.code.local if self._afresh else ():
             source.line(f"{group.table}.clear()")
         if not self.alone or (where is None and not self.code.risky_keys):
             return
@@ -282,8 +282,23 @@ class DeltaCodegen:
             cells.store("A")
         self._moved()
 
+    @property
+    def _afresh(self) -> bool:
+        """True if each delta starts with empty aggregates, which the former rows show, too."""
+        return self.code.steps.join is not None and self.code.steps.resets_aggregates
+
+    def _load_former_group(self) -> None:
+        if self._afresh:
+            self.code.aggregates.load(self.code.aggregates.fresh())
+        else:
+            self.code.load_group_or_fresh("former_groups" if self.code.steps.resets_aggregates else "groups")
+
+    def _replace_groups(self) -> None:
+        self.code.source.line("former_groups, groups = groups, {}")
+        self.code.source.line("S[2] = groups")
+
     def _load_one_group(self) -> None:
-        if self.code.steps.join is not None and self.code.steps.resets_aggregates:  # nothing is left of former ones
+        if self._afresh:
             self.code.aggregates.load(self.code.aggregates.fresh())
         elif not self.loaded:
             self.code.aggregates.load("A")
@@ -355,8 +370,7 @@ class DeltaCodegen:
                 code.leave_group(q, "k", lambda: touch(q), emptied=True)
 
         if resets:
-            source.line("former_groups, groups = groups, {}")
-            source.line("S[2] = groups")
+            self._replace_groups()
         self.entered(enter)
         self.left(leave)
         self._moved()
@@ -438,7 +452,7 @@ class DeltaCodegen:
             with nullcontext() if first else source.block("if k not in touched:"):
                 source.line("touched[k] = None")
                 if steps.resets_aggregates or code.local:
-                    code.load_group_or_fresh("former_groups" if steps.resets_aggregates else "groups")
+                    self._load_former_group()
                 self.former_row("rem")
 
         if code.local:  # a change of one group shows in the rows of others: all former rows come first
@@ -515,6 +529,8 @@ class DeltaCodegen:
         levels, makes_remove_rows = self.code.steps.levels, self.code.steps.makes_remove_rows
         self._note_passing()
         source.line(f"touched = [{', '.join(['{}'] * len(levels))}]")
+        if self.code.steps.resets_aggregates:
+            self._replace_groups()
 
         def move(entering: bool) -> WriteBody:
             def write(q: CodeScope) -> None:
@@ -523,9 +539,11 @@ class DeltaCodegen:
                     with source.block("if k not in touched[k[0]]:"):
                         source.line("touched[k[0]][k] = rows_before = []")
                         if makes_remove_rows:
-                            code.load_group_or_fresh()
+                            self._load_former_group()
                             self.former_row("rows_before")
                     if not entering:
+                        if self.code.steps.resets_aggregates:
+                            return
                         code.leave_group(q, "k", emptied=True)
                         return
                     code.open_group("k")

@@ -210,14 +210,19 @@ class JoinCodegen(ViewCodegen):
             leaving=self._leaving,
             ordinals=tuple(self.rows.place(n) for n in numbers),
             tables=tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
-            passing=tuple(n for n in numbers if self.steps.inputs[n].discards_events),
+            passing=tuple(map(self._passes, numbers)),
+            transient=self.join.transient,
             layout=tuple(self._side(n, name) for n, name in enumerate(stream_names(self.join.node))),
             out_of_order=self.join.inner and (self.join.follows_tree or _out_of_order(self.join.reached(0))),
         )
 
     def keeps(self, number: int) -> bool:
         """Return whether the events of an input are kept for events of others."""
-        return not self.join.node.inputs[number].unidirectional and number not in self.join.shared
+        apart = self.join.node.inputs[number].unidirectional or number in self.join.shared
+        return not apart and not self._passes(number)
+
+    def _passes(self, number: int) -> bool:
+        return self.steps.inputs[number].discards_events or self.join.transient[number]
 
     @property
     def _leaving(self) -> bool:

@@ -47,7 +47,9 @@ class JoinSpec:
     are visible.
 
     `tables` returns the present items of inputs that are tables. `ordinals` are the positions of the inputs' ordinals
-    in a combination; a missing event has `MISSING_ORDINAL`. Events of the inputs `passing` count for one delta only.
+    in a combination; a missing event has `MISSING_ORDINAL`. Events of the inputs `passing` count for one delta only;
+    those of `transient` inputs are found in reverse order (recorded:
+    unidirectional_join_with_contained_events_of_the_same_event).
     """
 
     arrive: Mapping[int, ArriveFunction]
@@ -59,8 +61,9 @@ class JoinSpec:
     keeps: tuple[bool, ...]
     leaving: bool
     ordinals: tuple[int, ...]
+    passing: tuple[bool, ...]
+    transient: tuple[bool, ...]
     tables: tuple[tuple[int, Callable[[Any], Sequence[Item]]], ...] = ()
-    passing: tuple[int, ...] = ()
     layout: tuple[JoinStream, ...] = ()
     out_of_order: bool = False
     listeners: list[Callable[[Mapping[str, Any]], object]] = field(default_factory=list)
@@ -124,9 +127,6 @@ class JoinView(WindowView):
                 changes.append((number, change))
         self.look()
         delta = self._all_changed(changes)
-        for number, (entered, _) in changes:
-            if number in self.form.passing:
-                self.relations[number].change((), entered)
         if delta is None:
             return None
         batch, former = delta
@@ -172,11 +172,14 @@ class JoinView(WindowView):
                 if left and form.active[number]:
                     self._add(former, form.gone[number](relations, left))
         for number, (entered, left) in changes:
-            if form.keeps[number]:
-                relations[number].change(entered, left)
+            if form.keeps[number] or form.passing[number]:
+                relations[number].change(entered[::-1] if form.transient[number] else entered, left)
         for number, (entered, _) in changes:
             if form.active[number]:
                 self._add(batch, form.find[number](relations, entered))
+        for number, (entered, _) in changes:
+            if form.passing[number]:
+                relations[number].change((), entered)
         if form.listeners:
             form.notify(batch.values())
         return (list(batch.values()), list(former.values())) if batch or former else None

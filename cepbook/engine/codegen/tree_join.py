@@ -41,7 +41,7 @@ class TreeJoinCodegen(JoinCodegen):
             self._unpack(number)
             source.line("rows = []")
             with self._loop_over(path, bool(path.rest)), self._if(path.rest, guarded=True):
-                branch, rows = self._behind(neighbour, number)
+                branch, rows = self._branch(neighbour, number)
                 if branch:
                     source.line(f"i{neighbour} = {self._item(neighbour)}")
                     source.line(f"rows += [(i{neighbour}, *row) for row in {rows}]")
@@ -50,7 +50,7 @@ class TreeJoinCodegen(JoinCodegen):
             missing = "".join(f"nothing{n}, " for n in tree.branch(neighbour, number))
             source.line(f"return rows or [({missing})]" if tree.optional(neighbour, number) else "return rows")
 
-    def _behind(self, number: int, origin: int | None) -> tuple[list[int], str]:
+    def _branch(self, number: int, origin: int | None) -> tuple[list[int], str]:
         """Return the inputs that lie behind an input, and the code of the rows of their items."""
         tree, branch, code = self.join.tree, list[int](), ""
         combined = self.source.bind("_combined", combined_rows)
@@ -71,7 +71,7 @@ class TreeJoinCodegen(JoinCodegen):
         tested = [e for e in self.join.conditions if any(self.join.tested_by(e, *step) for step in steps)]
         late = [e for e in self.join.conditions if e not in early and e not in tested]
         read = {n for e in late for n in streams_read(e)}
-        branch, rows = self._behind(number, None)
+        branch, rows = self._branch(number, None)
         partners = " ".join(f"i{n}," for n in branch)
         with self.source.block(f"for i{number} in {items}:"):
             self._unpack(number)

@@ -47,6 +47,14 @@ class JoinOperator:
         return tuple(store is not None and store.kind == "table" for store in stores)
 
     @property
+    def transient(self) -> tuple[bool, ...]:
+        """Marks the inputs of contained events without a window, which meet events of one delta only."""
+        streams = [(stream.stream, stream.unidirectional) for stream in self.node.inputs]
+        return tuple(
+            isinstance(s, p.SourceNode) and bool(s.contained) and s.store is None and not u for s, u in streams
+        )
+
+    @property
     def inner(self) -> bool:
         """True if every combination has an event of each input."""
         return all(stream.kind == "inner" for stream in self.node.inputs)

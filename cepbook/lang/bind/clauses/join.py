@@ -33,7 +33,7 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
         if tables[position] and isinstance(source.stream, ast.FilterStream) and source.stream.filters:
             fact = f"a table of a join takes no filter: `{scope.streams[position].label}`"
             scope.wrong(fact, source.stream.span, "write the condition in the where-clause")
-        if not alone:
+        if not alone and not _meets_its_event(position, streams):
             _check_window(source, stream, any(marked), scope)
         join = node.joins[position - 1] if position else None
         on = None if join is None or join.on is None else _bind_on(join.on, position, scope)
@@ -44,6 +44,14 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
 
 def _is_table(stream: nodes.StreamNode) -> bool:
     return isinstance(stream, nodes.SourceNode) and stream.store is not None and stream.store.kind == "table"
+
+
+def _meets_its_event(position: int, streams: Sequence[nodes.StreamNode]) -> bool:
+    """Return whether a stream of contained events can do without a window: it meets other streams of the same event."""
+    stream, others = streams[position], (*streams[:position], *streams[position + 1 :])
+    if not isinstance(stream, nodes.SourceNode) or stream.store is not None or not stream.contained:
+        return False
+    return any(nodes.source_of(other).event_type == stream.event_type for other in others)
 
 
 def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: bool, scope: Scope) -> None:
