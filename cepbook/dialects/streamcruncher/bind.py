@@ -154,7 +154,8 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     stream, module, settings = source.stream, query.module, query.settings
     assert isinstance(stream, ast.PartitionStream) and source.alias is not None
     if any(source.alias == relation.alias for relation in query.relations.values()):
-        at = module.locate(source.alias, Span(stream.stages[-1].span.end, source.span.end))
+        behind = Span(stream.stages[-1].span.end, source.span.end)
+        at = module.locate(source.alias, behind) if behind.end > behind.start else stream.span
         module.report("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME_HINT)
     event_type = module.catalog.event_types.get(stream.type_name)
     if event_type is not None and stream.type_name in module.catalog.stores:

@@ -115,6 +115,8 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     before, here = _word(tokens, at - 1), _word(tokens, at)
     if here == "||" and "FROM" in accepted:
         return "text cannot be joined: select both values"
+    if here == "." == _word(tokens, at + 1):
+        return "dots cannot stand for a part that is left out: write the part"
     if here in _OPERATORS:
         return _OPERATORS[here]
     if "UNIT" in accepted and _word(tokens, at + 1) == "(":
@@ -140,8 +142,6 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     nothing = at >= len(tokens) or here in RESERVED_WORDS or here in _CLOSED.values()
     if before in _NEED_A_VALUE and accepted not in _ONLY and nothing:
         return f"write a value after {before}"
-    if before == ")" and (here in _AFTER_FROM or at >= len(tokens)) and {"NAME", "AS"} <= accepted:
-        return "name the partition: (partition …) as w"
     if here in DURATION_UNITS and _word(tokens, at - 2) in ("latest", "random"):
         return "windows by time are written last 5 seconds"
     if here == "max" and "UNIT" in accepted:

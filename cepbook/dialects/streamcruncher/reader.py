@@ -106,9 +106,9 @@ class _Reader(ExpressionReader):
         return self.expr(node.children[0])
 
     def partitioned(self, node: ParseNode) -> ast.StreamSource:
-        name, *stages, alias = node.children
+        name, *stages, alias = node.children  # without an alias the partition has the name of the stream
         stream = ast.PartitionStream(str(name), self.reads(stages), span=span_of(name))
-        return ast.StreamSource(stream, (), str(alias), span=span_of(node))
+        return ast.StreamSource(stream, (), str(alias or name), span=span_of(node))
 
     def itself(self, node: ParseNode) -> ast.StreamSource:
         of, alias = node.children
@@ -177,7 +177,7 @@ class _Reader(ExpressionReader):
     def correlated(self, node: ParseNode) -> ast.Correlated:
         name, *stages, alias, column = node.children
         stream = ast.PartitionStream(str(name), self.reads(stages), span=span_of(name))
-        source = ast.StreamSource(stream, (), str(alias), span=span_of(alias))
+        source = ast.StreamSource(stream, (), str(alias or name), span=span_of(alias or name))
         return ast.Correlated(source, _name(column), span=span_of(node))
 
     def present(self, node: ParseNode) -> ast.Present:
