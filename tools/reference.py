@@ -15,7 +15,7 @@ from typing import Any
 from cepbook.errors import CepbookError
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.clauses import CLAUSES
-from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
 from cepbook.lang.syntax.formatter import format_epl
@@ -129,7 +129,7 @@ def pages() -> dict[str, str]:
     language = {
         "windows": windows(),
         "aggregates": table("Aggregation functions", OVER, AGGREGATES),
-        "functions": table("Functions", OVER, FUNCTIONS),
+        "functions": table("Functions", OVER, {**FUNCTIONS, **CONSTANTS}),
         "methods": table("Methods of values", OVER, METHODS),
         "clauses": clauses(),
         "magics": magics(),

@@ -74,12 +74,14 @@ BY_NAME: dict[str, Type] = {
     "integer": INT,
     "character": CHAR,
     "bool": BOOLEAN,
+    "varchar": STRING,
     "java.lang.string": STRING,
     "bigint": BIGINTEGER,
     "java.math.bigdecimal": BIGDECIMAL,
     "java.math.biginteger": BIGINTEGER,
     "java.util.map": MAP,
     "java.lang.object": OBJECT,
+    "java.lang.number": OBJECT,
     "date": TIMESTAMP,
 }
 

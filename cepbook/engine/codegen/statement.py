@@ -435,7 +435,8 @@ class StatementCodegen(DeltaCodegen):
         """Return the code of the retained items, as iterators show them."""
         if self.steps.recognize is not None:
             return f"W.over({'taken(S, stored(S), now)' if self.steps.reads_store else 'W.held()'}, now)"
-        return "taken(S, stored(S), now)" if self.steps.reads_store else "W.display_order()"
+        plain = self.steps.reads_store and not self.steps.views_store
+        return "taken(S, stored(S), now)" if plain else "W.display_order()"
 
 
 ItemValue = Callable[[Item], Any]

@@ -98,23 +98,23 @@ def write_store_reader(body: StatementCodegen) -> None:
         source.line(f"change = taken(S, entered, now{unread}), taken(S, left, now{left})")
         with source.block("if change[0] or change[1]:"):
             code.load_state()
-            if code.steps.recognize is None:
+            if not code.steps.views_store:
                 body.consume(Emitter(code, "now", guarded=True))
             else:
-                _write_recognized(body)
+                _write_view(body)
                 with source.block("if change is not None:"):
                     body.consume(Emitter(code, "now", guarded=True))
     with source.block("def prefill(S, now):"):
-        if code.steps.recognize is None:
+        if not code.steps.views_store:
             source.line("process(S, taken(S, stored(S), now), (), now, [], [], False)")
         else:
             code.load_state()
             source.line("change = taken(S, stored(S), now), ()")
-            _write_recognized(body)
+            _write_view(body)
             source.line("process(S, () if change is None else change[0], (), now, [], [], False)")
 
 
-def _write_recognized(body: StatementCodegen) -> None:
+def _write_view(body: StatementCodegen) -> None:
     body.source.line("change = W.take(change, now)")
     body.pipeline.armed()
 

@@ -78,7 +78,7 @@ class ViewCodegen:
         chain, windows = self.source.bind("_Chain", ViewChain), self.source.bind("_Windows", DownstreamWindow)
         with self._packing(items) as pack:
             derived = self._derive(self.derive.node, pack) if isinstance(self.derive, Step) else self._unfold(pack)
-            view = f"{chain}({rows}, {derived})"
+            view = derived if self.steps.views_store else f"{chain}({rows}, {derived})"
             if stage.windows:
                 with self._at(items):
                     view = f"{chain}({view}, {windows}({self._views(stage)}))"

@@ -310,7 +310,7 @@ def _states(
     program, now = statement.program, runtime.clock.now
     stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
     StoreLookups(program.namespace, program.index_requests, select.name, stores)
-    picking = program.store_query() if len(select.sources) == 1 else None
+    picking = program.store_query() if list(stores) == [0] else None
     if picking is not None and stores[0].has_index_for(picking.want):
         StoreLookups(picking.namespace, picking.wants, select.name, stores, changes=True)
     else:

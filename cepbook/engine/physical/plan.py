@@ -219,6 +219,11 @@ class PhysicalPlan:
         return self.source.store is not None and not self.inputs
 
     @property
+    def views_store(self) -> bool:
+        """True if a view makes derived events or matches of the rows of the store that the statement reads."""
+        return self.reads_store and (self.recognize is not None or self.derived is not None)
+
+    @property
     def touches_store(self) -> bool:
         """True if the statement reads, owns or changes a named window or table."""
         return self.reads_store or any((self.owned_store, self.on_select, self.emit.merges, self.into))

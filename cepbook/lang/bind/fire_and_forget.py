@@ -44,8 +44,6 @@ def _problems(module: ast.Module, catalog: Catalog) -> list[Diagnostic]:
     ):
         if clause:
             diagnostics.append(_problem(f"a query runs once and cannot have {what}", query.span))
-    if not query.sources and query.insert_into is None:
-        diagnostics.append(_problem("a query needs a from-clause that names a named window or table", query.span))
     if query.sources and query.insert_into is not None:
         hint = "select the rows first, and insert them with `insert into … values (…)`"
         diagnostics.append(_problem("a query that inserts cannot have a from-clause", query.span, hint))

@@ -138,8 +138,9 @@ def _other(expr: ast.Expr, functions: Collection[str]) -> str:
         case ast.NewStruct(columns):
             listed = ",".join(name if value is None else f"{name}={inner(value)}" for name, value in columns)
             return f"new{{{listed}}}"
-        case ast.NewInstance(type_name, args, False):
-            return f"new {type_name}({_list(args, functions)})"
+        case ast.NewInstance(type_name, args, False, type_args=types):
+            of = f"<{','.join(types)}>" if types else ""
+            return f"new {type_name}{of}({_list(args, functions)})"
         case ast.NewInstance(type_name, args, _, dimensions):
             sizes = "".join(f"[{'' if d is None else inner(d)}]" for d in dimensions)
             return f"new {type_name}{sizes}" + (f" {{{_list(args, functions)}}}" if args else "")

@@ -170,7 +170,7 @@ def _of_context(
 def _stores(epl: str, runtime: Runtime) -> tuple[str | None, Set[str] | None]:
     """Return the context that a query names, and the named windows and tables that it reads or changes.
 
-    None instead of the stores if it is a query over statements.
+    None instead of the stores if it is a query over statements; no stores if it reads nothing, as ``select 1 + 1``.
     """
     statements = _parsed(epl).statements
     statement = statements[0] if len(statements) == 1 else None
@@ -181,7 +181,7 @@ def _stores(epl: str, runtime: Runtime) -> tuple[str | None, Set[str] | None]:
     names = {s.stream.type_name for s in statement.sources if isinstance(s.stream, ast.FilterStream)}
     if statement.insert_into is not None:
         names.add(statement.insert_into.target)
-    return statement.context, names & runtime.stores.keys() or None
+    return statement.context, names & runtime.stores.keys() or (None if statement.sources else set())
 
 
 def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:
@@ -204,8 +204,6 @@ def _select(epl: str, values: Mapping[str, Any] | None) -> ast.Select:
     ):
         if clause:
             raise UsageError(f"a query runs once and cannot have {what}")
-    if not select.sources:
-        raise UsageError("a query needs a from-clause that names a statement")
     return replace(select, selector=None, sources=tuple(_with_keepall(source) for source in select.sources))
 
 

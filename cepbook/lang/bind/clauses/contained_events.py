@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.insert_into import row_type
+from cepbook.lang.bind.clauses.insert_into import fit_struct, reports_struct, row_type
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.coercion import assignable
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
@@ -68,6 +68,11 @@ def _step(
     """Return the bound bracket, the type of the contained events and the type of the rows."""
     path = bind_expr(node.path, replace(scope, streams=tuple(around)))
     item, scalar = _item(node, path, scope)
+    if node.type_name is not None:
+        event = t.event_of(item.name)
+        if reports_struct(path, event, scope.module):
+            raise AlreadyReported(_HERE)
+        path = fit_struct(path, event if path.type.of is None else t.array_of(event), scope.module)
     streams = (ScopeStream(node.alias, item), *around)
     inner = replace(scope, streams=streams)
     condition = f"the condition of {_HERE}"
@@ -110,7 +115,7 @@ def _item(node: ast.ContainedStep, path: x.BoundExpr, scope: Scope) -> tuple[Eve
         event_type = scope.module.event_type(node.type_name.removesuffix("[]"), node.span)
         if event_type is None:
             raise AlreadyReported(_HERE)
-        if element.event is None and element not in (t.MAP, t.OBJECT):
+        if element.event is None and element.fields is None and element not in (t.MAP, t.OBJECT):
             return event_type, _holder(event_type, element, node, scope)
         return event_type, None
     if element.event is None:

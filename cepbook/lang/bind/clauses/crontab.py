@@ -1,7 +1,7 @@
 """Crontabs: ``(0, 8:17, *, *, 1:5)`` (Esper reference, section "Crontab (timer:at)").
 
 The fields are minutes, hours, days of the month, months and days of the week (0 is Sunday), then optionally seconds, a
-time zone, milliseconds and microseconds.
+time zone, milliseconds and microseconds, which a clock of milliseconds ignores.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 
 DAYS, WEEKDAYS, SECONDS, ZONE = 2, 4, 5, 6
+MICROSECONDS = 7  # behind milliseconds; the zone is not among the bound fields
 _OFFSET = re.compile(r"GMT[+-]([01]?\d|2[0-3])(:?[0-5]\d)?")  # as Java writes zones without a name
 # The fields that allow forms other than numbers
 _ONLY_IN: dict[str, tuple[int, ...]] = {
@@ -47,14 +48,14 @@ def bind_crontab(
         hint = "minutes, hours, days of the month, months, days of the week, maybe seconds: (0, 9, *, *, 1:5)"
         scope.wrong(f"a crontab has 5 to {most} fields, found {len(fields)}", span, hint)
         return None
-    if len(fields) == 9 and not scope.module.options.microseconds:
-        scope.wrong("microseconds in a crontab need a clock that counts them", fields[8].span)
     try:
         numbers = [*fields[:ZONE], *fields[ZONE + 1 :]]
         bound_fields = [_field(node, position, bind_operand, scope) for position, node in enumerate(numbers)]
         zone = _zone(fields[ZONE], scope) if len(fields) > ZONE else None
     except AlreadyReported:
         return None
+    if not scope.module.options.microseconds:
+        del bound_fields[MICROSECONDS:]
     if len(bound_fields) == SECONDS:
         bound_fields.append(CronField("value", (x.Const(t.INT, 0),)))
     if bound_fields[DAYS].kind != "star" and bound_fields[WEEKDAYS].kind != "star":

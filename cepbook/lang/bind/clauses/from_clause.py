@@ -25,6 +25,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType, StoreType
 from cepbook.lang.plan.pattern import Pattern
+from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
 
 # Hints for streams that EPL reads from other systems
@@ -118,7 +119,8 @@ def bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope
         if isinstance(source.stream, ast.FilterStream) and source.stream.contained and not own.unchecked:
             own, contained = bind_contained_stream(source.stream.contained, own)
         windows = bind_windows(source, reclaim, own)
-        store = None if pattern is not None else resolve_store(source, scope.module)
+        alone = len(node.sources) == 1 and node.match_recognize is None
+        store = None if pattern is not None else resolve_store(source, scope.module, derives=alone)
         event_type = own.streams[0].event_type
         if event_type is not None and not own.unchecked:
             at = source.stream.span
@@ -157,12 +159,16 @@ def check_table_contexts(node: ast.Select, module: ModuleScope) -> None:
             module.report("wrong-context", fact, module.locate(name, source.stream.span), hint)
 
 
-def resolve_store(source: ast.StreamSource, module: ModuleScope) -> StoreType | None:
-    """Return the named window or table that a stream of the from-clause names, or None. Report data windows on it."""
+def resolve_store(source: ast.StreamSource, module: ModuleScope, *, derives: bool = False) -> StoreType | None:
+    """Return the named window or table that a stream of the from-clause names, or None. Report data windows on it.
+
+    With `derives` a named window may have a derived-value window.
+    """
     if not isinstance(source.stream, ast.FilterStream):
         return None
     store = module.catalog.stores.get(source.stream.type_name)
-    if store is not None and source.windows:
+    derived = all(window.name in WINDOWS and WINDOWS[window.name].derived for window in source.windows)
+    if store is not None and source.windows and not (derives and derived and store.kind == "window"):
         kind = "named window" if store.kind == "window" else "table"
         fact = f"{kind} `{store.name}` stores its own rows and takes no data window"
         hint = "insert its events into a separate stream and add the data window there"

@@ -91,6 +91,8 @@ def _bind_target(
         insert = Insert(node.target, feeding, False, span=node.span)
         variant_columns = insert_variant(columns, source if wildcard else None, target, node.span, module)
         return insert, (variant_columns, False), target
+    if not wildcard:
+        columns = _unwrapped(columns, target, module)
     fitted = _fit_columns(columns, source if wildcard else None, target, node.span, module)
     return Insert(node.target, feeding, False, span=node.span), fitted, target
 
@@ -160,7 +162,7 @@ def _fit_columns(
         if type_ is None:
             hint = nearest_or_known_names(name, target.properties)
             module.report("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
-        elif column.value.type.fields is not None and _struct_problem(column, type_, module):
+        elif reports_struct(column.value, type_, module):
             continue
         elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
             element = fit_struct(column.value, type_.of, module)
@@ -191,6 +193,22 @@ def _fits(source: Type, type_: Type, target: EventType, module: ModuleScope) -> 
     return assignable(source, type_)
 
 
+def _unwrapped(
+    columns: tuple[OutputColumn, ...], target: EventType, module: ModuleScope
+) -> tuple[OutputColumn, ...]:
+    """Return the properties of the only column if it is an event of the target type and no property of it."""
+    column = columns[0] if len(columns) == 1 else None
+    if column is None or column.value.type.event is None or column.name in target.properties:
+        return columns
+    if not module.catalog.is_a(column.value.type.event, target.name):
+        return columns
+    shared, span = x.SharedExpr(column.value.type, column.value, span=column.span), column.span
+    return tuple(
+        OutputColumn(name, x.MemberAccess(type_, shared, name, span=span), span=span)
+        for name, type_ in target.properties.items()
+    )
+
+
 def _properties_text(names: Sequence[str]) -> str:
     return f"property {names[0]}" if len(names) == 1 else f"properties {', '.join(names)}"
 
@@ -199,21 +217,21 @@ def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:
     return tuple(source.properties.items()) if source is not None else ()
 
 
-def _struct_problem(column: OutputColumn, type_: Type, module: ModuleScope) -> bool:
-    """Report a struct whose columns the nested event type lacks or declares with other types; return whether one was
-    found.
+def reports_struct(value: x.BoundExpr, type_: Type, module: ModuleScope) -> bool:
+    """Report a struct, also in an array, whose columns the event type `type_` lacks or declares with other types;
+    return whether one was found.
     """
     event = (type_.of or type_).event
     event_type = module.catalog.event_types.get(event or "")
     properties = {} if event_type is None else event_type.properties
-    for name, actual in (column.value.type.fields or ()) if event_type is not None else ():
+    for name, actual in ((value.type.of or value.type).fields or ()) if event_type is not None else ():
         if name not in properties:
-            module.report("unknown-property", f"no property `{name}` in `{event}`", column.span)
+            module.report("unknown-property", f"no property `{name}` in `{event}`", value.span)
             return True
         if not assignable(actual, properties[name]) and not is_event_assignable(actual, properties[name], module):
             kinds = f"is {type_text(properties[name])}, selected is {type_text(actual)}"
             fact = f"property `{name}` of `{event}` {kinds}"
-            module.report("type-mismatch", fact, column.span, cast_hint(actual, properties[name]))
+            module.report("type-mismatch", fact, value.span, cast_hint(actual, properties[name]))
             return True
     return False
 

@@ -38,6 +38,8 @@ RECEIVER_EXAMPLES = {
     "array": "events",
     "map": "map",
     "sorted": "sorted(key)",
+    "bignumber": "number",
+    "event": "event",
     "point": "point(x, y)",
     "rectangle": "rectangle(x, y, width, height)",
 }
@@ -162,6 +164,8 @@ def _fits(kind: str, type_: Type) -> bool:
         return True
     if kind == "number":
         return t.is_numeric(type_)
+    if kind == "whole number":
+        return t.is_integral(type_)
     if kind == "integer":
         return type_ in (t.BYTE, t.SHORT, t.INT)
     if kind == "boolean":

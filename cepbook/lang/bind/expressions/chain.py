@@ -37,7 +37,7 @@ from cepbook.lang.bind.scope import (
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import ContextType, VariableType
 from cepbook.lang.registry.aggregates import aggregate_row
-from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
@@ -151,7 +151,7 @@ JAVA_ALTERNATIVES = {
 def _without_package(steps: Sequence[ast.NameStep], scope: Scope) -> Sequence[ast.NameStep]:
     """Drop the package of ``java.lang.Math.abs(x)``, unless `java` is a name of the statement."""
     names = [step.name for step in steps[:2] if step.args is None and step.index is None]
-    if len(steps) < 4 or names != ["java", "lang"]:
+    if len(steps) < 4 or names not in (["java", "lang"], ["java", "math"]):
         return steps
     known = _stream_named("java", scope) is not None or _property(steps[0], scope) is not None
     return steps if known else steps[2:]
@@ -175,7 +175,10 @@ def _refuse_java_call(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: 
 
 
 def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
-    """Bind ``Math.abs(x)``, or return None if `first` is not a class."""
+    """Bind ``Math.abs(x)`` or ``Math.PI``, or return None if `first` is not a class."""
+    constant = CONSTANTS.get(f"{first.name}.{method.name}") if method.args is None and first.index is None else None
+    if constant is not None and _property(first, scope) is None:
+        return x.Const(constant.type, constant.value, span=first.span.to(method.span))
     if method.args is None or first.name not in JAVA_CLASSES or first.index is not None:
         return None
     row = FUNCTIONS.get(f"{first.name}.{method.name}")
@@ -539,6 +542,16 @@ def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Bi
     return x.IndexAccess(target.type.of, target, index, span=span)
 
 
+# The owners of functions that are methods of values, by the names of types
+_METHOD_OWNERS = {
+    "string": "string",
+    "char": "string",
+    "biginteger": "bignumber",
+    "bigdecimal": "bignumber",
+    "event": "event",
+}
+
+
 def _is_row(target: x.BoundExpr, scope: Scope) -> bool:
     """Return whether methods of arrays take `target` as an array of one: an event, or a value of another event."""
     if isinstance(target, x.AggregateRef):
@@ -553,7 +566,7 @@ def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder)
     of_row = bind_method_of_row(target, step, scope, bind) if isinstance(target, x.Prop) else None
     if of_row is not None:
         return _apply_index(of_row, step, scope, bind)
-    row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
+    row = FUNCTIONS.get(f"{_METHOD_OWNERS.get(target.type.name, '')}.{step.name}")
     if row is not None:
         return _apply_index(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
     call_ = bind_method(target, step, scope, bind)

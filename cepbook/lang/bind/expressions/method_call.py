@@ -85,7 +85,7 @@ def _bound(
         if isinstance(node, ast.Lambda):
             bound = bind_lambda(node, parameter, row.short, element, args, scope, bind)
         else:
-            bound = bind(node, scope)
+            bound = bind(_collected(node, scope) if parameter.kind == "collection" else node, scope)
         if bound.type == ERROR:
             return error_expression(step.span)
         args.append(_checked(bound, parameter, row, element, args, scope))
@@ -96,6 +96,18 @@ def _bound(
         scope.mismatch(fact, step.span, hint)
     type_ = row.result(CallTypes(target.type, element, tuple(arg.type for arg in args)))
     return x.MethodCall(type_, row.name, target, tuple(args), span=target.span.to(step.span))
+
+
+def _collected(node: ast.Expr, scope: Scope) -> ast.Expr:
+    """Return the argument of ``union`` so that a subquery or a named window has all its rows, as before a method."""
+    rows = ast.NameStep("arrayOf", (), span=node.span)
+    if isinstance(node, ast.Subquery):
+        return ast.Member(node, (rows,), span=node.span)
+    if isinstance(node, ast.Chain) and len(node.steps) == 1:
+        name, module = node.steps[0].name, scope.module
+        if any(name in names for names in (module.declared, module.catalog.expressions, module.catalog.stores)):
+            return ast.Chain((*node.steps, rows), span=node.span)
+    return node
 
 
 def resolve_method_form(
@@ -143,7 +155,7 @@ def _checked(
         return _next_result(bound, before[-1], what, scope)
     if parameter.kind == "collection":
         of_ = bound.type.of
-        if bound.type not in UNTYPED and (of_ is None or not comparable(of_, element)):
+        if bound.type not in UNTYPED and (of_ is None or not _joins(of_, element, scope)):
             expected = f"an array of {type_text(element)}"
             scope.mismatch(f"{what} must be {expected}, found {type_text(bound.type)}", span)
         return bound
@@ -154,6 +166,18 @@ def _checked(
         hint = f"such as {_shape(row)}" if empty else None
         scope.mismatch(f"{what} must be {expected}, found {type_text(bound.type)}", span, hint)
     return bound
+
+
+def _joins(other: Type, element: Type, scope: Scope) -> bool:
+    """Return whether elements of the type `other` may be among those of an array: events also of a subtype, and rows of
+    a named window with the same properties.
+    """
+    if other.event is None or element.event is None:
+        return comparable(other, element)
+    catalog = scope.module.catalog
+    types = [catalog.event_types.get(name) for name in (other.event, element.event)]
+    same = None not in types and len({tuple(known.properties.items()) for known in types if known is not None}) == 1
+    return same or catalog.is_a(other.event, element.event)
 
 
 def _next_result(bound: x.BoundExpr, start_value: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:

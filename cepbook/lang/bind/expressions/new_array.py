@@ -1,4 +1,4 @@
-"""``new int[3]``, ``new string[] {'a', 'b'}``: arrays of a named type.
+"""``new int[3]``, ``new string[] {'a', 'b'}``, ``new ArrayList<String>()``: arrays of a named type.
 
 Source: Esper reference, chapter "Expressions", section "The 'new' Operator".
 """
@@ -14,6 +14,8 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
+# Collections of Java that are arrays here
+_LISTS = ("ArrayList", "LinkedList", "ArrayDeque", "Vector")
 # Initial values of elements of Java's primitive types; all other elements are null
 _INITIAL_VALUES: dict[str, object] = {**dict.fromkeys(t.BITS, 0), "float": 0.0, "double": 0.0}
 _INITIAL_VALUES["boolean"] = False
@@ -21,6 +23,9 @@ _INITIAL_VALUES["boolean"] = False
 
 def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind an array. Raises AlreadyReported for objects of Java classes."""
+    if not node.array and node.type_name.removeprefix("java.util.") in _LISTS and not node.args:
+        of = resolve_type(node.type_args[0], scope.module, node.span) if node.type_args else t.OBJECT
+        return x.ArrayOf(t.array_of(of), (), span=node.span)
     if not node.array:
         hint = "register a Python function that makes what you need"
         scope.unsupported(f"`new {node.type_name}(…)`", node.span, hint)

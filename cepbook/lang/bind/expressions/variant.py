@@ -22,9 +22,9 @@ from cepbook.lang.types import Type
 
 def bind_variant(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     """Return the type of a variant stream."""
-    every = node.alias_of == ("*",)
+    every = "*" in node.alias_of
     types_found = [] if every else [module.event_type(name, node.span) for name in node.alias_of if name != "*"]
-    if not node.alias_of or (not every and "*" in node.alias_of):
+    if not node.alias_of:
         module.wrong("a variant stream is of some event types, or of `*`", node.span)
     for what, clause in (("columns", node.columns), ("inherits", node.inherits), ("copyfrom", node.copyfrom)):
         if clause:
@@ -49,8 +49,16 @@ def _common(types: Sequence[Type]) -> Type:
 def insert_variant(
     columns: Sequence[OutputColumn], source: EventType | None, target: EventType, span: Span, module: ModuleScope
 ) -> tuple[OutputColumn, ...]:
-    """Return the row that is inserted into a variant stream: a whole event of one of its types."""
+    """Return the row that is inserted into a variant stream: a whole event of one of its types. A stream of any type
+    takes rows of columns, too.
+    """
     assert target.variant is not None
+    if columns and not target.variant:
+        named = {} if source is None else {n: x.Prop(type_, 0, n, span=span) for n, type_ in source.properties.items()}
+        row: dict[str, x.BoundExpr] = {**named, **{column.name: column.value for column in columns}}
+        event = x.StructOf(t.MAP, tuple(row.items()), span=span)
+        own = OutputColumn(VARIANT_TYPE_NAME, x.Const(t.STRING, f"<{module.statement}>"), span=span)
+        return own, OutputColumn(VARIANT_EVENT, event, span=span)
     if columns or source is None:
         fact = f"`{target.name}` is a variant stream: it takes whole events"
         module.wrong(fact, span, f"write insert into {target.name} select * from …")
@@ -82,11 +90,22 @@ def hidden_property(target: x.BoundExpr, type_: Type, name: str) -> x.BoundExpr:
 
 
 def variant_property(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
-    """Read a property that only some types have from an event of a variant stream, or return None."""
+    """Read a property that only some types have from an event of a variant stream, or one of such a property; return
+    None for others.
+    """
+    if isinstance(target, x.MemberAccess) and target.type == t.OBJECT and _is_inserted(target.target):
+        return x.MemberAccess(t.OBJECT, target, step.name, span=target.span.to(step.span))
     variant = variant_stream(target, scope)
     if variant is None or step.name in variant.properties or not (step.optional or not variant.variant):
         return None
     return x.MemberAccess(t.OBJECT, hidden_property(target, t.MAP, VARIANT_EVENT), step.name, span=step.span)
+
+
+def _is_inserted(target: x.BoundExpr) -> bool:
+    """Return whether an expression is the inserted event of a variant stream, or a property below it."""
+    if isinstance(target, (x.Prop, x.MemberAccess)) and target.name == VARIANT_EVENT:
+        return True
+    return isinstance(target, x.MemberAccess) and target.type == t.OBJECT and _is_inserted(target.target)
 
 
 def find_variant_property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
@@ -111,9 +130,6 @@ def visible_columns(
     visible: list[OutputColumn] = []
     source = scope.streams[0].event_type if scope.streams else None
     if wildcard and source is not None and source.variant is not None:
-        if not source.shown:
-            hint = "select the properties by their names"
-            scope.wrong(f"`*` of `{source.name}`, whose events have no type", span, hint)
         own = {column.name for column in columns} if over else ()
         properties = ((name, type_) for name, type_ in source.shown.items() if name not in own)
         visible += [OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in properties]

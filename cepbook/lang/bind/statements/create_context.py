@@ -262,15 +262,13 @@ def _initiating(node: ast.ContextCondition, items: Sequence[ast.KeyedItem], part
 
 def _category(name: str, node: ast.CategoryContext, module: ModuleScope) -> tuple[ContextType, c.CategorySpec]:
     scope, condition = bind_category_stream(node, module)
-    categories: dict[str, x.BoundExpr] = {}
-    for predicate, label in node.groups:
-        if label in categories:
-            at = module.locate(label, node.span)
-            module.report("duplicate-name", f"the category `{label}` occurs twice", at)
-        categories[label] = bind_condition(predicate, scope, f"the condition of category `{label}`")
+    categories = tuple(
+        (label, bind_condition(predicate, scope, f"the condition of category `{label}`"))
+        for predicate, label in node.groups
+    )
     listed = node.stream.type_name
     context = ContextType(name, "category", {**CONTEXT_PROPERTIES, "label": t.STRING}, (listed,))
-    return context, c.CategorySpec(listed, condition, tuple(categories.items()), span=node.span)
+    return context, c.CategorySpec(listed, condition, categories, span=node.span)
 
 
 def _nested(name: str, node: ast.NestedContext, module: ModuleScope) -> tuple[ContextType, c.NestedSpec]:

@@ -5,6 +5,8 @@ Source: Esper reference, sections "Variables and Constants" and "Declaring a Glo
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.assignments import bind_assignments, fit_value
@@ -15,6 +17,7 @@ from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, 
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import EventType, VariableType
+from cepbook.lang.registry.functions.strings import PARSERS
 from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
@@ -76,6 +79,9 @@ def _variable(node: ast.CreateVariable, type_: Type, initial: x.BoundExpr | None
 
 def _initial(node: ast.Expr, name: str, type_: Type, scope: Scope) -> x.BoundExpr:
     bound = fold_expr(bind_expr(node, scope))
+    if isinstance(bound, x.Const) and isinstance(bound.value, str) and type_.name in PARSERS:
+        with suppress(ValueError):  # reported as a value of another type
+            return x.Const(type_, PARSERS[type_.name](bound.value), span=node.span)
     try:
         return fit_value(bound, name, type_, scope)
     except AlreadyReported:

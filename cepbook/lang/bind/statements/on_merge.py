@@ -121,7 +121,7 @@ def _insert(
             for name, type_ in properties.items():
                 columns.append(plan.OutputColumn(name, x.Prop(type_, 1, name, span=item.span), span=item.span))
         else:
-            columns += bind_select_list((item,), own)[0]
+            columns += bind_select_list((item,), own, into)[0]
     if not into.columns:  # a column written by hand replaces one of the wildcard
         columns = list({column.name: column for column in columns}.values())
     context = None if scope.context is None else scope.context.name

@@ -163,6 +163,15 @@ GENERAL = (
         "({0} is {1})",
     ),
     FunctionRow(
+        "event.equals",
+        ("any", "any"),
+        always(t.BOOLEAN),
+        "whether both events have equal properties; null for no event",
+        "last(*).equals(maxby(price))",
+        lambda event, other: None if event is None else event == other,
+        nulls="handled",
+    ),
+    FunctionRow(
         "new array",
         ("any", "integer"),
         first,

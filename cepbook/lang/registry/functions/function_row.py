@@ -9,7 +9,7 @@ from typing import Literal
 from cepbook.lang import types as t
 from cepbook.lang.types import Type
 
-ParameterKind = Literal["number", "integer", "string", "char or string", "boolean", "any"]
+ParameterKind = Literal["number", "integer", "whole number", "string", "char or string", "boolean", "any"]
 ResultRule = Callable[[tuple[Type, ...]], Type]
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from cepbook.lang import types as t
-from cepbook.lang.java.numbers import java_text
+from cepbook.lang.java.numbers import java_text, to_float32
 from cepbook.lang.java.regular_expressions import compile_regular_expression
 from cepbook.lang.registry.functions.function_row import FunctionRow, ParameterKind, ResultRule, always
 
@@ -70,6 +70,15 @@ def _double(text: str) -> float:
     if match is None:
         raise ValueError(f"{text!r} is not a number")
     return float(match[1])
+
+
+# Constants that are written as texts
+PARSERS: dict[str, Callable[[str], object]] = {
+    **{name: _whole(bits) for name, bits in t.BITS.items()},
+    "float": lambda text: to_float32(_double(text)),
+    "double": _double,
+    "boolean": lambda text: text.lower() == "true",
+}
 
 
 def _parsed(name: str, type_: t.Type, example: str, read: Callable[[str], object]) -> FunctionRow:

@@ -171,12 +171,13 @@ class NewStruct(Expr):
 
 @dataclass(frozen=True, slots=True)
 class NewInstance(Expr):
-    """``new Type(args)``, ``new int[3]``, ``new int[] {1,2}``."""
+    """``new Type<int>(args)``, ``new int[3]``, ``new int[] {1,2}``."""
 
     type_name: str
     args: tuple[Expr, ...]
     array: bool = False
     dimensions: tuple[Expr | None, ...] = ()
+    type_args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

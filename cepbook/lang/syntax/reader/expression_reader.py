@@ -242,8 +242,9 @@ class ExpressionReader:
         return ast.NewStruct(tuple(columns), span=span_of(node))
 
     def new_instance(self, node: ParseNode) -> ast.Expr:
-        type_name, *args = node.children
-        return ast.NewInstance(self.read(type_name), self.exprs(args), span=span_of(node))
+        type_name, type_args, *args = node.children
+        types = () if type_args is None else tuple(self.type_text(child) for child in type_args.children)
+        return ast.NewInstance(self.read(type_name), self.exprs(args), type_args=types, span=span_of(node))
 
     def new_array(self, node: ParseNode) -> ast.Expr:
         type_name, *dimensions = node.children
