@@ -193,9 +193,7 @@ def _fits(source: Type, type_: Type, target: EventType, module: ModuleScope) -> 
     return assignable(source, type_)
 
 
-def _unwrapped(
-    columns: tuple[OutputColumn, ...], target: EventType, module: ModuleScope
-) -> tuple[OutputColumn, ...]:
+def _unwrapped(columns: tuple[OutputColumn, ...], target: EventType, module: ModuleScope) -> tuple[OutputColumn, ...]:
     """Return the properties of the only column if it is an event of the target type and no property of it."""
     column = columns[0] if len(columns) == 1 else None
     if column is None or column.value.type.event is None or column.name in target.properties:
