@@ -302,7 +302,8 @@ class _Writer(StatementCodegen):
         with self._rows():
             self.source.line(f"one = {lower.value(self.q, self._shown())}", self.subquery.span)
             self.source.line("if one not in found: found.append(one)" if distinct else "found.append(one)")
-        self.source.line("return found or None")
+        # groups of which none passes having are an empty list
+        self.source.line("return found if groups else None" if self.steps.grouped else "return found or None")
 
     def _one(self) -> None:
         source, result = self.source, self._shown()
@@ -335,6 +336,8 @@ class _Writer(StatementCodegen):
         known ones.
         """
         source = self.source
+        if self._total():
+            return
         orders = self.subquery.op not in ("=", "!=")
         source.line("unknown = known = False")
         with self._rows():
@@ -348,8 +351,20 @@ class _Writer(StatementCodegen):
                     source.line("known = True")
         source.line(f"return None if unknown{' and not known' if orders else ''} else False")
 
+    def _total(self) -> bool:
+        """Write the comparison with the only row of aggregates without groups, null while having is false; return
+        whether the subquery is of this kind.
+        """
+        if not self._aggregates or self.steps.grouped:
+            return False
+        with self._rows():
+            self.source.line(f"return {self._compared}", self.subquery.span)
+        return True
+
     def _all(self) -> None:
         source = self.source
+        if self._total():
+            return
         source.line("unknown = False")
         with self._rows():
             source.line(f"same = {self._compared}", self.subquery.span)

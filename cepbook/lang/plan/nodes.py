@@ -22,7 +22,7 @@ SubqueryForm = Literal[
     "value",  # the column of the only row; null for no row and for several
     "struct",  # the same with several columns; columns are null for no row and for several
     "event",  # ``select *``: the event of the one row
-    "list",  # values, structs or events of all rows, for an enumeration method; null for no row
+    "list",  # values, structs or events of all rows, for an enumeration method or @eventbean; null for no row
     "exists",  # whether there is a row
     "any",  # ``x > any (…)``, ``x in (…)``: whether the comparison holds for a row
     "all",

@@ -164,6 +164,8 @@ def _fit_columns(
             module.report("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
         elif reports_struct(column.value, type_, module):
             continue
+        elif (events := _as_events(column.value, type_, module)) is not None:
+            fitted[name] = OutputColumn(name, fit_struct(events, type_, module), span=column.span)
         elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
             element = fit_struct(column.value, type_.of, module)
             fitted[name] = OutputColumn(name, x.ArrayOf(type_, (element,), span=column.span), span=column.span)
@@ -182,6 +184,25 @@ def _fit_columns(
         for name, type_ in target.properties.items()
     )
     return rows, False
+
+
+def _as_events(value: x.BoundExpr, type_: Type, module: ModuleScope) -> x.BoundExpr | None:
+    """Return rows of a subquery, or the event of an aggregate, as a value for a property of events; None if they are
+    nothing of the kind. An array takes all rows, and an event of an aggregate as its only element. For a single event
+    a subquery without a row is null, and not an event of nulls.
+    """
+    several, event = type_.of is not None, (type_.of or type_).event
+    if event is None or not (value.type.fields or is_event_assignable(value.type, type_.of or type_, module)):
+        return None
+    if isinstance(value, x.SubqueryRef) and (several or value.type.fields is not None):
+        plan = module.subqueries[value.index]
+        module.subqueries[value.index] = replace(plan, form="list" if several else "value")
+        return replace(value, type=t.array_of(value.type) if several else value.type)
+    if isinstance(value, x.AggregateRef) and several:
+        null = x.Const(t.NULL, None, span=value.span)
+        missing = x.Is(t.BOOLEAN, value, null, False, span=value.span)
+        return x.CaseWhen(type_, ((missing, null),), x.ArrayOf(type_, (value,), span=value.span), span=value.span)
+    return None
 
 
 def _fits(source: Type, type_: Type, target: EventType, module: ModuleScope) -> bool:

@@ -40,7 +40,7 @@ def bind_select_list(
             except AlreadyReported:
                 continue
         elif item.expr is not None:
-            value = as_selected_row(bind_expr(item.expr, scope), scope)
+            value = as_selected_row(_bind_item(item, item.expr, scope), scope)
             if item.eventbean and not _holds_events(value.type):
                 fact = f"@eventbean is for events, `{unparse(item.expr)}` is {type_text(value.type)}"
                 scope.report("type-mismatch", fact, item.span, "leave it out")
@@ -70,6 +70,14 @@ def bind_select_list(
     if into is None or not into.columns:
         _check_names(columns, wildcard and not wins, scope)
     return columns, wildcard
+
+
+def _bind_item(item: ast.SelectItem, node: ast.Expr, scope: Scope) -> x.BoundExpr:
+    """Bind a column. With ``@eventbean`` a subquery is the list of its rows."""
+    subquery = scope.module.subquery
+    if item.eventbean and subquery is not None and isinstance(node, ast.Subquery) and not node.exists:
+        return subquery(node.select, "list", None, "", node.span, scope)
+    return bind_expr(node, scope)
 
 
 def _holds_events(type_: t.Type) -> bool:

@@ -231,6 +231,10 @@ class EplStatementLexer(StatementLexer):
                     end, taken = following.end, 2
                 elif following.kind == "(" and i > 0 and tokens[i - 1].kind == ".":
                     name, value = "IDENT", raw.text  # a method may have any name: x.between(a, b)
+                elif following.kind == "(" and name == "IDENT" and value.lower() in _SELECTORS:
+                    keyword = self.keywords.get(value.lower())
+                    if keyword in accepts and i + 2 < count and tokens[i + 2].kind != ")":  # not the function istream()
+                        name = keyword
             elif kind == "tick":
                 name, value = "IDENT", raw.text
             elif kind == "NUMBER" or kind == "STRING" or kind == "SCRIPT" or kind == "RAW":
@@ -291,6 +295,7 @@ class EplStatementLexer(StatementLexer):
         return True
 
 
+_SELECTORS = frozenset(("istream", "rstream", "irstream"))
 # two words as one, where the first alone would not decide the parse
 _PAIRS = {"_AND_WHEN": "and when", "OR_TERMINATED": "or terminated"}
 _PAIR = {tuple(words.split()): name for name, words in _PAIRS.items()}
