@@ -232,7 +232,7 @@ class EplStatementLexer(StatementLexer):
                 elif following.kind == "(" and i > 0 and tokens[i - 1].kind == ".":
                     name, value = "IDENT", raw.text  # a method may have any name: x.between(a, b)
                 elif following.kind == "(" and name == "IDENT" and value.lower() in _SELECTORS:
-                    keyword = self.keywords.get(value.lower())
+                    keyword = self.keywords[value.lower()]
                     if keyword in accepts and i + 2 < count and tokens[i + 2].kind != ")":  # not the function istream()
                         name = keyword
             elif kind == "tick":
