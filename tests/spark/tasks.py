@@ -160,6 +160,8 @@ def passes(condition: Any, event: Mapping[str, Any]) -> bool:
         return True
     if isinstance(condition, x.Logic):
         return (all if condition.op == "and" else any)(passes(each, event) for each in condition.operands)
+    if isinstance(condition, x.BooleanCheck):
+        return passes(condition.operand, event)
     if isinstance(condition, x.Prop):
         return bool(event.get(condition.name))
     if isinstance(condition, x.RangeTest):
