@@ -93,7 +93,7 @@ class DeltaCodegen:
 
     @property
     def _may_fail_to_enter(self) -> bool:
-        return bool(self.code.risky_keys) or (self.code.risky and may_fail(self.code.steps.where))
+        return bool(self.code.risky_keys) or (self.code.breaks and may_fail(self.code.steps.where))
 
     def _test(self, scope: CodeScope, name: str = "ok") -> None:
         source, where, keys = self.code.source, self.code.steps.where, self.code.risky_keys
@@ -107,7 +107,7 @@ class DeltaCodegen:
         again when it leaves.
         """
         source = self.code.source
-        if not self._may_fail_to_enter:
+        if not self._may_fail_to_enter or not (self.code.risky or items == "batch"):
             return self.code.where(scope)
         with source.block("try:"):
             self._test(scope, "held")  # not ``ok``, which is of the event that arrives
@@ -236,14 +236,14 @@ class DeltaCodegen:
             "aggregated_grouped": self._aggregated_grouped,
             "fully_aggregated_grouped": self._fully_grouped,
         }[self.code.steps.kind]
-        if self.code.risky:
+        if self.code.breaks:
             self.code.source.line("broken = None")
         if self.code.steps.grouped and self.code.aggregates.lasting:
             self.code.source.line("emptied = {}")
         kind()
 
     def _moved(self) -> None:
-        if self.code.risky:
+        if self.code.breaks:
             with self.code.source.block("if broken is not None:"):
                 self.code.source.line("raise broken")
 
@@ -430,6 +430,7 @@ class DeltaCodegen:
 
             self.entered(enter)
             self.left(leave)
+        self._moved()
         if steps.makes_insert_rows:
             self.entered(lambda q: self.append_row("ins", q))
 

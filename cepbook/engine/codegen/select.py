@@ -355,7 +355,7 @@ class _Writer:
 
     def _found(self) -> None:
         source, steps, code = self.source, self.steps, self.code
-        q = self.body.q
+        q = self.body.q.at(checks=False)
         if steps.on_select is not None:
             return  # no rows (recorded: ts_iterate_on_select)
         if steps.kind == "fully_aggregated":

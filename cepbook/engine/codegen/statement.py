@@ -53,7 +53,7 @@ class StatementCodegen(DeltaCodegen):
         self._previous: dict[x.BoundExpr, str] = {}
         self.p = code.arriving(self._now).at(row=partial(self._of_row, RowOrigin.ARRIVING))
         self.q = code.retained("now").at(row=partial(self._of_row, RowOrigin.RETAINED))
-        self.gone = code.retained("now").at(row=partial(self._of_row, RowOrigin.LEAVING))
+        self.gone = code.retained("now").at(row=partial(self._of_row, RowOrigin.LEAVING), checks=False)
 
     @property
     def _now(self) -> str:

@@ -232,7 +232,7 @@ class _Writer(StatementCodegen):
             self.change()
 
     def change(self) -> None:
-        if self.code.risky:
+        if self.code.breaks:
             self.source.line("broken = None")
         if self.steps.grouped:
             if self.code.aggregates.lasting:

@@ -45,7 +45,8 @@ class CodeScope:
     the context partition and of engine time.
 
     `variables` are the cells of variables. `assigned` is the code of new values that are not in their cells yet. With
-    `deciding` variables are read as they were before any statement handled the event.
+    `deciding` variables are read as they were before any statement handled the event. Without `checks` a condition does
+    not fail where a value of an event is no boolean, since the event has failed already.
 
     `window` maps the built-ins of window conditions to code. `row` returns the code of expressions that depend on the
     row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is the number of clock units in a second, `zone` the
@@ -71,6 +72,7 @@ class CodeScope:
     variables: Mapping[str, ReadableVariable] = field(default_factory=dict)
     assigned: Mapping[str, str] = field(default_factory=dict)
     deciding: bool = False
+    checks: bool = True
     window: Mapping[str, str] = field(default_factory=dict)
     row: Callable[[x.BoundExpr], str] | None = None
     subqueries: Sequence[str] = ()

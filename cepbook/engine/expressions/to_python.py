@@ -56,6 +56,8 @@ def truth(scope: CodeScope, e: x.BoundExpr) -> str:
 def _checked(scope: CodeScope, e: x.BooleanCheck, wanted: str, other: str) -> str:
     """Return ``operand is wanted``, which calls the check only for a value that is not a boolean or null."""
     code = value(scope, e.operand)
+    if not scope.checks:
+        return f"{code} is {wanted}"
     if not code.isidentifier():
         return f"{value(scope, e)} is {wanted}"
     check = f"{bound_name(scope, primitives.as_boolean)}({code})"
@@ -464,11 +466,13 @@ def property_codes(names: Mapping[str, str], at: int = 0) -> dict[PropertyKey, s
     return {(at, name): code for name, code in names.items()}
 
 
-def may_fail(*exprs: x.BoundExpr | None) -> bool:
+def may_fail(*exprs: x.BoundExpr | None, checks: bool = True) -> bool:
     """Return whether an expression may raise an exception at run time. These are functions from Python, texts parsed as
-    numbers, subqueries, methods that compare values of unknown type, checks, and division of whole numbers.
+    numbers, subqueries, methods that compare values of unknown type, and division of whole numbers; and, with `checks`,
+    conditions over values of an event.
     """
-    return any(_fails(node) for e in exprs if e is not None for node in x.walk(e))
+    nodes = [node for e in exprs if e is not None for node in x.walk(e)]
+    return any(_fails(node) or (checks and isinstance(node, x.BooleanCheck)) for node in nodes)
 
 
 def _fails(e: x.BoundExpr) -> bool:
@@ -483,7 +487,7 @@ def _fails(e: x.BoundExpr) -> bool:
         return _may_be_zero(e.args[-1]) if fails == "by zero" else fails
     if isinstance(e, x.StringMatch):
         return e.regexp and primitives.regexp_may_fail(e.pattern.value if isinstance(e.pattern, x.Const) else None)
-    return isinstance(e, (x.UserCall, x.SubqueryRef, x.BooleanCheck))
+    return isinstance(e, (x.UserCall, x.SubqueryRef))
 
 
 def _may_be_zero(divisor: x.BoundExpr) -> bool:
@@ -497,8 +501,8 @@ def is_columnar(condition: x.BoundExpr | None) -> bool:
     if condition is None:
         return True
     apart = (x.CurrentTimestamp, x.EventOf, x.Prior, x.Prev)
-    nodes = [node for node in x.walk(condition) if not isinstance(node, x.BooleanCheck)]
-    return bool(property_names(condition)) and not any(isinstance(node, apart) or _fails(node) for node in nodes)
+    alone = not any(isinstance(node, apart) for node in x.walk(condition))
+    return alone and bool(property_names(condition)) and not may_fail(condition, checks=False)
 
 
 def reads_event(*exprs: x.BoundExpr | None, at: int = 0) -> bool:

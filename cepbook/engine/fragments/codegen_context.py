@@ -252,11 +252,17 @@ class CodegenContext:
 
     @property
     def risky(self) -> bool:
-        """True if a delta may leave a failure in the local ``broken``, raised once all cells are updated."""
+        """True if a delta may leave a failure in the local ``broken`` after it has begun."""
         steps = self.steps
-        if steps.aggregation is not None and (lower.may_fail(steps.where) or steps.former_rows_may_fail):
+        fails = lower.may_fail(steps.where, checks=False)
+        if steps.aggregation is not None and (fails or steps.former_rows_may_fail):
             return True
         return bool(self.risky_keys) or self.aggregates.risky or any(group.cells.risky for group in self.local)
+
+    @property
+    def breaks(self) -> bool:
+        """True if a delta may leave a failure in the local ``broken``, raised once all cells are updated."""
+        return self.risky or (self.steps.aggregation is not None and lower.may_fail(self.steps.where))
 
     @property
     def risky_keys(self) -> list[x.BoundExpr]:

@@ -319,7 +319,8 @@ class PhysicalPlan:
             return False
         if self._reads(x.Prev, x.Prior, x.InsertStream):
             return False
-        if self.aggregation is not None and (lower.may_fail(self.where, *self.keys) or self.former_rows_may_fail):
+        fails = lower.may_fail(self.where, *self.keys, checks=False)
+        if self.aggregation is not None and (fails or self.former_rows_may_fail):
             return False
         if any(call.group_by is not None or lower.may_fail(*call.args, call.filter) for call in self.calls):
             return False
