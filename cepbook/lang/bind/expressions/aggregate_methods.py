@@ -62,7 +62,9 @@ def bind_column_method(
     """Bind a method of a table's column that holds events, such as ``T.s.firstEvent()``, or return None for other
     steps.
     """
-    if call.name == "window" and step.name in _ENDS and (step.args or step.wildcard) and read.type.of is not None:
+    aggregate = aggregate_row(call.name)
+    by_arrival = aggregate.methods and aggregate.in_order
+    if by_arrival and step.name in _ENDS and (step.args or step.wildcard) and read.type.of is not None:
         return _of_events(read, read.type.of, step, scope, bind)
     row = _method_row(call, step)
     if row is None or step.args is None:
@@ -99,12 +101,13 @@ def _of_events(read: x.TableRead, of: t.Type, step: ast.NameStep, scope: Scope, 
         return bind(node, replace(inner, streams=(), aliases={}, correlated=properties, no_aggregates="a method"))
 
     value: x.BoundExpr = read
-    if _ENDS[step.name]:
-        value = apply(value, _ENDS[step.name], ast.Literal(1, "int", span=step.span))
+    taking = _ENDS[step.name]
+    if taking:
+        value = apply(value, taking, ast.Literal(1, "int", span=step.span))
     if not step.wildcard:
         _check_count(step, 1, scope)
         value = apply(value, "selectFrom", ast.Lambda(("",), (step.args or ())[0], span=step.span), bind=bind_in_event)
-    return value if step.name == "window" else apply(value, "firstOf")
+    return apply(value, "firstOf") if taking else value
 
 
 def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:
