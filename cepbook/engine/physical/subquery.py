@@ -57,11 +57,9 @@ def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed_table: str
         retains_event = stage.retains_event or lower.reads_event(condition)
         steps.stages = (replace(stage, kept=retained, retains_event=retains_event),)
     path = _access_path(_null_safe_keys(conditions), steps, shared) if keeps_relation else None
-    member = path is not None and _is_membership(subquery, path)
-    if member:
-        path = _access_path([subquery.root.columns[0].value], steps, shared)
+    member = None if path is None else _membership(subquery, path, steps, shared)
     follows = path is None and _can_follow_table(steps, fed_table)
-    steps.lookup = LookupOperator(subquery, path, member, shared, follows)
+    steps.lookup = LookupOperator(subquery, member or path, member is not None, shared, follows)
     return steps
 
 
@@ -89,12 +87,16 @@ def _access_path(conditions: Sequence[x.BoundExpr], steps: PhysicalPlan, shared:
     return plan_store_access(conditions, 0, (), store, x.conjuncts(steps.source.filter))
 
 
-def _is_membership(subquery: p.SubqueryPlan, path: AccessPath) -> bool:
+def _membership(subquery: p.SubqueryPlan, path: AccessPath, steps: PhysicalPlan, shared: bool) -> AccessPath | None:
+    """Return the index of the only column if the subquery only tests whether the column contains a value, or None.
+
+    Aggregation columns of a table have no index.
+    """
     unconditional = subquery.form == "any" and subquery.op == "=" and path.scans and not path.rest
     if not unconditional or subquery.kind != "unaggregated" or isinstance(subquery.root.input, p.Having):
-        return False
-    keys = plan_access([subquery.root.columns[0].value], 0, ()).keys
-    return bool(keys) and not keys[0].more
+        return None
+    by_value = _access_path([subquery.root.columns[0].value], steps, shared)
+    return by_value if len(by_value.keys) == 1 and not by_value.keys[0].more and not by_value.rest else None
 
 
 def _null_safe_keys(conditions: Sequence[x.BoundExpr]) -> list[x.BoundExpr]:
