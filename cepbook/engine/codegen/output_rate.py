@@ -222,12 +222,26 @@ class OutputRateCodegen(StatementCodegen):
 
     def begin_output(self) -> None:
         """Write ``begin_output(S, now)``: start the clock of a snapshot of stores, which need no event to have rows."""
+        steps = self.steps
         timed = self.output.which == "snapshot" and self.output.kind in ("time", "at")
-        if timed and (self.steps.reads_store or self.steps.reads_only_tables):
+        plain = steps.reads_store and len(steps.stages) == 1 and steps.recognize is None
+        if timed and (plain or steps.reads_only_tables):
             with self.source.block("def begin_output(S, now):"):
+                if not steps.reads_only_tables:
+                    self._return_unless_rows()
                 self.source.line(f"L = {self._limiter}")
                 self.source.line("L.begin(now)", self.output.span)
                 self._arm_limiter()
+
+    def _return_unless_rows(self) -> None:
+        source = self.source
+        self.code.load_state(only_read=True)
+        with source.block("for item in taken(S, stored(S), now):"):
+            self.code.items.unpack(source, "item")
+            with self.code.where(self.q):
+                source.line("break")
+        with source.block("else:"):
+            source.line("return")
 
     def ended(self) -> None:
         """Write ``ended(S, now, ins, rem)``: rows at the end of the partition; returns whether to deliver none."""

@@ -198,5 +198,5 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """Start the clock of ``output snapshot`` over a store whose rows are output without an event: a table, or a
         named window that has rows (recorded: snapshot_of_a_window_that_has_rows).
         """
-        if "begin_output" in self.program.namespace and (self.reads_only_tables or self.stored_of(state)):
+        if "begin_output" in self.program.namespace:
             self.program["begin_output"](state, self.now)
