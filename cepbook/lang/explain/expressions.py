@@ -84,6 +84,11 @@ def _aggregate(e: Any, show: _Show, calls: list[str]) -> str:
     return calls[e.index] if e.index < len(calls) else f"aggregate {e.index}"
 
 
+def _table_read(e: Any, show: _Show, calls: list[str]) -> str:
+    row = f"{e.table}[{', '.join(map(show, e.keys))}]" if e.keys else str(e.table)
+    return f"{row}.keys()" if e.all_keys else row if e.column is None else f"{row}.{e.column}"
+
+
 def _prev(e: x.Prev, show: _Show) -> str:
     name = "prev" if e.kind == "prev" else f"prev{e.kind}"
     return f"{name}({', '.join(show(operand) for operand in (e.index, e.value) if operand is not None)})"
@@ -156,6 +161,7 @@ def _counted(e: x.BoundExpr, units: Sequence[tuple[int, str]]) -> str | None:
 _EXPRESSIONS: dict[type[x.BoundExpr], Callable[[Any, _Show, list[str]], str]] = {
     x.Const: _const,
     x.Prop: _prop,
+    x.TableRead: _table_read,
     x.MemberAccess: lambda e, show, calls: f"{show(e.target)}.{e.name}",
     x.IndexAccess: lambda e, show, calls: f"{show(e.target)}[{show(e.index)}]",
     x.EventOf: _event,
