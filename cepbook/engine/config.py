@@ -23,7 +23,7 @@ class Config:
     - `prioritized`: statements process an event by `@Priority` and deployment order, and `@Drop` is respected. Without
       it the order is that of the filter index (`engine.subscriptions`).
     - `precedence`: events inserted with `event-precedence` are processed by descending precedence (0 if there is none),
-      those of equal precedence in the order of their insertion. Without it the order of insertion is that of all.
+      those of equal precedence in the order of their insertion. Without it all are processed in that order.
     - `microseconds`: the clock counts microseconds instead of milliseconds.
     - `compensated_sums`: sums and averages of floating-point values in a window compensate rounding errors, so they do
       not drift; together with standard deviations they recover after an infinity, NaN or overflow has left. Slower, and
