@@ -204,8 +204,9 @@ def _blank(earlier: LayoutToken | None, before: LayoutToken, atom: LayoutToken, 
         return True
     if shape or ":" in (a, b) or {"?", "!", "~", "\\", "{", "}"} & {a, b}:
         return not atom.glued
-    if (before.word, a) == ("every", "-") or (b == "-" and earlier is not None and earlier.word == "every"):
-        return False  # every-distinct
+    hyphened = earlier if b == "-" else before if a == "-" else None
+    if hyphened is not None and hyphened.word in ("every", "event"):
+        return hyphened.word == "event" and not atom.glued  # every-distinct, event-precedence
     if (before.kind == "star" and a == "/") or (b == "/" and earlier is not None and earlier.kind == "star"):
         return False  # */5 of a crontab
     if a in ("(", "["):
