@@ -110,12 +110,12 @@ class MergeCodegen:
             source.line("move(T, old, new, now)", plan.span)
             if self.resets:
                 source.line("for i, names in emptied: renew(i, names)")
-            with source.block("if push:"):
-                rows, made = "[i[-1] for i in old] or None", "[{**row} for row, _ in new] or None"
-                source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, {made}, {rows})")
         if plan.inserts:
             with source.block("for number, row in made:"):
                 source.line("route(number, row, S)")
+        with source.block("if push and (old or new):"):
+            rows, made = "[i[-1] for i in old] or None", "[{**row} for row, _ in new] or None"
+            source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, {made}, {rows})")
 
     def _on_row(self, matched: Sequence[p.MergeBranchPlan], notes: bool) -> None:
         source = self.source

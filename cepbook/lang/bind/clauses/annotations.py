@@ -36,9 +36,17 @@ class Heading:
 
     name: str
     named: bool
-    priority: int
+    written_priority: int
     drop: bool
     annotations: tuple[tuple[str, object], ...]
+
+    @property
+    def priority(self) -> int:
+        """The priority among statements: with `@Drop` it is 1 if none is written (recorded:
+        drop_among_equal_priorities, drop_with_where_leaves_higher_priorities_alone).
+        """
+        written = any(name == "priority" for name, _ in self.annotations)
+        return 1 if self.drop and not written else self.written_priority
 
     def fields(self, span: Span, module: ModuleScope) -> dict[str, Any]:
         """Return the fields that all statement plans have."""
@@ -51,8 +59,8 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> He
     reported.
     """
     name: str | None = None
-    drop = any(node.name.lower() == "drop" for node in nodes)
-    priority = int(drop)  # recorded: drop_among_equal_priorities, drop_with_where_leaves_higher_priorities_alone
+    priority = 0
+    drop = False
     annotations: list[tuple[str, object]] = []
     for node in nodes:
         word = node.name.lower()
@@ -66,6 +74,8 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> He
             name = _name(node, module)
         elif word == "priority":
             priority = _priority(node, module)
+        elif word == "drop":
+            drop = True
         annotations.append((word, value))
     return Heading(name or "", name is not None, priority, drop, tuple(annotations))
 

@@ -41,6 +41,6 @@ def bind_update_istream(node: ast.UpdateIStream, heading: Heading, module: Modul
         changes=tuple(changes),
         predicate=predicate,
         output_type=EventType(f"<{heading.name}>", event_type.properties),
-        priority=heading.priority,
+        priority=heading.written_priority,
         drop=heading.drop,
     )
