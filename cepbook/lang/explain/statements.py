@@ -117,13 +117,17 @@ def _split(statement: nodes.SplitStatement) -> list[str]:
     if statement.context is not None:
         lines.append(f"  in context {statement.context}")
     for branch in statement.branches:
-        created = ", created here" if branch.insert.creates else ""
-        lines.append(f"  into {_event_type(branch.output_type)}{created}")
+        lines.append(f"  into {_event_type(branch.output_type)}{_insert(branch.insert)}")
         if branch.predicate is not None:
             lines.append(f"    where {show_expr(branch.predicate)}")
         lines += ["    *"] * branch.wildcard
         lines += [f"    {c.name}: {c.value.type} = {show_expr(c.value)}" for c in branch.columns]
     return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
+
+
+def _insert(insert: nodes.Insert) -> str:
+    created = ", created here" if insert.creates else ""
+    return created if insert.precedence is None else f"{created}, precedence {show_expr(insert.precedence)}"
 
 
 def _merge(statement: nodes.MergeStatement) -> list[str]:
@@ -184,8 +188,7 @@ def _select(statement: nodes.SelectStatement) -> list[str]:
         lines.extend(show_output(statement.output))
     gives = f"  gives {_event_type(statement.output_type)}"
     if statement.insert is not None:
-        creates = ", created here" if statement.insert.creates else ""
-        gives += f" inserted by {statement.insert.selector}{creates}"
+        gives += f" inserted by {statement.insert.selector}{_insert(statement.insert)}"
     lines.append(gives)
     if statement.parcels is not None:
         grouped = f"together what agrees in {', '.join(map(show_expr, statement.parcels))}"
