@@ -51,6 +51,7 @@ class EventEngine:
         self.contexts: Mapping[str, Context] = self.registry.contexts
         self.stores: Mapping[str, Store] = self.services.stores
         self._routes: dict[str, EventHandler] = {}  # built at the first event of the type after a change
+        self._by_precedence = config.precedence
         self._updates = False  # True if a statement is `update istream`
         self.routes = EventRoutes(self.registry, self.turn, self._routes, self._route, self._caught)
 
@@ -141,8 +142,11 @@ class EventEngine:
         if self._updates:
             rows = self.routes.update(type_name, rows)
         first = 0 if store is None else _WINDOWS_FIRST
-        if not self.config.precedence:
-            self.turn.enqueue(type_name, rows, first)
+        if not self._by_precedence:
+            if store is None:
+                self._queue.append((type_name, rows, 0))  # the lowest rank
+            else:
+                self.turn.enqueue(type_name, rows, first)
             return
         for row in rows:
             rank = 0 if precedence is None else precedence(row)[0] or 0
@@ -159,9 +163,11 @@ class EventEngine:
 
     def _known_route(self, type_name: str) -> EventHandler | None:
         store = self.stores.get(type_name)
-        if store is None and type_name not in self.services.catalog.event_types:
+        if store is not None:
+            return self.routes.updated(type_name, store)
+        if type_name not in self.services.catalog.event_types:
             return None
-        return self._route(type_name) if store is None and not self._updates else self.routes.updated(type_name, store)
+        return self.routes.updated(type_name, None) if self._updates else self._route(type_name)
 
     def _unbuilt_route(self, type_name: str) -> EventHandler:
         def first(event: Any) -> None:

@@ -36,7 +36,6 @@ from cepbook.errors import CepbookError, Interrupted, StatementError, UsageError
 _MOST_DERIVED = 1_000_000  # derived events of one event
 _MOST_STEPS = 100_000  # consecutive changes of named windows caused by one event
 _PATIENCE = 1_000  # derived events that are still processed after an interrupt
-_LOWEST = -NEVER  # below the rank of every derived event
 
 
 class Turn:
@@ -47,7 +46,6 @@ class Turn:
     """
 
     SAVED = ("queue",)
-    PASSING = ("_after_halt", "_derived")
 
     def __init__(
         self,
@@ -67,7 +65,6 @@ class Turn:
         self.activations = ActivationScheduler(clock, self.request_flush)
         self._waiting = self.activations.waiting
         self.halt = False
-        self._derived = self._after_halt = 0  # events in the present turn
         self._held: list[DeliveryHolder] = []
         self._broken: BaseException | None = None
 
@@ -175,8 +172,7 @@ class Turn:
         try:
             if self._held or self.changes.moved or self._waiting:
                 self._flush()
-            self._derived = self._after_halt = 0
-            self._derive(_LOWEST)
+            self._derive(None)
             if raising:
                 self._failures.raise_pending()
             elif self._failures.waiting:
@@ -192,10 +188,11 @@ class Turn:
         else:
             self._failures.raise_pending()
 
-    def _derive(self, above: int) -> None:
-        """Process queued events of a higher rank than `above`, and all of these that follow from them."""
-        queue, moved, waiting = self.queue, self.changes.moved, self._waiting
-        while queue and queue[0][2] > above:
+    def _derive(self, above: int | None) -> None:
+        """Process queued events, if not None those of a higher rank than `above`, and all that follow from them."""
+        queue, derived, after_halt = self.queue, 0, 0
+        moved, waiting = self.changes.moved, self._waiting
+        while queue and (above is None or queue[0][2] > above):
             type_name, rows, rank = queue.popleft()
             for number, row in enumerate(rows):
                 if number and queue and queue[0][2] > rank:
@@ -204,8 +201,8 @@ class Turn:
                 if route is None:
                     break
                 if self.halt:
-                    self._after_halt += 1
-                    if self._after_halt > _PATIENCE:
+                    after_halt += 1
+                    if after_halt > _PATIENCE:
                         self._give_up(type_name, rows[number:])
                 try:
                     route(row)
@@ -215,8 +212,8 @@ class Turn:
                     self._flush()
             if self._held or moved or waiting:  # queued while rows were released
                 self._flush()
-            self._derived += len(rows)
-            if self._derived > _MOST_DERIVED:
+            derived += len(rows)
+            if derived > _MOST_DERIVED:
                 queue.clear()
                 raise UsageError(
                     f"`insert into` feeds itself: one event produced more than {_MOST_DERIVED:,} derived ones "

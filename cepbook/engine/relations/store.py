@@ -66,10 +66,8 @@ class StoreReader(ABC):
     name: str
     order: tuple[int, int]
 
-    @property
-    @abstractmethod
-    def drops(self) -> bool:
-        """True with `@Drop`: readers of the same or lower priority do not see the changes that this one has seen."""
+    drops: bool
+    """True with `@Drop`: readers of the same or lower priority do not see the changes that this one has seen."""
 
     @abstractmethod
     def take(self, moved: Sequence[StoreChange]) -> None:
@@ -405,15 +403,18 @@ class PendingChanges:
         moved = self.moved.copy()
         self.moved.clear()
         readers = {id(reader): reader for each in moved for reader in each.store.readers}
-        for reader in sorted(readers.values(), key=lambda r: (r.order[0], not r.drops, r.order)):
-            own = [each for each in moved if reader in each.store.readers]
+        for reader in sorted(readers.values(), key=_by_priority):
             try:
-                if own:
-                    reader.take(own)
+                reader.take([each for each in moved if reader in each.store.readers])
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 reader.failed(failure)
             if reader.drops:
                 moved = [each for each in moved if reader not in each.store.readers]
+
+
+def _by_priority(reader: StoreReader) -> tuple[int, bool, int]:
+    priority, number = reader.order
+    return priority, not reader.drops, number
 
 
 def combine_changes(moved: Sequence[StoreChange]) -> tuple[Sequence[Item], Sequence[Item]]:

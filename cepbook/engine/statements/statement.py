@@ -86,7 +86,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.order = order
         self.program = program
         self.timed = StatementTimers(order, self, program)
-        self.timed.drops = program.steps.emit.drop and services.config.prioritized
+        self.drops = self.timed.drops = program.steps.emit.drop and services.config.prioritized
         self.context: Context | None = None
         self.state: Any = None
         self.processor_time = ProcessorTime()  # in replays, which run a batch through one statement after the other
@@ -133,10 +133,6 @@ class RunningStatement(StoreAccess, ContextMember):
         matching = StatementPattern(program, services.clock, arm, take, self.failed, limit, on_limit, at, post)
         self.timed.add_matching(matching)
         return matching
-
-    @property
-    def drops(self) -> bool:
-        return self.timed.drops
 
     @property
     def now(self) -> int:
