@@ -29,6 +29,7 @@ from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, builtin_type,
 from cepbook.lang.java.character_classes import UnknownCharacterClass, to_python_pattern
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import SubqueryForm
+from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.rewrite.fold_constants import fold_expr_node
 from cepbook.lang.syntax import ast
@@ -68,8 +69,12 @@ def _checked(e: x.BoundExpr) -> x.BoundExpr:
         return replace(e, operands=tuple(map(_checked, e.operands)))
     if isinstance(e, x.LogicalNot):
         return replace(e, operand=_checked(e.operand))
-    of_event = isinstance(e, (x.Prop, x.MemberAccess, x.IndexAccess, x.Prev, x.Prior)) and e.type == t.BOOLEAN
+    picked = isinstance(e, x.FunctionCall) and FUNCTIONS[e.name].nulls == "skipped"
+    of_event = (picked or isinstance(e, _OF_EVENT)) and e.type == t.BOOLEAN
     return x.BooleanCheck(t.BOOLEAN, e, span=e.span) if of_event else e
+
+
+_OF_EVENT = (x.Prop, x.MemberAccess, x.IndexAccess, x.Prev, x.Prior, x.AggregateRef, x.CaseWhen)
 
 
 def _untyped_call(e: x.BoundExpr) -> bool:
