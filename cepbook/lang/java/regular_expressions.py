@@ -19,7 +19,7 @@ from typing import Any
 from cepbook.lang.java.character_classes import to_python_pattern
 
 MAX_BACKTRACKING_STEPS = 5_000_000  # limit of backtracking steps
-MAX_TEXT_LENGTH = 10_000_000  # limit of characters for Python's matcher
+MAX_TEXT_LENGTH = 10_000_000  # characters; a pattern that is cheap for so many is cheap for all texts
 MAX_STATES = 20_000  # limit of states of an automaton
 
 PositionTest = Callable[[str, int], bool]  # test(text, position)
@@ -37,7 +37,9 @@ class RegularExpression:
         self._pattern = re.compile(pattern, flags)
         self._parsed = _parser.parse(pattern, flags)
         self._choices, self._unbounded, self._growth = _cost(self._parsed)
-        self._longest = bisect_right(range(MAX_TEXT_LENGTH), MAX_BACKTRACKING_STEPS, key=self._steps) - 1
+        self._width = _width(self._parsed)
+        longest = bisect_right(range(MAX_TEXT_LENGTH), False, key=self._is_expensive) - 1
+        self._longest = math.inf if longest == MAX_TEXT_LENGTH - 1 else longest
         self._automaton: _Automaton | None = None
 
     def matches(self, text: str) -> bool:
@@ -49,7 +51,7 @@ class RegularExpression:
     @property
     def may_fail(self) -> bool:
         """True if there are texts for which `matches` raises."""
-        if self._longest == MAX_TEXT_LENGTH - 1:
+        if self._longest == math.inf:
             return False
         try:
             self._get_automaton()
@@ -63,9 +65,14 @@ class RegularExpression:
         return self._automaton
 
     def _steps(self, length: int) -> int:
-        """An estimate of the steps that `re` takes; it grows with `length`."""
-        exponent = math.log2(self._choices) + max(self._unbounded, 1) * math.log2(length + 1) + self._growth * length
-        return MAX_BACKTRACKING_STEPS + 1 if exponent > 64 else int(2**exponent)
+        """An upper estimate of the steps that `re` takes, each of up to 16 characters; it grows with `length`."""
+        exponent = math.log2(self._choices) + self._unbounded * math.log2(length + 1) + self._growth * length
+        return int(2 ** min(exponent, 64)) * (1 + min(self._width, length) // 16)
+
+    def _is_expensive(self, length: int) -> bool:
+        """Return whether `re` takes more steps than the limit and more than the automaton on texts of this length."""
+        steps = self._steps(length)
+        return steps > MAX_BACKTRACKING_STEPS and steps > (length + 1) * (1 + self._width // 16)
 
 
 @lru_cache(maxsize=512)
@@ -101,8 +108,20 @@ def _cost(nodes: Nodes) -> tuple[int, int, float]:
         ways *= sum(w for w, _, _ in inner) if str(op) == "BRANCH" else math.prod(w for w, _, _ in inner)
         open_ += sum(o for _, o, _ in inner)
         bits += sum(b for _, _, b in inner)
-        ways = min(ways, MAX_BACKTRACKING_STEPS + 1)
+        ways = min(ways, 1 << 64)
     return ways, open_, bits
+
+
+def _width(nodes: Nodes) -> int:
+    """Return how many characters the pattern reads between the ends of its unbounded repetitions, at most."""
+    width = 0
+    for op, argument in nodes:
+        times = 1
+        if str(op) in _REPEATS:
+            low, high = int(argument[0]), int(argument[1])
+            times = high if high <= 1000 else max(low, 1)
+        width += times * max(1, sum(map(_width, _children(str(op), argument))))
+    return width
 
 
 def _children(op: str, argument: Any) -> list[Nodes]:

@@ -64,6 +64,7 @@ def test_automata_accept_what_python_matches(seed: int) -> None:
         (".*a.*b.*c.*d.*e", "a" * 2000, False),
         ("((a*)*)*b", "a" * 500, False),
         (r"(\w+\s?)+!", "some words and then " * 40, False),
+        ("a*(?:aa){400}b", "a" * 50_000, False),
     ],
 )
 def test_bad_patterns_end(text: str, value: str, matches: bool) -> None:
@@ -80,6 +81,10 @@ def test_what_no_automaton_can_do_is_an_error_where_it_would_take_too_long() -> 
         found.matches("a" * 40)
     with pytest.raises(PatternTooExpensive, match="too large"):
         RegularExpression("((a{1,100}){1,100}){1,100}b").matches("a" * 40)
+
+
+def test_a_pattern_of_fixed_length_is_cheap_for_all_texts() -> None:
+    assert not RegularExpression(r"(a|b)\1(?=c)c").may_fail
 
 
 @pytest.mark.parametrize(

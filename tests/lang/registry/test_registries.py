@@ -92,6 +92,7 @@ def test_function_template_is_python(row: FunctionRow) -> None:
         ("quantified all", (">", 3, 1, None), None),
         ("quantified all", ("=", None, 1), None),
         ("string.substring", ("abc", 1), "bc"),
+        ("string.trim", ("\x00 a\u00a0\t\n",), "a\u00a0"),
         ("string.charAt", ("abc", 0), "a"),
         ("single precision", (1.1,), 1.100000023841858),
         ("single precision", (1e300,), float("inf")),
@@ -101,6 +102,13 @@ def test_function_values(name: str, args: tuple[object, ...], result: object) ->
     fn = FUNCTIONS[name].py
     assert callable(fn)
     assert fn(*args) == result
+
+
+@pytest.mark.parametrize(("name", "arg"), [("Math.ceil", -0.5), ("Math.rint", -0.4), ("Math.floor", -0.0)])
+def test_a_rounded_zero_keeps_its_sign(name: str, arg: float) -> None:
+    fn = FUNCTIONS[name].py
+    assert callable(fn)
+    assert str(fn(arg)) == "-0.0"
 
 
 def test_nan_where_java_gives_nan() -> None:

@@ -22,7 +22,7 @@ class FunctionRow:
     the first parameter and counts in `at_least`. `nulls` is ``propagate`` (null for any null argument; `py` is never
     called with one), ``handled`` (`py` receives nulls) or ``skipped`` (the value is the first argument that is not
     null; later ones are not evaluated). `py` is a template of a Python expression (``abs({0})``) or a callable with the
-    argument values. `fails`: the binder expects ValueError, or ZeroDivisionError where the last argument is zero.
+    argument values. `fails`: some values raise an exception; ``by zero``: a last argument that is zero.
     `implicit_arguments`: the number of last arguments that the binder adds. `epl`: how EPL writes an operation without
     a name there. `picks`: the value is one of the arguments.
     """

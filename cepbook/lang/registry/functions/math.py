@@ -41,12 +41,9 @@ def _round(x: float | Decimal) -> int:
     return max(-(1 << 63), min((1 << 63) - 1, rounded))
 
 
-def _keep_infinite(fn: Callable[[float], int]) -> Callable[[float], float]:
-    return lambda x: float(fn(x)) if not isinstance(x, float) or math.isfinite(x) else x
-
-
-def _rint(x: float) -> float:
-    return float(round(x)) if math.isfinite(x) else x
+def _rounded(fn: Callable[[float], int]) -> Callable[[float], float]:
+    """The whole number that `fn` chooses, with the sign of the argument also if it is zero."""
+    return lambda x: math.copysign(fn(x), x) if math.isfinite(x) else x
 
 
 def _power(x: float, y: float) -> float:
@@ -82,9 +79,9 @@ MATH = (
         "Math.min", ("number", "number"), promoted, "smaller of two", "Math.min(price, 1)", "min({0}, {1})", picks=True
     ),
     FunctionRow("Math.round", ("number",), always(t.LONG), "nearest long, half up", "Math.round(price)", _round),
-    _double("floor", "largest whole number not above", "Math.floor(price)", _keep_infinite(math.floor)),
-    _double("ceil", "smallest whole number not below", "Math.ceil(price)", _keep_infinite(math.ceil)),
-    _double("rint", "nearest whole number, half to even", "Math.rint(price)", _rint),
+    _double("floor", "largest whole number not above", "Math.floor(price)", _rounded(math.floor)),
+    _double("ceil", "smallest whole number not below", "Math.ceil(price)", _rounded(math.ceil)),
+    _double("rint", "nearest whole number, half to even", "Math.rint(price)", _rounded(round)),
     _double("sqrt", "square root; NaN below 0", "Math.sqrt(price)", _nan_on_error(math.sqrt)),
     _double("cbrt", "cube root", "Math.cbrt(price)", math.cbrt),
     _double("pow", "power", "Math.pow(price, 2)", _power, 2),

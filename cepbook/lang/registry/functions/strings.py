@@ -27,6 +27,13 @@ def _char_at(text: str, index: int) -> str:
     return text[index]
 
 
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))
+
+
+def _trimmed(text: str) -> str:
+    return text.strip(_BLANKS)
+
+
 def _compare(text: str, other: str) -> int:
     """Compare UTF-16 code units, as String.compareTo does."""
     for a, b in zip(text, other, strict=False):
@@ -95,7 +102,9 @@ TEXT = (
     _method("isEmpty", (), _BOOLEAN, "whether the string is empty", "symbol.isEmpty()", "(not {0})"),
     _method("toUpperCase", (), _STRING, "converted to upper case", "symbol.toUpperCase()", "{0}.upper()"),
     _method("toLowerCase", (), _STRING, "converted to lower case", "symbol.toLowerCase()", "{0}.lower()"),
-    _method("trim", (), _STRING, "without leading and trailing whitespace", "symbol.trim()", "{0}.strip()"),
+    _method(
+        "trim", (), _STRING, "without leading and trailing blanks and control characters", "symbol.trim()", _trimmed
+    ),
     _method(
         "substring",
         ("integer", "integer"),
@@ -104,8 +113,17 @@ TEXT = (
         "symbol.substring(0, 1)",
         _substring,
         2,
+        fails=True,
     ),
-    _method("charAt", ("integer",), always(t.CHAR), "the character at a 0-based index", "symbol.charAt(0)", _char_at),
+    _method(
+        "charAt",
+        ("integer",),
+        always(t.CHAR),
+        "the character at a 0-based index",
+        "symbol.charAt(0)",
+        _char_at,
+        fails=True,
+    ),
     _method(
         "indexOf", ("string",), _INT, "index of the first occurrence, or -1", "symbol.indexOf('a')", "{0}.find({1})"
     ),
