@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
 
 from cepbook.dialects.apama import tree as a
 from cepbook.errors import Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import coerce
-from cepbook.lang.bind.scope import DiagnosticCollector
+from cepbook.lang.bind.scope import DiagnosticCollector, Reporting
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import Catalog, EventType
 from cepbook.lang.plan.nodes import AggregateCall
@@ -37,25 +36,16 @@ class InputItem:
 
 
 @dataclass(slots=True)
-class ApamaScope:
+class ApamaScope(Reporting):
     """The names that an expression may refer to. `calls` are the aggregates so far; `place` names a clause without
     aggregates.
     """
 
-    problems: DiagnosticCollector
+    problems: DiagnosticCollector = field()
     catalog: Catalog
     items: Mapping[str, InputItem] = field(default_factory=dict)
     calls: dict[AggregateCall, int] = field(default_factory=dict)
     place: str | None = None
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        self.problems.fail(code, message, span, hint)
-
-    def mismatch(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        self.problems.fail("type-mismatch", message, span, hint)
-
-    def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        self.problems.fail("wrong-parameter", message, span, hint)
 
     def without_aggregates(self, place: str) -> ApamaScope:
         return replace(self, place=place)

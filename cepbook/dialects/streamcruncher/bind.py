@@ -333,16 +333,15 @@ class _SelectRewriter:
         return ast.Compare(op, chain, ast.Literal(value, "int", span=node.span), span=node.span)
 
     def _status_relation(self, node: ast.RowStatus) -> BoundRelation | None:
-        problems = self.module.problems
         if node.alias is None:
             own = [r for r in self.relations if r.partition is not None]
             if len(own) == 1:
                 return own[0]
             if own:
                 hint = f"write {own[0].alias}.{STATUS}"
-                problems.add("ambiguous", f"`{STATUS}` of which partition: {_listed(own)}", node.span, hint)
+                self.module.report("ambiguous", f"`{STATUS}` of which partition: {_listed(own)}", node.span, hint)
             else:
-                problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE_OUT_HINT)
+                self.module.wrong(f"only partitions have a `{STATUS}`", node.span, _LEAVE_OUT_HINT)
             return None
         scope: _SelectRewriter | None = self
         while scope is not None:
@@ -350,13 +349,13 @@ class _SelectRewriter:
             if relation is not None:
                 if relation.partition is None and relation.columns is not None:
                     fact = f"`{node.alias}` is a table, and only partitions have a `{STATUS}`"
-                    problems.add("wrong-parameter", fact, node.span, _LEAVE_OUT_HINT)
+                    self.module.wrong(fact, node.span, _LEAVE_OUT_HINT)
                 elif relation.columns is None and relation.partition is None:
-                    problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE_OUT_HINT)
+                    self.module.wrong(f"only partitions have a `{STATUS}`", node.span, _LEAVE_OUT_HINT)
                 return None if relation.columns is None or relation.partition is None else relation
             scope = scope.around
         nearest = nearest_or_known_names(node.alias, [r.alias for r in self.relations])
-        problems.add("unknown-name", f"no partition `{node.alias}`", node.span, nearest)
+        self.module.report("unknown-name", f"no partition `{node.alias}`", node.span, nearest)
         return None
 
 

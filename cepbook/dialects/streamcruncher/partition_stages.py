@@ -68,16 +68,16 @@ class _Stage:
         self.output: Mapping[str, Type] | None = columns
 
     def bound(self, takes: Literal["new", "dead"] | None, where: x.BoundExpr | None) -> CycleStage:
-        node, problems = self.node, self.module.problems
+        node = self.node
         keys: dict[str, Type] = {}
         for key in node.keys:
             type_ = self._column(key)
             if key.text in keys:
                 fact = f"partition column `{key.text}` is named twice"
-                problems.add("duplicate-name", fact, key.span, "leave one of them out")
+                self.module.report("duplicate-name", fact, key.span, "leave one of them out")
             if not _is_key(type_):
                 fact = f"rows cannot be partitioned by a column of type {type_text(type_)}"
-                problems.add("type-mismatch", fact, key.span, self._columns_hint(_is_key))
+                self.module.report("type-mismatch", fact, key.span, self._columns_hint(_is_key))
             keys[key.text] = type_
         aggregates = self._aggregates(keys)
         window = self._window()
@@ -100,7 +100,7 @@ class _Stage:
         return nearest_or_known_names(None, [name for name, type_ in (self.columns or {}).items() if fits(type_)])
 
     def _aggregates(self, keys: Mapping[str, Type]) -> tuple[CycleAggregate, ...]:
-        problems, node = self.module.problems, self.node
+        node = self.node
         aggregates: list[CycleAggregate] = []
         output: dict[str, Type] = dict(keys)
         for call in node.aggregates:
@@ -113,19 +113,19 @@ class _Stage:
                 )
             if row is None:
                 hint = did_you_mean(call.function.text, CYCLE_AGGREGATES) or f"there are {', '.join(CYCLE_AGGREGATES)}"
-                problems.add("unknown-function", f"no aggregate `{call.function.text}`", call.function.span, hint)
+                self.module.report("unknown-function", f"no aggregate `{call.function.text}`", call.function.span, hint)
                 output[call.alias.text] = t.NULL
                 continue
             if row.values == "numbers" and not t.is_numeric(type_) and type_ != t.NULL:
                 fact = f"`{row.name}` needs numbers, found {type_text(type_)}"
-                problems.add("type-mismatch", fact, call.column.span, _aggregates_hint(type_))
+                self.module.report("type-mismatch", fact, call.column.span, _aggregates_hint(type_))
             if row.values == "ordered" and not _is_key(type_):
                 fact = f"`{row.name}` cannot order {type_text(type_)}"
-                problems.add("type-mismatch", fact, call.column.span, _aggregates_hint(type_))
+                self.module.report("type-mismatch", fact, call.column.span, _aggregates_hint(type_))
             if call.alias.text in output:
                 what = "a partition column" if call.alias.text in keys else "another aggregate"
                 fact = f"`{call.alias.text}` is the name of {what} already"
-                problems.add("duplicate-name", fact, call.alias.span, "give it another name with as")
+                self.module.report("duplicate-name", fact, call.alias.span, "give it another name with as")
             output[call.alias.text] = row.result(type_)
             column, alias = call.column.text, call.alias.text
             aggregates.append(CycleAggregate(row.name, column, alias, not call.entrance_only, span=call.span))
@@ -134,17 +134,17 @@ class _Stage:
         return tuple(aggregates)
 
     def _window(self) -> CycleWindow:
-        node, problems = self.node.window, self.module.problems
+        node = self.node.window
         if node.column is not None:
             type_ = self._column(node.column)
             if not _is_ranked(type_):
                 hint = self._columns_hint(_is_ranked)
-                problems.add("no-order", f"rows cannot be ranked by {type_text(type_)}", node.column.span, hint)
+                self.module.report("no-order", f"rows cannot be ranked by {type_text(type_)}", node.column.span, hint)
         for column in node.update_group:
             type_ = self._column(column)
             if not _is_key(type_):
                 fact = f"{type_text(type_)} cannot be a key of an update group"
-                problems.add("type-mismatch", fact, column.span, self._columns_hint(_is_key))
+                self.module.report("type-mismatch", fact, column.span, self._columns_hint(_is_key))
         size = node.size
         if node.kind == "recent" and self.module.options.microseconds:
             size *= 1000
@@ -164,26 +164,28 @@ class _Stage:
         return None, self._condition(node, alias)
 
     def chained(self, alias: str) -> tuple[Literal["new", "dead"] | None, x.BoundExpr | None]:
-        node, problems = self.node.where, self.module.problems
+        node = self.node.where
         hint = f"begin with where {STATUS} is new, or is dead"
         if node is None:
             fact = "a chained partition needs a where clause that says which rows it takes"
-            problems.add("wrong-parameter", fact, self.node.span, hint)
+            self.module.wrong(fact, self.node.span, hint)
             return None, None
         first, *rest = split_conjuncts(node)
         if not isinstance(first, ast.RowStatus):
             fact = f"the where clause of a chained partition begins with a condition on `{STATUS}`"
-            problems.add("wrong-parameter", fact, first.span, hint)
+            self.module.wrong(fact, first.span, hint)
         elif first.alias is not None and first.alias != alias:
-            problems.add("unknown-name", f"no partition `{first.alias}` before this one", first.span, f"write {STATUS}")
+            self.module.report(
+                "unknown-name", f"no partition `{first.alias}` before this one", first.span, f"write {STATUS}"
+            )
         elif first.status == "not dead":
             fact = "a chained partition takes rows that are new, or rows that are dead"
-            problems.add("wrong-parameter", fact, first.span, hint)
+            self.module.wrong(fact, first.span, hint)
         for subexpr in (subexpr for conjunct in rest for subexpr in walk(conjunct)):
             if isinstance(subexpr, ast.RowStatus):
                 fact = f"`{STATUS}` stands only at the beginning of the where clause of a chained partition"
                 hint = f"a condition after the partitions, in where, tests {alias}.{STATUS}"
-                problems.add("wrong-parameter", fact, subexpr.span, hint)
+                self.module.wrong(fact, subexpr.span, hint)
         takes: Literal["new", "dead"] = "new"
         if isinstance(first, ast.RowStatus):
             takes = "dead" if first.status == "dead" else "new"

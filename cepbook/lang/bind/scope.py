@@ -53,21 +53,54 @@ class AlreadyReported(Exception):
     """Leaves the binding of one expression or clause whose problem is already reported."""
 
 
+class Reporting(ABC):
+    """Reports problems to a collector."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def problems(self) -> DiagnosticCollector:
+        """The collector."""
+
+    def report(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        self.problems.add(code, message, span, hint)
+
+    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        """Report a problem and leave the current expression."""
+        self.problems.add(code, message, span, hint)
+        raise AlreadyReported(message)
+
+    def wrong(self, message: str, span: Span, hint: str | None = None) -> None:
+        """Report ``wrong-parameter``."""
+        self.problems.add("wrong-parameter", message, span, hint)
+
+    def mismatch(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        """Report ``type-mismatch`` and leave the current expression."""
+        self.fail("type-mismatch", message, span, hint)
+
+    def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        """Report ``wrong-parameter`` and leave the current expression."""
+        self.fail("wrong-parameter", message, span, hint)
+
+    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
+        self.problems.add("not-supported-yet", f"not supported yet: {what}", span, hint)
+
+
 @dataclass(slots=True)
-class DiagnosticCollector:
+class DiagnosticCollector(Reporting):
     """The diagnostics of a module, each once."""
 
     reported: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def problems(self) -> DiagnosticCollector:
+        return self
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         problem = Diagnostic(code, message, span, hint)
         if problem not in self.reported:
             self.reported.append(problem)
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        """Report a problem and leave the current expression."""
-        self.add(code, message, span, hint)
-        raise AlreadyReported(message)
 
     def suggest(self, since: int, code: str, hint: str) -> None:
         """Give `hint` to the diagnostics with `code` that were added since position `since` and have no hint."""
@@ -75,12 +108,9 @@ class DiagnosticCollector:
         hinted = [replace(d, hint=hint) if d.hint is None and d.code == code else d for d in later]
         self.reported[since:] = hinted
 
-    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
-        self.add("not-supported-yet", f"not supported yet: {what}", span, hint)
-
 
 @dataclass(slots=True)
-class ModuleScope:
+class ModuleScope(Reporting):
     """The state of binding one module.
 
     `rejected_names` are names that rejected statements would have declared; they are not reported again. `subqueries`
@@ -103,27 +133,6 @@ class ModuleScope:
     declared: dict[str, DeclaredExpression] = field(default_factory=dict)
     expanding: list[DeclaredExpression] = field(default_factory=list)
     subquery: Callable[[ast.Select, SubqueryForm, x.BoundExpr | None, str, Span, Scope], x.BoundExpr] | None = None
-
-    def report(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        self.problems.add(code, message, span, hint)
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        self.problems.fail(code, message, span, hint)
-
-    def wrong(self, message: str, span: Span, hint: str | None = None) -> None:
-        """Report ``wrong-parameter``."""
-        self.problems.add("wrong-parameter", message, span, hint)
-
-    def mismatch(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        """Report ``type-mismatch`` and leave the current expression."""
-        self.problems.fail("type-mismatch", message, span, hint)
-
-    def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        """Report ``wrong-parameter`` and leave the current expression."""
-        self.problems.fail("wrong-parameter", message, span, hint)
-
-    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
-        self.problems.unsupported(what, span, hint)
 
     def require(self, kind: str, name: str) -> None:
         """Record that the module requires an object of another module."""
@@ -155,7 +164,7 @@ class ModuleScope:
                 hint = f"write the data window with a #: {stream}#{window}"
             hint = hint or nearest_or_known_names(name, self.catalog.event_types)
             hint = hint or f"declare it: create schema {name} (…)"
-            self.problems.add("unknown-type", f"no event type `{name}`", self.locate(name, span), hint)
+            self.report("unknown-type", f"no event type `{name}`", self.locate(name, span), hint)
         return None
 
 
@@ -217,7 +226,7 @@ class RowPatternCalls(ABC):
 
 
 @dataclass(slots=True)
-class Scope:
+class Scope(Reporting):
     """The names that an expression may refer to, and what is not allowed in it.
 
     * `no_aggregates`, `no_row_functions` and `no_subqueries` name the clause that does not allow aggregates,
@@ -259,24 +268,6 @@ class Scope:
     @property
     def problems(self) -> DiagnosticCollector:
         return self.module.problems
-
-    def report(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        self.module.report(code, message, span, hint)
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        self.module.fail(code, message, span, hint)
-
-    def wrong(self, message: str, span: Span, hint: str | None = None) -> None:
-        self.module.wrong(message, span, hint)
-
-    def mismatch(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        self.module.mismatch(message, span, hint)
-
-    def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        self.module.reject(message, span, hint)
-
-    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
-        self.module.unsupported(what, span, hint)
 
     def without_aggregates(self, where: str) -> Scope:
         return replace(self, no_aggregates=where, calls={}, aliases={})

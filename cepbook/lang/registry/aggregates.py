@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from cepbook.lang import types as t
@@ -38,9 +39,9 @@ class AggregateRow:
     """
 
     name: str
-    result: Callable[[Type | None], Type]
     doc: str
     example: str
+    result: Callable[[Type | None], Type]
     arity: int = 1
     values: Literal["any", "plain", "ordered", "numbers"] = "any"
     second: SecondParameter = "filter?"
@@ -77,10 +78,6 @@ def _long(_: Type | None) -> Type:
     return t.LONG
 
 
-def _boolean(_: Type | None) -> Type:
-    return t.BOOLEAN
-
-
 def _double(_: Type | None) -> Type:
     return t.DOUBLE
 
@@ -101,74 +98,30 @@ def _avg(argument: Type | None) -> Type:
     return t.BIGDECIMAL if argument in (t.BIGINTEGER, t.BIGDECIMAL) else t.DOUBLE
 
 
-def _statistic(name: str, doc: str) -> AggregateRow:
-    return AggregateRow(
-        name, _double, doc, f"{name}(price)", values="numbers", distinct=True, computes=True, repeats=True
-    )
-
-
-def _extreme(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
-    example = f"{name}(price)"
-    return AggregateRow(
-        name,
-        _same,
-        doc,
-        example,
-        values="ordered",
-        distinct=True,
-        ever=ever,
-        ever_without_window=not ever,
-        exact="" if ever else "always",
-    )
-
-
-def _filtered(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
-    example = f"{name}(price, volume > 1)"
-    return AggregateRow(
-        name, _same, doc, example, values="ordered", second="filter", distinct=True, ever=ever, plain=name[1:]
-    )
-
-
-def _end(name: str, doc: str) -> AggregateRow:
-    example = f"{name}(price)"
-    return AggregateRow(
-        name,
-        _same,
-        doc,
-        example,
-        second="index?",
-        wildcard=True,
-        needs_window="index",
-        ever_without_window=True,
-        exact="always",
-        in_order=True,
-        nulls="kept",
-        declared_as="window(*)",
-    )
-
-
-def _by(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
-    return AggregateRow(
-        name,
-        _same,
-        doc,
-        f"{name}(price)",
-        values="ordered",
-        sorts=True,
-        ever=ever,
-        ever_without_window=not ever,
-        exact="" if ever else "always",
-        nulls="kept",
-        declared_as="" if ever else f"{name}ever(…) or sorted(…)",
-    )
-
+_number = partial(AggregateRow, values="numbers", distinct=True)
+_statistic = partial(_number, result=_double, computes=True, repeats=True)
+_ordered = partial(AggregateRow, result=_same, values="ordered", distinct=True)
+_filtered = partial(_ordered, second="filter")
+_by = partial(AggregateRow, result=_same, values="ordered", sorts=True, nulls="kept")
+_end = partial(
+    AggregateRow,
+    result=_same,
+    second="index?",
+    wildcard=True,
+    needs_window="index",
+    ever_without_window=True,
+    exact="always",
+    in_order=True,
+    nulls="kept",
+    declared_as="window(*)",
+)
 
 _ROWS = (
     AggregateRow(
         "count",
-        _long,
         "number of events, or of events with a non-null value",
         "count(*)",
+        _long,
         wildcard=True,
         distinct=True,
         repeats=True,
@@ -177,33 +130,45 @@ _ROWS = (
     ),
     AggregateRow(
         "sum",
-        _sum,
         "sum in the type of the argument (int sums wrap around)",
         "sum(volume)",
+        _sum,
         values="numbers",
         distinct=True,
         repeats=True,
         exact="whole",
     ),
-    AggregateRow("total", _sum, "another name of sum", "total(volume)", values="numbers", distinct=True, plain="sum"),
+    AggregateRow("total", "another name of sum", "total(volume)", _sum, values="numbers", distinct=True, plain="sum"),
     AggregateRow(
-        "avg", _avg, "mean of the values", "avg(price)", values="numbers", distinct=True, repeats=True, exact="whole"
+        "avg", "mean of the values", "avg(price)", _avg, values="numbers", distinct=True, repeats=True, exact="whole"
     ),
-    _extreme("min", "smallest value; over an unbound stream the smallest ever"),
-    _extreme("max", "largest value; over an unbound stream the largest ever"),
-    _filtered("fmin", "smallest value of events that pass a filter"),
-    _filtered("fmax", "largest value of events that pass a filter"),
-    _extreme("minever", "smallest value ever", ever=True),
-    _extreme("maxever", "largest value ever", ever=True),
-    _filtered("fminever", "fmin over all events ever", ever=True),
-    _filtered("fmaxever", "fmax over all events ever", ever=True),
-    _end("first", "value of the first event of the window; with an index of a later one"),
-    _end("last", "value of the last event of the window; with an index of an earlier one"),
+    _ordered(
+        "min",
+        "smallest value; over an unbound stream the smallest ever",
+        "min(price)",
+        exact="always",
+        ever_without_window=True,
+    ),
+    _ordered(
+        "max",
+        "largest value; over an unbound stream the largest ever",
+        "max(price)",
+        exact="always",
+        ever_without_window=True,
+    ),
+    _filtered("fmin", "smallest value of events that pass a filter", "fmin(price, volume > 1)", plain="min"),
+    _filtered("fmax", "largest value of events that pass a filter", "fmax(price, volume > 1)", plain="max"),
+    _ordered("minever", "smallest value ever", "minever(price)", ever=True),
+    _ordered("maxever", "largest value ever", "maxever(price)", ever=True),
+    _filtered("fminever", "fmin over all events ever", "fminever(price, volume > 1)", plain="minever", ever=True),
+    _filtered("fmaxever", "fmax over all events ever", "fmaxever(price, volume > 1)", plain="maxever", ever=True),
+    _end("first", "value of the first event of the window; with an index of a later one", "first(price)"),
+    _end("last", "value of the last event of the window; with an index of an earlier one", "last(price)"),
     AggregateRow(
         "window",
-        _array,
         "all values of the window in arrival order; null when empty",
         "window(price)",
+        _array,
         wildcard=True,
         needs_window="always",
         nulls="kept",
@@ -212,23 +177,23 @@ _ROWS = (
         in_order=True,
         declared_as="window(*)",
     ),
-    AggregateRow("nth", _same, "the value n events ago, 0 is the last", "nth(price, 1)", second="index", in_order=True),
-    _statistic("median", "middle value, or mean of the middle two"),
-    _statistic("stddev", "sample standard deviation; null below two values"),
-    _statistic("stddevpop", "population standard deviation"),
-    _statistic("avedev", "mean absolute deviation"),
-    _statistic("variance", "sample variance; null below two values"),
-    _statistic("geomean", "geometric mean; null where a value is not above 0"),
-    _statistic("sumsq", "sum of squares"),
-    _statistic("skewness", "how lopsided the values are; null below three values or without spread"),
-    _statistic("kurtosis", "how heavy the tails are; null below four values or without spread"),
-    AggregateRow("firstever", _same, "first value ever", "firstever(price)", wildcard=True, ever=True),
-    AggregateRow("lastever", _same, "last value ever", "lastever(price)", wildcard=True, ever=True),
+    AggregateRow("nth", "the value n events ago, 0 is the last", "nth(price, 1)", _same, second="index", in_order=True),
+    _statistic("median", "middle value, or mean of the middle two", "median(price)"),
+    _statistic("stddev", "sample standard deviation; null below two values", "stddev(price)"),
+    _statistic("stddevpop", "population standard deviation", "stddevpop(price)"),
+    _statistic("avedev", "mean absolute deviation", "avedev(price)"),
+    _statistic("variance", "sample variance; null below two values", "variance(price)"),
+    _statistic("geomean", "geometric mean; null where a value is not above 0", "geomean(price)"),
+    _statistic("sumsq", "sum of squares", "sumsq(price)"),
+    _statistic("skewness", "how lopsided the values are; null below three values or without spread", "skewness(price)"),
+    _statistic("kurtosis", "how heavy the tails are; null below four values or without spread", "kurtosis(price)"),
+    AggregateRow("firstever", "first value ever", "firstever(price)", _same, wildcard=True, ever=True),
+    AggregateRow("lastever", "last value ever", "lastever(price)", _same, wildcard=True, ever=True),
     AggregateRow(
         "countever",
-        _long,
         "number of events ever",
         "countever(*)",
+        _long,
         wildcard=True,
         ever=True,
         repeats=True,
@@ -236,22 +201,38 @@ _ROWS = (
     ),
     AggregateRow(
         "rate",
-        _double,
         "events per second: of the last seconds, or of the window by its timestamps",
         "rate(10)",
+        _double,
         second="amount?",
         remembers=True,
     ),
-    AggregateRow("leaving", _boolean, "whether an event has left the window", "leaving()", arity=0, remembers=True),
-    _by("maxby", "the event with the largest criterion"),
-    _by("minby", "the event with the smallest criterion"),
-    _by("maxbyever", "maxby over all events ever", ever=True),
-    _by("minbyever", "minby over all events ever", ever=True),
+    AggregateRow(
+        "leaving", "whether an event has left the window", "leaving()", lambda _: t.BOOLEAN, arity=0, remembers=True
+    ),
+    _by(
+        "maxby",
+        "the event with the largest criterion",
+        "maxby(price)",
+        ever_without_window=True,
+        exact="always",
+        declared_as="maxbyever(…) or sorted(…)",
+    ),
+    _by(
+        "minby",
+        "the event with the smallest criterion",
+        "minby(price)",
+        ever_without_window=True,
+        exact="always",
+        declared_as="minbyever(…) or sorted(…)",
+    ),
+    _by("maxbyever", "maxby over all events ever", "maxbyever(price)", ever=True),
+    _by("minbyever", "minby over all events ever", "minbyever(price)", ever=True),
     AggregateRow(
         "sorted",
-        _array,
         "the events of the window in sort order; null when empty",
         "sorted(price)",
+        _array,
         values="ordered",
         needs_window="always",
         sorts=True,
@@ -261,9 +242,9 @@ _ROWS = (
     ),
     AggregateRow(
         "countminsketchadd",
-        _long,
         "how many values came; of each how often, estimated: a column countMinSketch({topk: 10}) of a table keeps that",
         "into table Seen select countMinSketchAdd(symbol) as symbols from Tick",
+        _long,
         values="plain",
         ever=True,
         remembers=True,
@@ -275,7 +256,7 @@ _ROWS = (
 AGGREGATES: dict[str, AggregateRow] = {row.name: row for row in _ROWS}
 
 # The row of all aggregates that are Python classes; the last argument of a call is an `expressions.UserClass`
-USER_AGGREGATE = AggregateRow("supplied", _same, "an aggregate from Python", "", distinct=True, repeats=True)
+USER_AGGREGATE = AggregateRow("supplied", "an aggregate from Python", "", _same, distinct=True, repeats=True)
 
 
 def aggregate_row(name: str) -> AggregateRow:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from cepbook.lang import types as t
@@ -71,11 +72,11 @@ class WindowRow:
     """
 
     name: str
-    namespace: str
-    kind: WindowKind
     parameters: tuple[WindowParameter, ...]
     doc: str
     example: str
+    namespace: str
+    kind: WindowKind
     leaves: EvictionOrder | None = None
     timed: bool = False
     reads_arrival_time: bool = False
@@ -151,11 +152,15 @@ _FLOW = WindowParameter("flow control", "flow", optional=True)
 _TIMESTAMP = WindowParameter("timestamp", "timestamp")
 _EXTRA = WindowParameter("properties", "key", optional=True, repeated=True)
 
+_win = partial(WindowRow, namespace="win", kind="window")
+_std = partial(WindowRow, namespace="std", kind="window")
+_ext = partial(WindowRow, namespace="ext", kind="window")
+_batch = partial(WindowRow, namespace="win", kind="batch")
+_stat = partial(WindowRow, namespace="stat", kind="derived")
+
 _ROWS = (
-    WindowRow(
+    _win(
         "keepall",
-        "win",
-        "window",
         (),
         "keeps all events",
         "select * from Tick#keepall",
@@ -163,10 +168,8 @@ _ROWS = (
         independent_groups=True,
         alone=True,
     ),
-    WindowRow(
+    _win(
         "length",
-        "win",
-        "window",
         (_SIZE,),
         "keeps the last `size` events",
         "select * from Tick#length(5)",
@@ -174,10 +177,8 @@ _ROWS = (
         independent_groups=True,
         forgets="size",
     ),
-    WindowRow(
+    _win(
         "time",
-        "win",
-        "window",
         (_PERIOD,),
         "keeps the events of the last `period`; an event of time t leaves at t + period",
         "select * from Tick#time(10 sec)",
@@ -189,10 +190,8 @@ _ROWS = (
         alone=True,
         forgets="period",
     ),
-    WindowRow(
+    _batch(
         "length_batch",
-        "win",
-        "batch",
         (_SIZE,),
         "collects `size` events, then releases them together with the former batch as remove stream",
         "select * from Tick#length_batch(3)",
@@ -200,10 +199,8 @@ _ROWS = (
         counts=True,
         independent_groups=True,
     ),
-    WindowRow(
+    _batch(
         "time_batch",
-        "win",
-        "batch",
         (_PERIOD, _REFERENCE, _FLOW),
         "collects events and releases them every `period`, on a grid that starts with the first event",
         "select * from Tick#time_batch(1 min, 0L, 'FORCE_UPDATE')",
@@ -212,10 +209,8 @@ _ROWS = (
         timed=True,
         forgets="grid",
     ),
-    WindowRow(
+    _std(
         "unique",
-        "std",
-        "window",
         (_KEYS,),
         "keeps the last event of each key",
         "select * from Tick#unique(symbol)",
@@ -225,10 +220,8 @@ _ROWS = (
         unordered=True,
         divides=True,
     ),
-    WindowRow(
+    _std(
         "lastevent",
-        "std",
-        "window",
         (),
         "keeps the last event",
         "select * from Tick#lastevent",
@@ -239,45 +232,39 @@ _ROWS = (
     ),
     WindowRow(
         "groupwin",
-        "std",
-        "grouping",
         (_KEYS,),
         "gives each key its own instance of the windows behind it",
         "select * from Tick#groupwin(symbol)#length(2)",
         operands=1,
+        namespace="std",
+        kind="grouping",
     ),
     WindowRow(
         "merge",
-        "std",
-        "merging",
         (_KEYS,),
         "ends groupwin: the windows behind it see all groups together",
         "select * from Tick#groupwin(symbol)#length(2)#merge(symbol)",
+        namespace="std",
+        kind="merging",
     ),
-    WindowRow(
+    _win(
         "firstlength",
-        "win",
-        "window",
         (_SIZE,),
         "keeps the first `size` events",
         "select * from Tick#firstlength(2)",
         leaves="never",
         independent_groups=True,
     ),
-    WindowRow(
+    _win(
         "firsttime",
-        "win",
-        "window",
         (_PERIOD,),
         "keeps the events of the first `period`",
         "select * from Tick#firsttime(1 min)",
         leaves="never",
         timed=True,
     ),
-    WindowRow(
+    _std(
         "firstevent",
-        "std",
-        "window",
         (),
         "keeps the first event",
         "select * from Tick#firstevent",
@@ -285,10 +272,8 @@ _ROWS = (
         unordered=True,
         independent_groups=True,
     ),
-    WindowRow(
+    _std(
         "firstunique",
-        "std",
-        "window",
         (_KEYS,),
         "keeps the first event of each key",
         "select * from Tick#firstunique(symbol)",
@@ -297,10 +282,8 @@ _ROWS = (
         unordered=True,
         independent_groups=True,
     ),
-    WindowRow(
+    _win(
         "ext_timed",
-        "win",
-        "window",
         (_TIMESTAMP, _PERIOD),
         "a time window over a timestamp property",
         "select * from Tick#ext_timed(ts, 10 sec)",
@@ -309,10 +292,8 @@ _ROWS = (
         independent_groups=True,
         forgets="period",
     ),
-    WindowRow(
+    _batch(
         "ext_timed_batch",
-        "win",
-        "batch",
         (_TIMESTAMP, _PERIOD, _REFERENCE),
         "a time batch over a timestamp property",
         "select * from Tick#ext_timed_batch(ts, 10 sec)",
@@ -321,20 +302,16 @@ _ROWS = (
         independent_groups=True,
         forgets="grid",
     ),
-    WindowRow(
+    _batch(
         "time_length_batch",
-        "win",
-        "batch",
         (_PERIOD, _SIZE, _FLOW),
         "releases its batch after `period` or `size` events, whichever comes first",
         "select * from Tick#time_length_batch(10 sec, 5)",
         leaves="in order",
         timed=True,
     ),
-    WindowRow(
+    _win(
         "time_accum",
-        "win",
-        "window",
         (_PERIOD,),
         "releases all events when none arrived for `period`",
         "select * from Tick#time_accum(10 sec)",
@@ -343,10 +320,8 @@ _ROWS = (
         reads_arrival_time=True,
         deadline_may_advance=True,
     ),
-    WindowRow(
+    _ext(
         "time_order",
-        "ext",
-        "window",
         (_TIMESTAMP, _PERIOD),
         "orders by timestamp; an event leaves at its timestamp plus period",
         "select * from Tick#time_order(ts, 10 sec)",
@@ -355,10 +330,8 @@ _ROWS = (
         operands=1,
         by_ordinal=True,
     ),
-    WindowRow(
+    _ext(
         "timetolive",
-        "ext",
-        "window",
         (_TIMESTAMP,),
         "keeps an event until its timestamp",
         "select * from Tick#timetolive(ts)",
@@ -367,10 +340,8 @@ _ROWS = (
         operands=1,
         by_ordinal=True,
     ),
-    WindowRow(
+    _ext(
         "sort",
-        "ext",
-        "window",
         (_SIZE, _CRITERIA),
         "keeps the first `size` events in the sort order",
         "select * from Tick#sort(3, price)",
@@ -379,10 +350,8 @@ _ROWS = (
         by_ordinal=True,
         independent_groups=True,
     ),
-    WindowRow(
+    _ext(
         "rank",
-        "ext",
-        "window",
         (_KEYS, _SIZE, _CRITERIA),
         "keeps the last event of each key and of these the first `size` in the sort order",
         "select * from Tick#rank(symbol, 3, price)",
@@ -391,30 +360,24 @@ _ROWS = (
         by_ordinal=True,
         independent_groups=True,
     ),
-    WindowRow(
+    _win(
         "expr",
-        "win",
-        "window",
         (WindowParameter("condition", "condition"),),
         "drops its oldest events until the condition is true, at each arrival",
         "select * from Tick#expr(current_count <= 5)",
         leaves="in order",
         by_ordinal=True,
     ),
-    WindowRow(
+    _batch(
         "expr_batch",
-        "win",
-        "batch",
         (WindowParameter("condition", "condition"), WindowParameter("include trigger", "flag", optional=True)),
         "collects events and releases them when the condition is true",
         "select * from Tick#expr_batch(current_count > 5)",
         leaves="in order",
         by_ordinal=True,
     ),
-    WindowRow(
+    _win(
         "gated_time",
-        "win",
-        "window",
         (_PERIOD, WindowParameter("gate", "duration"), WindowParameter("size", "size", optional=True)),
         "keeps the events of the last `period` (and `size`); they enter and leave every `gate` only, on a grid "
         "from the statement's beginning",
@@ -426,10 +389,8 @@ _ROWS = (
         gates=True,
         esper=False,
     ),
-    WindowRow(
+    _win(
         "gated_length",
-        "win",
-        "window",
         (_SIZE, WindowParameter("gate", "size")),
         "keeps the last `size` events; events enter when `gate` of them have come",
         "select * from Tick#gated_length(3, 2)",
@@ -437,10 +398,8 @@ _ROWS = (
         gates=True,
         esper=False,
     ),
-    WindowRow(
+    _win(
         "random",
-        "win",
-        "window",
         (_SIZE, WindowParameter("seed", "seed", optional=True)),
         "keeps the last `size` of the events of which a coin, which follows from the `seed`, says that they enter",
         "select * from Tick#random(5, 1L)",
@@ -448,10 +407,8 @@ _ROWS = (
         chooses=True,
         esper=False,
     ),
-    WindowRow(
+    _std(
         "newest",
-        "std",
-        "window",
         (_KEYS,),
         "shows the last event of each key of what the windows before it hold; what it hides takes its place there",
         "select * from Tick#length(5)#newest(symbol)",
@@ -461,10 +418,8 @@ _ROWS = (
         hides=True,
         esper=False,
     ),
-    WindowRow(
+    _win(
         "lot",
-        "win",
-        "window",
         (),
         "holds the events that arrive together, while what they change is worked out; aggregates begin anew each time",
         "select symbol, price from Tick#lot",
@@ -472,10 +427,8 @@ _ROWS = (
         passing=True,
         esper=False,
     ),
-    WindowRow(
+    _stat(
         "uni",
-        "stat",
-        "derived",
         (WindowParameter("value", "number"), _EXTRA),
         "univariate statistics of the events so far or of the window before it",
         "select * from Tick#length(5)#uni(price)",
@@ -483,18 +436,16 @@ _ROWS = (
     ),
     WindowRow(
         "size",
-        "std",
-        "derived",
         (_EXTRA,),
         "the number of events",
         "select size from Tick#length(5)#size",
         fields={"size": t.LONG},
         skips_unchanged=True,
+        namespace="std",
+        kind="derived",
     ),
-    WindowRow(
+    _stat(
         "linest",
-        "stat",
-        "derived",
         (WindowParameter("x", "number"), WindowParameter("y", "number"), _EXTRA),
         "linear regression",
         "select slope from Tick#length(5)#linest(price, volume)",
@@ -506,19 +457,15 @@ _ROWS = (
             **_doubles("sumX", "sumXSq", "sumXY", "sumY", "sumYSq"),
         },
     ),
-    WindowRow(
+    _stat(
         "correl",
-        "stat",
-        "derived",
         (WindowParameter("x", "number"), WindowParameter("y", "number"), _EXTRA),
         "correlation",
         "select correlation from Tick#length(5)#correl(price, volume)",
         fields=_doubles("correlation"),
     ),
-    WindowRow(
+    _stat(
         "weighted_avg",
-        "stat",
-        "derived",
         (WindowParameter("value", "number"), WindowParameter("weight", "number"), _EXTRA),
         "weighted average",
         "select average from Tick#length(5)#weighted_avg(price, volume)",
@@ -529,11 +476,11 @@ _ROWS = (
 # The row of all windows that are Python functions; the last argument of a call is an `expressions.UserClass`
 USER_WINDOW = WindowRow(
     "supplied",
-    "",
-    "window",
     (WindowParameter("values", "key", optional=True, repeated=True),),
     "a data window from Python",
     "",
+    "",
+    "window",
     leaves="anyhow",
     operands=1,
 )

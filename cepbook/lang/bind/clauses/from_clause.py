@@ -37,16 +37,15 @@ _STREAM_HINTS = {
 
 def check_from_clause(node: ast.Select, module: ModuleScope) -> None:
     """Report streams that are parsed but not supported, and clauses that need a from-clause."""
-    problems = module.problems
     if not node.sources:
         _check_sourceless(node, module)
     for source in node.sources:
         if isinstance(source.stream, ast.ExternalStream):
-            problems.unsupported(f"{source.stream.kind} streams", source.stream.span, _STREAM_HINTS[source.stream.kind])
+            module.unsupported(f"{source.stream.kind} streams", source.stream.span, _STREAM_HINTS[source.stream.kind])
         elif not isinstance(source.stream, ast.FilterStream) or not source.stream.contained:
             continue
         elif has_derived_window(source.windows):
-            problems.unsupported("a derived-value window over contained events", source.windows[-1].span)
+            module.unsupported("a derived-value window over contained events", source.windows[-1].span)
 
 
 def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:

@@ -169,11 +169,11 @@ class _Binder:
         self.scope.wrong(fact, span, hint)
 
     def atom(self, node: ast.PatternFilter, prior: Tags) -> tuple[p.PatternExpr, Tags]:
-        stream, problems = node.stream, self.scope.problems
+        stream = node.stream
         event_type = self.scope.module.event_type(stream.type_name, stream.span)
         store = self.scope.module.catalog.stores.get(stream.type_name)
         if store is not None and store.kind == "table":
-            problems.add("wrong-parameter", f"`{store.name}` is a table: its rows are not events", stream.span)
+            self.wrong(f"`{store.name}` is a table: its rows are not events", stream.span)
         name = "" if stream.type_name in prior else stream.type_name
         arriving = ScopeStream(node.tag, event_type, name, also=name)
         filters = [bind_filter(condition, self.seeing(condition, prior, arriving)) for condition in stream.filters]

@@ -70,14 +70,13 @@ def bind_match_recognize(
 def _source(
     node: ast.MatchRecognize, select: ast.Select, rows: nodes.FromNode | None, scope: Scope
 ) -> nodes.Windowed | nodes.Derivation | nodes.SourceNode | None:
-    problems = scope.problems
     if len(select.sources) != 1:
-        problems.add("wrong-parameter", "match_recognize reads one stream", node.span, "insert the join into a stream")
+        scope.wrong("match_recognize reads one stream", node.span, "insert the join into a stream")
         return None
     stream = select.sources[0].stream
     if isinstance(stream, ast.PatternStream):
         hint = "insert the matches of the pattern into a stream"
-        problems.add("wrong-parameter", "match_recognize reads a stream of events, not a pattern", stream.span, hint)
+        scope.wrong("match_recognize reads a stream of events, not a pattern", stream.span, hint)
         return None
     if rows is None:
         return None
@@ -86,7 +85,7 @@ def _source(
         return None
     if read.store is not None and read.store.kind == "table":
         hint = "read a named window"
-        problems.add("wrong-parameter", "a table has no order of rows for match_recognize", stream.span, hint)
+        scope.wrong("a table has no order of rows for match_recognize", stream.span, hint)
         return None
     assert isinstance(rows, (nodes.Windowed, nodes.Derivation, nodes.SourceNode))
     return rows
@@ -384,15 +383,15 @@ class _Measuring(RowPatternCalls):
         scope.reject(f"`{name}` is not allowed in measures", step.span, hint)
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
-        problems, name = scope.problems, row.name
+        name = row.name
         beyond = row.ever or row.remembers or row.second == "index"  # it is not of the rows alone
         if row.sorts or beyond:
-            problems.fail("wrong-parameter", f"aggregate `{name}` cannot be used for the rows of a match", step.span)
+            scope.reject(f"aggregate `{name}` cannot be used for the rows of a match", step.span)
         args = step.args or ()
         if step.wildcard or not args or any(isinstance(arg, (ast.Star, ast.SortKey)) for arg in args):
             hint = "count a property of its rows, such as count(A.id)"
             fact = f"`{name}` must name the variable whose rows it aggregates"
-            problems.fail("wrong-parameter", fact, step.span, hint)
+            scope.reject(fact, step.span, hint)
         variable = self._variable(name, args, step, scope)
         tags = scope.streams[MATCHED_ROWS].event_type
         assert tags is not None
@@ -405,17 +404,17 @@ class _Measuring(RowPatternCalls):
             if key == "filter" and len(values) == 1:
                 filters.append(bind_condition(values[0], inside, f"the filter of `{name}`"))
             else:
-                problems.fail("wrong-parameter", f"`{name}` takes no `{key}:` in measures", step.span)
+                scope.reject(f"`{name}` takes no `{key}:` in measures", step.span)
         # an index is ignored (recorded: first(B.n, 1) is first(B.n))
         index = [e for e in rest if t.is_integral(e.type)] if row.second in ("index", "index?") else []
         if any(e.type == ERROR for e in (value, *rest)):
             return error_expression(step.span)
         if len(filters) + len(index) < len(rest) or len(filters) > 1:
-            problems.fail("wrong-parameter", f"too many parameters for `{name}`", step.span)
+            scope.reject(f"too many parameters for `{name}`", step.span)
         if row.values == "numbers" and not t.is_numeric(value.type):
-            problems.fail("type-mismatch", f"`{name}` needs numbers, found {type_text(value.type)}", value.span)
+            scope.mismatch(f"`{name}` needs numbers, found {type_text(value.type)}", value.span)
         if row.values == "ordered" and not t.is_ordered(value.type):
-            problems.fail("type-mismatch", f"`{name}` cannot order values of {type_text(value.type)}", value.span)
+            scope.mismatch(f"`{name}` cannot order values of {type_text(value.type)}", value.span)
         rows = x.Prop(tags.properties[variable], MATCHED_ROWS, variable, span=step.span)
         type_ = row.result(value.type)
         value = coerce(value, t.DOUBLE) if row.computes else value

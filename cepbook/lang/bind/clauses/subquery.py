@@ -133,9 +133,8 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
 
 
 def _check_shape(shape: QueryShape, scope: Scope, form: nodes.SubqueryForm, span: Span) -> None:
-    problems = scope.problems
     if shape.levels:
-        problems.fail("invalid-group-by", "rollup, cube and grouping sets do not go with a subquery", span)
+        scope.fail("invalid-group-by", "rollup, cube and grouping sets do not go with a subquery", span)
     for key in shape.keys:
         _refuse_parameters(key, "a group by key of a subquery", scope)
     for call in scope.calls:
@@ -143,15 +142,15 @@ def _check_shape(shape: QueryShape, scope: Scope, form: nodes.SubqueryForm, span
         for e in values:
             _refuse_parameters(e, "an aggregate of a subquery", scope)
         if call.group_by is not None:
-            problems.unsupported("group_by in an aggregate of a subquery", call.span)
+            scope.unsupported("group_by in an aggregate of a subquery", call.span)
     if shape.kind == "aggregated":
         hint = "add group by, or take an aggregate of the column, such as last(…)"
-        problems.fail("invalid-group-by", "a subquery that aggregates cannot select columns of events, too", span, hint)
+        scope.fail("invalid-group-by", "a subquery that aggregates cannot select columns of events, too", span, hint)
     if shape.kind == "aggregated_grouped":
         fact = "a grouped subquery selects its group by keys and aggregates, nothing else"
-        problems.fail("invalid-group-by", fact, span)
+        scope.fail("invalid-group-by", fact, span)
     if form == "exists" and shape.keys and len(shape.columns) > 1:
-        problems.fail("wrong-parameter", "a grouped subquery within `exists` selects one column", span)
+        scope.reject("a grouped subquery within `exists` selects one column", span)
 
 
 def _refuse_parameters(e: x.BoundExpr, where: str, scope: Scope) -> None:
@@ -187,23 +186,23 @@ def _result(
     scope: Scope,
     span: Span,
 ) -> tuple[Type, nodes.SubqueryForm]:
-    problems, columns = scope.problems, shape.columns
+    columns = shape.columns
     one: nodes.SubqueryForm
     if form == "exists":
         return t.BOOLEAN, form
     if form not in ("value", "list"):
         if shape.wildcard or len(columns) != 1:
-            problems.fail("wrong-parameter", "a comparison with a subquery takes one column", span)
+            scope.reject("a comparison with a subquery takes one column", span)
         assert left is not None
         of = columns[0].value.type
         orders = op not in ("=", "!=")
         if not comparable(left.type, of) or (orders and not orderable(left.type, of)):
             fact = f"{type_text(left.type)} cannot be compared with {type_text(of)}, which the subquery gives"
-            problems.fail("type-mismatch", fact, span)
+            scope.mismatch(fact, span)
         return t.BOOLEAN, form
     if shape.wildcard:
         if columns:
-            problems.fail("wrong-parameter", "a subquery selects `*` or columns, not both", span)
+            scope.reject("a subquery selects `*` or columns, not both", span)
         of, one = _event_type(stream), "event"
     elif len(columns) == 1:
         of, one = columns[0].value.type, "value"

@@ -29,14 +29,14 @@ def bind_transpose(item: ast.SelectItem, target: str | None, scope: Scope, bind:
     """Return the columns of a transposed value; `target` is the type that is inserted into. Raises AlreadyReported."""
     node = item.expr
     assert isinstance(node, ast.Chain)
-    step, span, problems = node.steps[0], item.span, scope.problems
+    step, span = node.steps[0], item.span
     if target is None:
         hint = "select the value, or its parts"
-        problems.fail("wrong-parameter", "`transpose` is allowed only in the select-clause of insert into", span, hint)
+        scope.reject("`transpose` is allowed only in the select-clause of insert into", span, hint)
     if item.alias is not None:
-        problems.fail("wrong-parameter", "`transpose` gives all properties, and takes no name", span)
+        scope.reject("`transpose` gives all properties, and takes no name", span)
     if step.args is None or len(step.args) != 1 or step.wildcard or step.named or step.distinct:
-        problems.fail("wrong-parameter", "`transpose` takes one value", span)
+        scope.reject("`transpose` takes one value", span)
     (argument,) = step.args
     value = bind(argument, scope)
     known = _properties(value, target, scope)

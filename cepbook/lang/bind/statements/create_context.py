@@ -107,7 +107,6 @@ class _PartitionScope:
 
     def condition(self, node: ast.ContextCondition) -> tuple[c.PartitionCondition, dict[str, Type]]:
         """Bind a condition; return it and the built-in properties that it adds."""
-        problems = self.module.problems
         if node.stream is not None:
             return self.event(node, node.stream)
         if node.pattern is not None:
@@ -116,7 +115,7 @@ class _PartitionScope:
             names = tags if node.alias is None else {node.alias: t.struct_of(tuple(tags.items()))}
             if node.inclusive and not tags:
                 hint = "such as pattern [a=Start -> b=Next] @inclusive"
-                problems.add("wrong-parameter", "`@inclusive` without a tag: only tagged events count", node.span, hint)
+                self.module.wrong("`@inclusive` without a tag: only tagged events count", node.span, hint)
             if node.alias is not None and self.begun:
                 for tag in tags:
                     self.check_free(tag, self.names, "the name of what began the partition", node.span)

@@ -54,10 +54,6 @@ def _typeof(value: object, declared: str | None) -> str | None:
     return "Map" if isinstance(value, dict) else type(value).__name__
 
 
-def _exists(target: object, name: str) -> bool:
-    return isinstance(target, dict) and name in target
-
-
 def _flatten(options: tuple[object, ...]) -> Iterator[object]:
     for option in options:
         if isinstance(option, (list, tuple)):
@@ -150,7 +146,7 @@ GENERAL = (
         always(t.BOOLEAN),
         "whether a dynamic property exists",
         "exists(discount?)",
-        _exists,
+        lambda target, name: isinstance(target, dict) and name in target,
         at_least=1,
         nulls="handled",
     ),

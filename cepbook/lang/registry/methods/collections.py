@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cepbook.lang import types as t
 from cepbook.lang.registry.methods.method_row import (
     MethodParameter,
@@ -23,10 +21,6 @@ _KEYED = (MethodSignature((_KEY,), _MAP),)
 _EXAMPLE = "window(*).groupBy(e => e.symbol)"
 
 
-def _get(items: list[Any], index: int | None) -> Any:
-    return None if index is None or not 0 <= index < len(items) else items[index]
-
-
 CONTAINERS = (
     MethodRow(
         "array.size", (MethodSignature((), _ARRAY),), always(t.INT), "number of elements", "window(*).size()", len
@@ -37,7 +31,7 @@ CONTAINERS = (
         element,
         "the element at an index, null beyond the array",
         "window(*).get(0)",
-        _get,
+        lambda items, i: None if i is None or not 0 <= i < len(items) else items[i],
     ),
     MethodRow("map.size", _PLAIN, always(t.INT), "number of keys", f"{_EXAMPLE}.size()", len),
     MethodRow(

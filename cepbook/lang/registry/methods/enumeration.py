@@ -62,14 +62,6 @@ def _take_last(items: Items, count: float | None) -> list[Any] | None:
     return None if count is None else list(items[max(len(items) - max(int(count), 0), 0) :])
 
 
-def _take_while(items: Items, holds: Iterable[Any]) -> list[Any]:
-    return list(items[: _leading(holds)])
-
-
-def _take_while_last(items: Items, holds: Iterable[Any]) -> list[Any]:
-    return list(items[len(items) - _leading(holds) :])
-
-
 def _leading(holds: Iterable[Any]) -> int:
     """How many come before the first that is false."""
     found = 0
@@ -114,10 +106,6 @@ def _sorted(items: Items, keys: Iterable[Any] | None = None, *, descending: bool
     return [item for item, _ in (*ends[0], *known, *ends[1])]
 
 
-def _select(items: Items, values: Iterable[Any]) -> list[Any]:
-    return [value for value in values if value is not None]
-
-
 def _array(items: Items, values: Iterable[Any] | None = None) -> list[Any]:
     return list(items if values is None else values)
 
@@ -136,10 +124,6 @@ def _map(items: Items, keys: Iterable[Any], values: Iterable[Any]) -> dict[Any, 
 def _as_key(value: Any) -> Any:
     """What stands for a value as the key of a map: for lists and maps, which no key can be, their content."""
     return equality_key(value) if isinstance(value, (list, dict)) else value
-
-
-def _union(items: Items, others: Items | None) -> list[Any]:
-    return [*items, *(others or ())]
 
 
 def _intersect(items: Items, others: Items | None) -> list[Any]:
@@ -247,14 +231,6 @@ def _summed(given: CallTypes) -> Type:
     return t.INT if given.last in (t.BYTE, t.SHORT) else given.last
 
 
-def _averaged(given: CallTypes) -> Type:
-    return t.BIGDECIMAL if given.last in (t.BIGDECIMAL, t.BIGINTEGER) else t.DOUBLE
-
-
-def _started(given: CallTypes) -> Type:
-    return given.args[0]
-
-
 def _row(
     name: str,
     result: ResultRule,
@@ -288,7 +264,7 @@ ENUMERATION = (
         array_of_last,
         "an expression of each element, without those that are null",
         "selectFrom(e => e.price * e.volume)",
-        _select,
+        lambda _, values: [value for value in values if value is not None],
         _each(_VALUE),
     ),
     _row(
@@ -341,7 +317,7 @@ ENUMERATION = (
     ),
     _row(
         "average",
-        _averaged,
+        lambda given: t.BIGDECIMAL if given.last in (t.BIGDECIMAL, t.BIGINTEGER) else t.DOUBLE,
         "mean of the numbers, or of an expression of each element; null when there is none",
         "average(e => e.price)",
         _average,
@@ -409,7 +385,7 @@ ENUMERATION = (
         same,
         "the elements before the first that does not fit",
         "takeWhile(e => e.price > 10)",
-        _take_while,
+        lambda items, holds: list(items[: _leading(holds)]),
         _each(_CONDITION),
     ),
     _row(
@@ -417,7 +393,7 @@ ENUMERATION = (
         same,
         "the elements behind the last that does not fit; the index counts from the end",
         "takeWhileLast(e => e.price > 10)",
-        _take_while_last,
+        lambda items, holds: list(items[len(items) - _leading(holds) :]),
         _each(_FROM_END),
     ),
     _row(
@@ -466,7 +442,7 @@ ENUMERATION = (
     ),
     _row(
         "aggregate",
-        _started,
+        lambda given: given.args[0],
         "a start value, combined with one element after the other",
         "aggregate(0.0, (result, e) => result + e.price)",
         _aggregate,
@@ -477,7 +453,7 @@ ENUMERATION = (
         same,
         "the elements of both arrays, duplicates included",
         "union(window(*).take(1))",
-        _union,
+        lambda items, others: [*items, *(others or ())],
         MethodSignature((_OTHER,)),
     ),
     _row(
