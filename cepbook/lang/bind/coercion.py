@@ -94,9 +94,7 @@ def python_kind(type_: Type) -> str:
 
 
 def coerce(e: x.BoundExpr, target: Type) -> x.BoundExpr:
-    """Return `e` as a value of the numeric type `target`, converted if its Python value differs. The columns of a
-    struct become those of the struct `target`, also in an array.
-    """
+    """Return `e` converted to the numeric type `target`, or its columns to those of a struct, also in an array."""
     if isinstance(e, x.StructOf) and target.fields is not None:
         types = dict(target.fields)
         return replace(e, type=target, columns=tuple((name, coerce(value, types[name])) for name, value in e.columns))

@@ -150,9 +150,7 @@ class ModuleScope(Reporting):
         return span
 
     def event_type(self, name: str, span: Span) -> EventType | None:
-        """Return the event type. If there is none, report it (unless its own statement was rejected) and return
-        None.
-        """
+        """Return the event type called `name`, or None after a report. Rejected names are not reported again."""
         event_type = self.catalog.event_types.get(name)
         if event_type is not None:
             self.require("event type", name)
@@ -193,9 +191,7 @@ class ScopeStream:
         return bool(name) and name in (own, self.also)
 
     def is_prefix(self, name: str) -> bool:
-        """Return whether ``name.property`` may be a property of the stream: its event type's name may stand there
-        beside the alias.
-        """
+        """Return whether `name` may stand before a property of the stream: its alias or its event type."""
         return self.is_called(name) or (self.event_type is not None and self.event_type.name == name)
 
 
@@ -273,9 +269,7 @@ class Scope(Reporting):
         return replace(self, no_aggregates=where, calls={}, aliases={})
 
     def event_names(self) -> list[str]:
-        """Return the names of events: streams, tags, properties that are events, and events that began the
-        partition.
-        """
+        """Return the names of streams, tags, properties that are events, and events that began the partition."""
         types = [stream.event_type.properties for stream in self.streams if stream.event_type is not None]
         named = [name for stream in self.streams if (name := stream.label)]
         named += [name for properties in types for name, type_ in properties.items() if type_.event is not None]

@@ -141,9 +141,7 @@ class WindowValue(BoundExpr):
 
 @dataclass(frozen=True, slots=True)
 class OutputCounter(BoundExpr):
-    """A built-in of ``output when``: count_insert, count_insert_total, count_remove, count_remove_total,
-    last_output_timestamp.
-    """
+    """A built-in of ``output when``, such as count_insert or last_output_timestamp."""
 
     name: str
 

@@ -272,9 +272,7 @@ class _Alternation(_Fragment):
 
 
 class _Loop(_Fragment):
-    """One or more repetitions. With `stays`, repeating is preferred to leaving; with `yields`, only if what follows is
-    not optional.
-    """
+    """One or more repetitions. `stays` prefers to repeat, `yields` only if what follows is not optional."""
 
     def __init__(self, fragment: _Fragment, stays: bool, yields: bool = False) -> None:
         self.fragment = fragment

@@ -86,9 +86,7 @@ def _same(of: Type) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class CycleAggregateRow:
-    """An aggregate of cycle queries; `result` maps the type of the column to its type, `values` are the allowed
-    columns.
-    """
+    """An aggregate of cycle queries. `result` maps the type of its column, `values` are the columns allowed."""
 
     name: str
     result: Callable[[Type], Type]

@@ -55,9 +55,7 @@ class Heading:
 
 
 def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> Heading:
-    """Return the heading of a statement. Unknown annotations have no effect, but one that resembles a known name is
-    reported.
-    """
+    """Return the heading of a statement. Report an unknown annotation only if it resembles a known one."""
     name: str | None = None
     priority = 0
     drop = False

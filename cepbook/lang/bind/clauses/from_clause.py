@@ -147,9 +147,7 @@ def _arriving(source: ast.StreamSource, stream: ScopeStream, pattern: Pattern | 
 
 
 def check_table_contexts(node: ast.Select, module: ModuleScope) -> None:
-    """Report tables of another context: a statement that reads a table declares the table's context (section "Context
-    and Tables").
-    """
+    """Report tables of another context (section "Context and Tables")."""
     for source in node.sources:
         name = source.stream.type_name if isinstance(source.stream, ast.FilterStream) else ""
         store = module.catalog.stores.get(name)

@@ -154,9 +154,7 @@ def _with_grouping_sets(lean: QueryShape, scope: Scope, span: Span) -> QueryShap
 
 
 def _refuse_other_events(scope: Scope) -> None:
-    """Report aggregates of prev, prior and istream: the position of the event in the window is not known when it enters
-    or leaves.
-    """
+    """Report aggregates of prev, prior and istream, whose event is not known when another one leaves."""
     for call in scope.calls:
         values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
         for subexpr in (subexpr for value in values for subexpr in x.walk(value)):

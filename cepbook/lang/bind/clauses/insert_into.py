@@ -237,9 +237,7 @@ def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:
 
 
 def reports_struct(value: x.BoundExpr, type_: Type, module: ModuleScope) -> bool:
-    """Report a struct, also in an array, whose columns the event type `type_` lacks or declares with other types;
-    return whether one was found.
-    """
+    """Report a column of a struct that the event type lacks or has with another type. Return whether there is one."""
     event = (type_.of or type_).event
     event_type = module.catalog.event_types.get(event or "")
     properties = {} if event_type is None else event_type.properties
@@ -256,9 +254,7 @@ def reports_struct(value: x.BoundExpr, type_: Type, module: ModuleScope) -> bool
 
 
 def fit_struct(value: x.BoundExpr, type_: Type, module: ModuleScope) -> x.BoundExpr:
-    """Return `value` converted to a property of `type_`. A struct for an event has numbers of the types that the event
-    type declares.
-    """
+    """Return `value` converted to `type_`; a struct for an event gets the numeric types of the event type."""
     return coerce(value, _with_columns(value.type, type_, module))
 
 

@@ -154,9 +154,7 @@ class _Binder:
         return bind_duration(self.value(node, tags), what, self.scope)
 
     def count(self, node: ast.Expr, what: str, tags: Tags, least: int = 1) -> x.BoundExpr:
-        """Bind an integer of at least `least`: a constant, or an expression over variables and `tags` that is read at
-        the start.
-        """
+        """Bind an integer of at least `least`: a constant, or an expression that is read when the part starts."""
         bound = self.value(node, tags, EARLIER_TAGS_HINT if tags else "it is read once, from constants and variables")
         if bound.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
             self.wrong(f"{what} must be an int, found {type_text(bound.type)}", node.span)

@@ -59,9 +59,7 @@ def bind_aggregate_method(
 def bind_column_method(
     read: x.TableRead, call: AggregateCall, step: ast.NameStep, scope: Scope, bind: Binder
 ) -> x.BoundExpr | None:
-    """Bind a method of a table's column that holds events, such as ``T.s.firstEvent()``, or return None for other
-    steps.
-    """
+    """Bind a method of a column that holds events, such as ``T.s.firstEvent()``. Return None for other steps."""
     aggregate = aggregate_row(call.name)
     by_arrival = aggregate.methods and aggregate.in_order
     if by_arrival and step.name in _ENDS and (step.args or step.wildcard) and read.type.of is not None:

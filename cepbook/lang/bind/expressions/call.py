@@ -100,9 +100,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
 
 
 def _hint(name: str, module: ModuleScope) -> str | None:
-    """Return the probable meaning of an unknown function, also of a method such as ``Math.abs`` or
-    ``text.length()``.
-    """
+    """Return a hint for an unknown function, also for one that is a method, such as ``text.length()``."""
     registered = module.catalog.functions
     for known in () if module.only_functions else (*FUNCTIONS, *METHODS):
         owner, _, short = known.rpartition(".")

@@ -102,9 +102,7 @@ def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
 
 
 def _is_collection(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> bool:
-    """Return whether the name of a named window, perhaps with conditions in brackets, stands for its rows: before a
-    method of arrays.
-    """
+    """Return whether the name of a named window stands for its rows: before a method of arrays."""
     called = bool(rest) and rest[0].args is not None and is_enumeration_method(rest[0].name)
     known = _stream_named(first.name, scope) is not None or _property(replace(first, index=None), scope) is not None
     return called and first.index is None and not known
@@ -267,9 +265,7 @@ def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
 
 
 def _elements(scope: Scope) -> Mapping[str, x.BoundExpr]:
-    """Return the parameters whose properties need no prefix: the only one of a declared expression, and the elements of
-    the lambdas around.
-    """
+    """Return the parameters whose properties need no prefix: a single one, and the elements of lambdas."""
     own = scope.params if scope.params is not None and len(scope.params) == 1 else {}
     elements = {n: v for n, v in scope.locals.items() if isinstance(v, x.LambdaParameter) and v.role == "element"}
     return {**own, **elements}
@@ -327,9 +323,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
 
 
 def _names_in(scope: Scope, *, streams: bool) -> list[str]:
-    """Return the names that may stand alone; with `streams` those that may stand before a property, if there
-    are any.
-    """
+    """Return the names that may stand alone, or with `streams` those that may stand before a property."""
     if streams and scope.event_names():
         return scope.event_names()
     return [*_visible_names(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)

@@ -58,9 +58,7 @@ def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.BoundExpr:
 
 
 def bind_clause(node: ast.Expr, scope: Scope, clause: str) -> x.BoundExpr:
-    """Bind the condition of a where-clause or having-clause, which checks that values of events are booleans. A filter
-    does not: it compares them with true.
-    """
+    """Bind the condition of where or having. Unlike a filter, it refuses values of events that are not boolean."""
     return _checked(bind_condition(node, scope, clause))
 
 

@@ -36,9 +36,7 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
 
 class ParseNode(Protocol):
-    """A node of a parse tree. `data` is the rule (or its alias); children are nodes, tokens, or None for
-    omitted parts.
-    """
+    """A node of a parse tree: the rule or its alias, and nodes, tokens or None for parts left out."""
 
     data: str
     children: list[Any]
