@@ -18,7 +18,7 @@ def cep() -> Workbench:
         "@name('count') select count(*) as c from W; create table T(id string primary key, n int);"
         "insert into T select id, n from A(n < 10);"
         "@name('change') on B b update W set id = b.id where W.n >= b.n;"
-        "@name('move') on B(n = 50) b merge T t when matched then update set t.id = b.id"
+        "@name('move') on B(n = 50) b update T set id = b.id"
     )
     found.send("A", id="a", n=1)
     found.send("A", id="b", n=2)
@@ -112,7 +112,7 @@ def test_a_query_inserts_into_partitions_that_there_are() -> None:
     cep.run(
         "create schema A(id string, n int); create context ById partition by id from A;"
         "context ById create window W#keepall as A; context ById insert into W select * from A;"
-        "create unique index U on W(id, n); context ById create table T(k string primary key, n count(*))"
+        "context ById create unique index U on W(id, n); context ById create table T(k string primary key, n count(*))"
     )
     with pytest.raises(UsageError, match="no live partition of the context `ById` takes the row"):
         cep.query("insert into T(k) values ('z')")

@@ -395,7 +395,8 @@ def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -
     if type_ is None:
         own = scope.streams[position].event_type
         outer = own.properties.get(node.steps[0].name) if own is not None else None
-        if outer is not None:  # a property called like the stream: its members
+        if outer is not None and not (step.optional and _is_plain(outer, scope)):
+            # a property called like the stream: its members
             target: x.BoundExpr = x.Prop(outer, position, node.steps[0].name, span=node.steps[0].span)
         else:
             target = _event(position, stream, node.steps[0])
@@ -485,6 +486,11 @@ def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope
     return target
 
 
+def _is_plain(type_: Type, scope: Scope) -> bool:
+    """Return whether values of `type_` have no members, not even dynamic ones."""
+    return _members(type_, scope) is None and type_ not in UNTYPED
+
+
 def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
     if type_.event is not None:
         event_type = event_type_of(type_, scope)
@@ -502,8 +508,7 @@ def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExp
         if isinstance(target, x.EventOf):
             return x.Prop(members[step.name], target.stream, step.name, span=span)
         return x.MemberAccess(members[step.name], target, step.name, span=span)
-    dynamic = step.optional and (members is not None or target.type in UNTYPED)
-    if target.type == t.MAP or dynamic:
+    if target.type == t.MAP or (step.optional and not _is_plain(target.type, scope)):
         return x.MemberAccess(t.OBJECT, target, step.name, span=span)
     hint = nearest_or_known_names(step.name, _visible_names(members or ()))
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
