@@ -182,3 +182,11 @@ class Catalog:
             return True
         event_type = self.event_types.get(name)
         return event_type is not None and supertype in event_type.supertypes
+
+    def stands_for(self, name: str, other: str) -> bool:
+        """Return whether an event of type `name` can be taken as one of `other`: it is one, or both have the same
+        properties, as a named window and the type of its events.
+        """
+        types = self.event_types.get(name), self.event_types.get(other)
+        same = None not in types and len({tuple(known.properties.items()) for known in types if known is not None}) == 1
+        return same or self.is_a(name, other)

@@ -219,7 +219,7 @@ def _unwrapped(columns: tuple[OutputColumn, ...], target: EventType, module: Mod
     column = columns[0] if len(columns) == 1 else None
     if column is None or column.value.type.event is None or column.name in target.properties:
         return columns
-    if not module.catalog.is_a(column.value.type.event, target.name):
+    if not module.catalog.stands_for(column.value.type.event, target.name):
         return columns
     shared, span = x.SharedExpr(column.value.type, column.value, span=column.span), column.span
     return tuple(

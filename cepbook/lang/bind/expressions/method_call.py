@@ -174,10 +174,7 @@ def _joins(other: Type, element: Type, scope: Scope) -> bool:
     """
     if other.event is None or element.event is None:
         return comparable(other, element)
-    catalog = scope.module.catalog
-    types = [catalog.event_types.get(name) for name in (other.event, element.event)]
-    same = None not in types and len({tuple(known.properties.items()) for known in types if known is not None}) == 1
-    return same or catalog.is_a(other.event, element.event)
+    return scope.module.catalog.stands_for(other.event, element.event)
 
 
 def _next_result(bound: x.BoundExpr, start_value: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:

@@ -14,8 +14,9 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
-# Collections of Java that are arrays here
-_LISTS = ("ArrayList", "LinkedList", "ArrayDeque", "Vector")
+# Collections of Java that are arrays and maps here
+_LISTS = ("ArrayList", "LinkedList", "ArrayDeque", "Vector", "HashSet", "LinkedHashSet", "TreeSet")
+_MAPS = ("HashMap", "LinkedHashMap", "TreeMap")
 # Initial values of elements of Java's primitive types; all other elements are null
 _INITIAL_VALUES: dict[str, object] = {**dict.fromkeys(t.BITS, 0), "float": 0.0, "double": 0.0}
 _INITIAL_VALUES["boolean"] = False
@@ -23,7 +24,10 @@ _INITIAL_VALUES["boolean"] = False
 
 def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind an array. Raises AlreadyReported for objects of Java classes."""
-    if not node.array and node.type_name.removeprefix("java.util.") in _LISTS and not node.args:
+    class_name = node.type_name.removeprefix("java.util.")
+    if class_name in _MAPS and not node.array and not node.args:
+        return x.FunctionCall(t.MAP, "new map", (), span=node.span)
+    if class_name in _LISTS and not node.array and not node.args:
         of = resolve_type(node.type_args[0], scope.module, node.span) if node.type_args else t.OBJECT
         return x.ArrayOf(t.array_of(of), (), span=node.span)
     if not node.array:
@@ -38,7 +42,7 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.Bound
         array_type = t.array_of(array_type, node.type_name in _INITIAL_VALUES)
     sizes = [size for size in node.dimensions if size is not None]
     if not sizes:
-        return _filled(node.args, array_type, node.type_name, node, scope, bind)
+        return _filled(node.args, array_type, node, scope, bind)
     initial = _INITIAL_VALUES.get(node.type_name) if len(sizes) == len(node.dimensions) else None
     args: list[x.BoundExpr] = [x.Const(of, initial)]
     for size in sizes:
@@ -51,14 +55,12 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: Binder) -> x.Bound
     return x.FunctionCall(array_type, "new array", tuple(args), span=node.span)
 
 
-def _filled(
-    elements: Sequence[ast.Expr], array_type: Type, type_name: str, node: ast.Expr, scope: Scope, bind: Binder
-) -> x.BoundExpr:
+def _filled(elements: Sequence[ast.Expr], array_type: Type, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
     assert array_type.of is not None
     bound_elements: list[x.BoundExpr] = []
     for element in elements:
         if array_type.of.of is not None and isinstance(element, ast.ArrayLiteral):
-            bound = _filled(element.elements, array_type.of, type_name, element, scope, bind)
+            bound = _filled(element.elements, array_type.of, element, scope, bind)
         else:
             bound = bind(element, scope)
         if bound.type == ERROR:
@@ -70,6 +72,6 @@ def _filled(
         bound_elements.append(coerce(bound, array_type.of))
     array = x.ArrayOf(array_type, tuple(bound_elements), span=node.span)
     known = all(isinstance(element, x.Const) and element.value is not None for element in bound_elements)
-    if known or type_name not in _INITIAL_VALUES or array_type.of.of is not None:
+    if known or not array_type.primitive or array_type.of.of is not None:
         return array
     return x.FunctionCall(array_type, "primitive array", (array,), span=node.span)

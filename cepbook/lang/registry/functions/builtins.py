@@ -178,6 +178,7 @@ GENERAL = (
         fails=True,
         nulls="handled",
     ),
+    FunctionRow("new map", (), always(t.MAP), "a map without entries", "new java.util.HashMap()", dict),
     FunctionRow(
         "primitive array",
         ("any",),
