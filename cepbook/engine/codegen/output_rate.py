@@ -178,7 +178,7 @@ class OutputRateCodegen(StatementCodegen):
 
     def timers(self) -> None:
         """``process`` and ``tick``: at one instant windows come before the output. If the clock leaps over several due
-        times, ``output first`` decides at each of them.
+        times, ``output first`` decides at each of them, and ``after`` at its end.
         """
         source = self.source
         with source.block("def process(S, batch, former, now, ins, rem, forced):"):
@@ -190,11 +190,11 @@ class OutputRateCodegen(StatementCodegen):
             source.line(f"L, forced = {self._limiter}, False")
             with source.block("if place == 0:"):
                 source.line("W.armed = _NEVER")
-                first = self.output.which == "first"
-                with self.code.reported(), source.block(f"{'while' if first else 'if'} W.due <= now:"):
-                    at = "at" if first else "now"
-                    if first:
-                        source.line("at = W.due")
+                stops = self.output.which == "first" or isinstance(self.output.after, x.Period)
+                with self.code.reported(), source.block(f"{'while' if stops else 'if'} W.due <= now:"):
+                    at = "at" if stops else "now"
+                    if stops:
+                        source.line("at = L.stop(W.due, now)")
                     source.line(f"change = W.advance({at})")
                     with source.block("if change is not None:"):
                         source.line("new, old = [], []")

@@ -128,6 +128,11 @@ class Limiter(State):
         self._delivered_at = now
         return (*self._posted(state, now), True)
 
+    def stop(self, due: int, now: int) -> int:
+        """Return the time to which windows advance that are due at `due`, if the clock leaps to `now`."""
+        end = self._left_out.end if isinstance(self._left_out, _UntilTime) else due
+        return end - 1 if due < end <= now else now
+
     def begin(self, now: int) -> None:
         """Start the clock of the output without an event."""
         self._trigger.arrived(now, 0, 0)
@@ -203,6 +208,9 @@ class FirstLimiter(Limiter):
                 condition.assign(now)
             self._counters.reset(now)
         return rows
+
+    def stop(self, due: int, now: int) -> int:
+        return due
 
     def changed(self, now: int) -> None:
         trigger, first = self._trigger, self._first

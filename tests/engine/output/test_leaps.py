@@ -1,5 +1,5 @@
-"""`output first every …` decides by the time at which a row is due, so a leap of the clock delivers the rows of a clock
-that stops at each due time. They come in one delivery.
+"""`output first every …` and `output after …` decide by the time at which a row is due, so a leap of the clock delivers
+the rows of a clock that stops at each due time. They come in one delivery.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def _delivered(epl: str, seed: int, *, stepping: bool) -> tuple[Counter[str], Co
         "select g, count(*) as n from E#time(2 sec) group by rollup(g) having count(*) > 0 output first every 700 msec",
         "select irstream x from E#time_batch(1 sec) output first every {period} msec",
         "select irstream x from E#time(2 sec) output after 3 sec first every {period} msec",
+        "select irstream x from E#time(2 sec) output after 5 sec",
         "select irstream x, current_timestamp as t from E#time(2 sec) output first at (*, *, *, *, *, */3)",
         "context K select irstream x, sum(x) as s from E#time(2 sec) output first every {period} msec",
         "select irstream a.x, b.x from E#time(2 sec) a, E#time(3 sec) b where a.g = b.g output first every 700 msec",
