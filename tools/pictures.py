@@ -72,7 +72,7 @@ ticks = pd.DataFrame({"at": [1000, 2000, 3000, 5000, 6000, 8000, 9000, 12000],
                       "symbol": list("ABACBACB"), "price": [10.0, 7.0, 14.0, 3.0, 8.0, 12.0, 5.0, 9.0]})
 cep.define("Tick", ticks, time="at")"""
 BATCH = "%%epl\n@name('batch')\nselect irstream symbol, price from Tick#time_batch(4 sec)"
-PLAY = 'cep.replay(ticks, "Tick", until=16_000, stepping=True).run()'
+PLAY = 'cep.replay(ticks, "Tick", until=16_000).run()'
 # Pictures show cells without the marks of the selected cell.
 STYLE = """.jp-cell-toolbar, .jp-cell-menu { display: none !important }
 .jp-Collapser { visibility: hidden !important }

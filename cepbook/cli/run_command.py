@@ -80,7 +80,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="raise an error for events that go back in time, or drop them",
     )
-    add("--stepping", action="store_true", help="stop at every due time between events")
+    add("--leap", action="store_true", help="move the clock from event to event: timers due in between fire late")
     add("--speed", type=float, metavar="X", help="replay at X times real time")
     add("--quiet", action="store_true", help="print no progress and no summary")
 
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         limit=options.limit,
         speed=options.speed,
         late=options.late,
-        stepping=options.stepping,
+        leap=options.leap,
     )
     write_progress_line(None)
     sinks: list[FileSink] = []

@@ -31,6 +31,7 @@ from cepbook.engine.snapshot.partition_snapshot import restore_partition, save_p
 from cepbook.engine.snapshot.runtime_snapshot import restore_runtime, save_runtime
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.variables import SIMPLE, RuntimeVariable, convert_value
+from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import EventType, FunctionType, ReturnSpec, VariableType
 from cepbook.lang.plan.nodes import ModulePlan
@@ -167,12 +168,12 @@ class Runtime(EventEngine):
         self._serial += 1
         return (-priority if self.config.prioritized else 0, self._serial)
 
-    def batch(self, types: Sequence[str]) -> BatchReplayer:
-        """Return the entry for many events of `types` as columns, which replays use."""
+    def batch(self, types: Sequence[str], late: LateTimers | None = None) -> BatchReplayer:
+        """Return the entry for many events of `types` as columns, which replays use. `late` counts late timers."""
         for name in types:
             self._route(name)
         return BatchReplayer(
-            self, types, lambda: (plan for module in self.deployments.values() for plan in module.plan.statements)
+            self, types, lambda: (plan for module in self.deployments.values() for plan in module.plan.statements), late
         )
 
     def context(self, name: str) -> Context:

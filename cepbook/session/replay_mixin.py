@@ -60,7 +60,7 @@ class ReplayMixin(WorkbenchCore):
         sort: bool = True,
         late: LatePolicy = "error",
         paused: bool = False,
-        stepping: bool = False,
+        leap: bool = False,
         keep: SnapshotInterval | None = None,
     ) -> Replay[Self]:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
@@ -74,10 +74,10 @@ class ReplayMixin(WorkbenchCore):
         by row, as on Spark. ``sort=False`` refuses DataFrames whose rows are not in order.
 
         `until` ends the replay: later events are left out and the clock advances to `until`. `limit` is the maximum
-        number of events. By default the clock moves from event to event, and a timer that is due in between fires at
-        the later event. With `stepping` the clock stops at every due time. `speed` replays at that multiple of real
-        time, stepping. ``late="drop"`` leaves out events that go back in time. `paused` waits for `step` or `resume`.
-        `keep` takes snapshots for `Replay.at`: every so many events, every period, or (True) as often as costs a
+        number of events. The clock stops at every due time, so timers fire when they are due, as in a live run. With
+        `leap` it moves from event to event: a timer that is due in between fires late, at the next event, and the
+        result counts these timers. `speed` replays at that multiple of real time; the clock then stops at every due
+        time, too. ``late="drop"`` leaves out events that go back in time. `paused` waits for `step` or `resume`. `keep` takes snapshots for `Replay.at`: every so many events, every period, or (True) as often as costs a
         twentieth of the time; False takes none. The default is `Workbench.keep`: False in a program, True in a notebook
         with the extension.
 
@@ -106,7 +106,7 @@ class ReplayMixin(WorkbenchCore):
                 speed=speed,
                 late=late,
                 paused=paused,
-                stepping=stepping,
+                leap=leap,
                 snapshots=snapshots,
                 workbench=self,
             )

@@ -181,7 +181,7 @@ def test_sent_is_replayed_is_saved_and_loaded(text: str, tmp_path: Path) -> None
                 cep.load(tmp_path / "half.cep")
         cep.advance(end)
     replayed.replay(events, type=kind, time="t", until=end).run()
-    stepped.replay(events, type=kind, time="t", until=end, stepping=True).run()
+    stepped.replay(events, type=kind, time="t", until=end).run()
     expected = rows(sent, "q0")
     assert expected
     assert rows(replayed, "q0") == expected

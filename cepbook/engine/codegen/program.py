@@ -41,8 +41,8 @@ class StatementProgram:
     Parameters of ``run``: ``times`` and ``marks`` have one value per event; a mark says which event a delivery is due
     to. ``out`` receives insert rows as flat records, ``push`` other deliveries, each with the mark of its event.
     ``push_expired`` receives deliveries of timers, without marks; those that go to ``out`` get the mark that
-    ``mark_of(time)`` returns. ``catch_up(time)`` fires the due timers of the statement. ``ticks`` are the times at
-    which the clock stops, None for every time in ``times``. ``partitions`` has the partition of each event; without a
+    ``mark_of(time)`` returns. ``catch_up(time)`` fires the due timers of the statement. ``fire(due)`` returns the
+    time at which the clock stops for a due time. ``partitions`` has the partition of each event; without a
     context ``prefiltered`` takes its place: True if all events are known to pass the filter.
 
     `bound` lists, for each function, the parameters that get values of the namespace as default values.

@@ -230,7 +230,7 @@ class _Writer:
             heads, names = [*heads, "partitions"], [*names, "P"]
         ports = ["out", "push", "push_expired", "mark_of", "catch_up"]
         rest = "partitions" if self.contextual else "prefiltered"
-        signature = ", ".join(["times", "marks", "S", *ports, "ticks", rest, *parameters])
+        signature = ", ".join(["times", "marks", "S", *ports, "fire", rest, *parameters])
         with source.block(f"def run({signature}):"):
             if not self.contextual and loop:
                 code.load_state()
@@ -280,9 +280,9 @@ class _Writer:
                 if hoisted:
                     code.aggregates.store("A")
                 if self.expires_in_slices:
-                    source.line("due = expire(S, W, now, ticks, out, mark_of)")
+                    source.line("due = expire(S, W, now, fire, out, mark_of)")
                 else:
-                    source.line("due = run_expiry(S, W, now, ticks, push_expired)")
+                    source.line("due = run_expiry(S, W, now, fire, push_expired)")
                 if hoisted:
                     code.aggregates.load("A")
                 self.body.ahead()

@@ -7,7 +7,6 @@ now, ins, rem, forced)``.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
@@ -324,17 +323,17 @@ class StatementCodegen(DeltaCodegen):
         emit("ins", "rem")
 
     def run_expiry(self, emit: Emitter) -> None:
-        """Write ``run_expiry(S, W, upto, ticks, push)``: advance the single view; return its next due time. Once, at
-        `upto`; within `run` at those `ticks` at which the clock stops, if it does not stop at each event.
+        """Write ``run_expiry(S, W, upto, fire, push)``: advance the single view; return its next due time. Once, at
+        `upto`; within `run` at the stops of the clock, which `fire` returns.
         """
-        with self.source.block("def run_expiry(S, W, upto, ticks, push):"), self._whenever_due(once=True):
+        with self.source.block("def run_expiry(S, W, upto, fire, push):"), self._whenever_due(once=True):
             self._process_change()
             emit("ins", "rem")
 
     def expire(self, emit: RecordEmitter) -> None:
-        """Write ``expire(S, W, upto, ticks, out, mark_of)``: `run_expiry` within `run`, with rows as records."""
+        """Write ``expire(S, W, upto, fire, out, mark_of)``: `run_expiry` within `run`, with rows as records."""
         source = self.source
-        with source.block("def expire(S, W, upto, ticks, out, mark_of):"):
+        with source.block("def expire(S, W, upto, fire, out, mark_of):"):
             self.code.load_groups()
             source.line("mark = 0")
             with self._whenever_due(once=False):
@@ -375,21 +374,23 @@ class StatementCodegen(DeltaCodegen):
 
     @contextmanager
     def _whenever_due(self, *, once: bool) -> Iterator[None]:
-        """Write the advance of the single view up to `upto`, at the `ticks`; its delta is the local ``change``. Without
-        ticks and with `once` it is advanced once.
+        """Write the advance of the single view up to `upto`; its delta is the local ``change``. If `fire` is None and
+        with `once` the view is advanced once.
         """
         source = self.source
-        source.bind("_bisect_left", bisect_left)
         source.bind("_NEVER", NEVER)
         source.line("W.armed, now = _NEVER, upto")
         with source.block("while W.due <= upto:"):
-            with source.block("if ticks:"):
-                source.line("now = ticks[_bisect_left(ticks, W.due)]")
+            if once:
+                with source.block("if fire is not None:"):
+                    source.line("now = fire(W.due)")
+            else:
+                source.line("now = fire(W.due)")
             source.line("change = W.advance(now)")
             with source.block("if change is not None:"), self.code.reported():
                 yield
             if once:
-                with source.block("if ticks is None:"):
+                with source.block("if fire is None:"):
                     source.line("break")
         source.line("W.armed = W.due")
         source.line("return W.due")

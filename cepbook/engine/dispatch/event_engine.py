@@ -219,8 +219,8 @@ class EventEngine:
         while stepping and due < t:
             if self.turn.halt:
                 raise Interrupted(f"interrupted: the clock stopped at {clock.now} on its way to {t}")
-            self.turn.advance(due)
-            due = clock.beyond(due)  # a timer that waits for the next advance does not cause one
+            self.turn.advance(max(due, clock.now))
+            due = clock.beyond(clock.now)  # a timer that waits for the next advance does not cause one
         self.turn.advance(t)
 
     @property

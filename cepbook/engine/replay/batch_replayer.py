@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import merge
 
 from cepbook.engine.delivery.delta import CauseKey
 from cepbook.engine.dispatch.event_engine import EventEngine
@@ -39,10 +38,12 @@ from cepbook.engine.replay.statement_pass import (
     ReplayNode,
     StatementPass,
     allocating_contexts,
+    event_stops,
     filter_for_patterns,
     replay_nodes,
 )
 from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.time.clock_stops import ClockStops, DueStops, EventStops, LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
@@ -76,14 +77,20 @@ class BatchReplayer:
     """The batch entry for events of `types`. It stays valid when statements come and go between two calls of `run`."""
 
     def __init__(
-        self, runtime: EventEngine, types: Sequence[str], plans: Callable[[], Iterable[p.StatementPlan]]
+        self,
+        runtime: EventEngine,
+        types: Sequence[str],
+        plans: Callable[[], Iterable[p.StatementPlan]],
+        late: LateTimers | None = None,
     ) -> None:
         self._runtime = runtime
         self._deployed_plans = plans
         self.types = tuple(types)
         self._plan = _Plan()
         self._called = False  # a listener called the engine
-        self._worker: StatementPass | EventLoop | HybridLoop = StatementPass(runtime, [], runtime.now, [runtime.now])
+        self._late = LateTimers() if late is None else late
+        stops = DueStops(runtime.now, runtime.now)
+        self._worker: StatementPass | EventLoop | HybridLoop = StatementPass(runtime, [], stops)
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
@@ -115,9 +122,9 @@ class BatchReplayer:
 
         Before an event at time t the clock advances to t; earlier events do not move it. `stops` are the times (ms,
         ascending) at which the clock stops; the default is the times of the events. `stops` must include these, and may
-        include times of events that are not passed, at most one after the last event. With a `range` of all times the
-        clock stops only where a timer of the component is due, so an action that would run at every stop
-        (`initiated after 0 sec`) runs only there.
+        include times of events that are not passed, at most one after the last event; timers that are due in between
+        count as late. With a `range` of all times the clock stops whenever a timer of the component is due, so
+        an action that would run at every stop (`initiated after 0 sec`) runs only there.
 
         Errors: as `Runtime.send`.
         """
@@ -125,7 +132,7 @@ class BatchReplayer:
         if not (stops or any(batch.times for batch in batches)):
             return
         with runtime.turn:
-            failures = self._run(plan, batches, stops)
+            failures = self._run(plan, batches, self._stops(batches, stops))
             try:
                 runtime.raise_pending()
             except Exception as failure:  # noqa: BLE001 - raised below, behind those before it
@@ -133,27 +140,33 @@ class BatchReplayer:
         if failures:
             raise failures[0]
 
-    def _run(self, plan: _Plan, batches: Sequence[ColumnBatch], stops: Sequence[int] | None) -> list[Exception]:
+    def _stops(self, batches: Sequence[ColumnBatch], times: Sequence[int] | None) -> ClockStops:
+        if isinstance(times, range):
+            return DueStops(times[0], times[-1])
+        if times:
+            return EventStops(times, self._late)
+        nonempty = [batch for batch in batches if batch.times]
+        return event_stops(nonempty, max(batch.times[-1] for batch in nonempty), self._late)
+
+    def _run(self, plan: _Plan, batches: Sequence[ColumnBatch], stops: ClockStops) -> list[Exception]:
         runtime = self._runtime
         if not plan.reasons:
-            last = stops[-1] if stops else max(batch.times[-1] for batch in batches if batch.times)
-            self._worker = statement_pass = StatementPass(runtime, batches, last, stops)
+            self._worker = statement_pass = StatementPass(runtime, batches, stops)
             statement_pass.run(plan.nodes)
             failures: list[Exception] = []
             if plan.merged:
-                self._worker = loop = EventLoop(runtime, batches, statement_pass.ticks, plan.senders, self._prefilter)
+                self._worker = loop = EventLoop(runtime, batches, stops, plan.senders, self._prefilter)
                 loop.run()
                 failures = loop.failures
-            runtime.clock.now = max(last, runtime.clock.now)
+            runtime.clock.now = max(stops.last, runtime.clock.now)
             return failures
-        times = stops or list(merge(*(batch.times for batch in batches)))
         if plan.nodes:
-            self._worker = hybrid = HybridLoop(runtime, batches, times, plan.nodes)
+            self._worker = hybrid = HybridLoop(runtime, batches, stops, plan.nodes)
             failures = hybrid.run(plan.senders, self._prefilter, plan.own)
             if hybrid.called:
                 self._called, self._plan = True, _Plan()
             return failures
-        self._worker = alone = EventLoop(runtime, batches, times, plan.senders, self._prefilter)
+        self._worker = alone = EventLoop(runtime, batches, stops, plan.senders, self._prefilter)
         alone.run()
         return alone.failures
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from cepbook.engine.delivery.delta import CauseKey
 from cepbook.engine.dispatch.event_engine import EventEngine
-from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass
+from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass, event_stops
+from cepbook.engine.time.clock_stops import ClockStops, LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
 
 _Batches = Sequence[ColumnBatch]
@@ -24,17 +25,16 @@ PrefilterBatch = Callable[[ColumnBatch], FilteredBatch | None]
 class EventLoop:
     """Sends the events of `batches` by the sender of their type.
 
-    `times` are the times at which the clock may stop; with a range it stops whenever something is due, as in
-    `Runtime.advance(…, stepping=True)`. While `run` works, `place` is the position of the present event, and `event`
-    the event being sent, or None while the clock advances to it. `failures` collects what senders and clock raise; the
-    rest of the batch is processed nevertheless.
+    The clock stops at `stops`. While `run` works, `place` is the position of the present event, and `event` the event
+    being sent, or None while the clock advances to it. `failures` collects what senders and clock raise; the rest of
+    the batch is processed nevertheless.
     """
 
     def __init__(
         self,
         runtime: EventEngine,
         batches: _Batches,
-        times: Sequence[int],
+        stops: ClockStops,
         senders: Mapping[str, SendEvent],
         prefilter: PrefilterBatch,
     ) -> None:
@@ -46,7 +46,7 @@ class EventLoop:
         self._stop: Callable[[], bool] = lambda: False
         self._runtime = runtime
         self._batches = batches
-        self._times = times
+        self._stops = stops
         self._senders = senders
         self._prefilter = prefilter
 
@@ -97,27 +97,16 @@ class EventLoop:
                 return
             self.event = None
         self.place = 1 << 62
-        self._advance(self._times[-1])
+        self._advance(self._stops.last)
 
     def _advance(self, t: int) -> None:
-        clock, times = self._runtime.clock, self._times
-        if isinstance(times, range):
-            self._visit(t)
-        while clock.due <= t and not (isinstance(times, range) or self._stop()):
-            place = bisect_left(times, max(clock.due, clock.now + 1))  # timers due at once wait for the next stop
-            if place == len(times) or times[place] > t:
-                break
-            self._advance_to(times[place])
-        if t > clock.now and not self._stop():
-            self._advance_to(t)
-
-    def _visit(self, t: int) -> None:
-        """Stop whenever something is due before `t`; timers that wait for the next stop are due now."""
         clock = self._runtime.clock
-        due = clock.due
-        while clock.now < t and due < t and not self._stop():
-            self._advance_to(max(due, clock.now))
-            due = clock.beyond(clock.now)
+        for time in self._stops.on_the_way(clock, clock.now, t):
+            self._advance_to(time)
+            if self._stop():
+                return
+        if t > clock.now:
+            self._advance_to(t)
 
     def _advance_to(self, t: int) -> None:
         self.advancing = True
@@ -142,13 +131,13 @@ class HybridLoop:
     """
 
     def __init__(
-        self, runtime: EventEngine, batches: _Batches, times: Sequence[int], nodes: Sequence[ReplayNode]
+        self, runtime: EventEngine, batches: _Batches, stops: ClockStops, nodes: Sequence[ReplayNode]
     ) -> None:
         self.called = False
         self._worker: EventLoop | StatementPass | None = None
         self._runtime = runtime
         self._batches = batches
-        self._times = times
+        self._stops = stops
         self._nodes = nodes
         self._timers = [node.statement.timed for node in nodes]
         self._begin = runtime.clock.now
@@ -162,7 +151,7 @@ class HybridLoop:
         read.
         """
         runtime = self._runtime
-        self._worker = singly = EventLoop(runtime, self._batches, self._times, senders, prefilter)
+        self._worker = singly = EventLoop(runtime, self._batches, self._stops, senders, prefilter)
         runtime.clock.suspend_timers(self._timers)
 
         def enter() -> None:
@@ -183,7 +172,7 @@ class HybridLoop:
                 self._up_to([singly.seen(batch) + singly.is_of(batch) for batch in self._batches])
             raise
         if not self.called:
-            self._through(self._batches, self._times[-1])
+            self._through(self._batches, self._stops.last)
             return singly.failures
         return singly.failures + self._rest(singly)
 
@@ -215,10 +204,8 @@ class HybridLoop:
         clock, before = self._runtime.clock, self._worker
         clock.restore_timers(self._timers)
         now, clock.now = clock.now, self._begin
-        stops = self._times[: bisect_right(self._times, last)]
-        self._worker = batch_pass = StatementPass(
-            self._runtime, batches, last, stops if stops and stops[-1] == last else None
-        )
+        stops = self._stops.until(last) or event_stops(batches, last, LateTimers())
+        self._worker = batch_pass = StatementPass(self._runtime, batches, stops)
         try:
             batch_pass.run(self._nodes)
         finally:
@@ -237,6 +224,6 @@ class HybridLoop:
                     raise
                 failures.append(failure)
         senders = {batch.type: runtime.sender(batch.type) for batch in batches}
-        self._worker = rest = EventLoop(runtime, batches, self._times, senders, lambda batch: None)
+        self._worker = rest = EventLoop(runtime, batches, self._stops, senders, lambda batch: None)
         rest.run()
         return failures + rest.failures

@@ -15,7 +15,6 @@ those that an atom may take, or that pass a filter of its streams, as far as the
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
@@ -33,6 +32,7 @@ from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.replay.output_collector import UNORDERED_CAUSE, DerivedEvents, OutputCollector, PendingDelivery
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.subquery_inputs import without_state
+from cepbook.engine.time.clock_stops import ClockStops, EventStops, LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
 from cepbook.lang.plan.references import reads_whole_events
 
@@ -88,16 +88,13 @@ def replay_nodes(statements: Iterable[RunningStatement], types: Sequence[str]) -
 
 
 class StatementPass:
-    """One batch, up to the time `last`; at the end all timers that are due have run.
+    """One batch, up to the last of the `stops` of the clock; at the end all timers that are due have run."""
 
-    The clock stops at `ticks`: the times of the events, or `stops` if given (ascending, including these, up to `last`).
-    """
-
-    def __init__(self, runtime: EventEngine, batches: _Batches, last: int, stops: Sequence[int] | None = None) -> None:
+    def __init__(self, runtime: EventEngine, batches: _Batches, stops: ClockStops) -> None:
         self._runtime = runtime
         self._batches = {s.type: s for s in batches if s.times}
-        self.last = last
-        self.ticks = _ticks(list(self._batches.values()), last) if stops is None else stops
+        self._stops = stops
+        self.last = stops.last
         self._present_cause: Callable[[], CauseKey] = lambda: UNORDERED_CAUSE
         self._derived: dict[str, DerivedEvents] = {}
         self._partitions: dict[tuple[str, str], list[Any]] = {}  # partitions of each event, by context and type
@@ -213,8 +210,7 @@ class StatementPass:
         if out.keyed:
             times, marks, self._present_cause = out.watched(batch, keys)
         ports = out.flat.extend, out.taken, out.expired, out.told, catch_up
-        ticks = () if batch.times is self.ticks else self.ticks  # events stop the clock themselves
-        output = program["run"](times, marks, statement.state, *ports, ticks, rest, *columns)
+        output = program["run"](times, marks, statement.state, *ports, self._stops.fire, rest, *columns)
         if output is not None:
             out.take(InsertColumns(batch.times, output[1]), output[0])
 
@@ -377,15 +373,12 @@ class StatementPass:
     def _advancing(
         self, statement: RunningStatement, out: OutputCollector, pending: PendingDelivery | None
     ) -> Callable[[int], None]:
-        """Return a function that advances the clock, stopping at event times if a timer of the statement is due."""
-        clock, ticks, timed = self._runtime.clock, self.ticks, statement.timed
+        """Return a function that advances the clock, stopping if a timer of the statement is due."""
+        clock, stops, timed = self._runtime.clock, self._stops, statement.timed
 
         def advance(t: int) -> None:
-            while timed.due <= t:
-                place = bisect_left(ticks, max(timed.due, clock.now + 1))
-                if place == len(ticks) or ticks[place] > t:
-                    break
-                clock.now = ticks[place]
+            for time in stops.on_the_way(timed, clock.now, t):
+                clock.now = time
                 try:
                     if pending is not None:
                         timed.run(clock.now, timed.take(clock.now))
@@ -436,23 +429,23 @@ class StatementPass:
         )
 
     def _catch_up(self, statement: RunningStatement, out: OutputCollector) -> Callable[[int], None]:
-        """Return a function that runs the statement's timers up to a time, at the ticks at which the clock stops."""
-        timed, ticks, push, flat, cause_of = statement.timed, self.ticks, out.expired, out.flat.extend, out.told
+        """Return a function that runs the statement's timers up to a time, at the stops of the clock."""
+        timed, fire, push, flat, cause_of = statement.timed, self._stops.fire, out.expired, out.flat.extend, out.told
         if "expire_all" in statement.program.namespace:
             expire = timed.expire
 
             def catch_up(t: int) -> None:
                 while timed.due <= t:
-                    expire(ticks[bisect_left(ticks, timed.due)], flat, cause_of)
+                    expire(fire(timed.due), flat, cause_of)
 
             return catch_up
 
         def catch_up_by_rows(t: int) -> None:
             while timed.due <= t:
-                tick = ticks[bisect_left(ticks, timed.due)]
-                sides = timed.collect(tick)
+                stop = fire(timed.due)
+                sides = timed.collect(stop)
                 if sides is not None:
-                    push(tick, *sides)
+                    push(stop, *sides)
 
         return catch_up_by_rows
 
@@ -497,8 +490,8 @@ def filter_for_patterns(statements: Iterable[RunningStatement], batch: ColumnBat
     return FilteredBatch(batch.where(flags), flags)
 
 
-def _ticks(batches: _Batches, last: int) -> list[int]:
-    """Return the sorted times at which the clock stops, the end among them. For one batch these are its own times."""
-    if len(batches) == 1 and batches[0].times[-1] == last:
-        return batches[0].times
-    return sorted({last, *(t for s in batches for t in s.times)})
+def event_stops(batches: _Batches, last: int, late: LateTimers) -> EventStops:
+    """Return the stops of a clock that leaps from event to event and then to `last`."""
+    if len(batches) == 1 and batches[0].times[-1:] == [last]:
+        return EventStops(batches[0].times, late)
+    return EventStops(sorted({last, *(t for s in batches for t in s.times)}), late)

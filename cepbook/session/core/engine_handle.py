@@ -11,6 +11,7 @@ from cepbook.engine.contexts.partition_listeners import PartitionListener, Parti
 from cepbook.engine.delivery.delta import Listener, Sink
 from cepbook.engine.inspection.evaluation import python_functions_called
 from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError, UsageError
 from cepbook.feeds import SPILL_LIMIT, Feed
@@ -128,13 +129,21 @@ class EngineHandle:
         self.event_log.record_stop(time)
         self.runtime.advance(time)
 
-    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[SourceBatch], bool], None]:
+    def count_overdue(self, time: int, late: LateTimers) -> None:
+        """Count in `late` the timers that fire after they are due if the clock leaps to `time`."""
+        for due, _ in self.runtime.clock.upto(time - 1):
+            late.add(time - due)
+
+    def feeder(
+        self, types: Sequence[str], late: LateTimers | None = None
+    ) -> Callable[[Sequence[SourceBatch], bool], None]:
         """Return the function that takes batches of these event types, in total order. The clock advances to each
         event.
 
-        Its second argument says whether the clock stops at every due time on the way.
+        Its second argument says whether the clock stops at every due time on the way. If not, `late` counts the timers
+        that fire after they are due.
         """
-        engine_batch = self.runtime.batch(types)
+        engine_batch = self.runtime.batch(types, late)
         known = self.runtime.catalog.event_types
         types_at_start = {name: known[name] for name in types}
         record_replayed = self.event_log.record_replayed

@@ -1,7 +1,8 @@
 """Replay of historic events in event-time order, controllable while it runs.
 
 The contract is shared with Spark. Events have a total order: time, then order of the sources, then order within the
-source. Before an event with time t the clock advances to t. At the end the clock advances to `until`, if it is given.
+source. Before an event with time t the clock advances to t, and stops at every due time on the way. At the end the
+clock advances to `until`, if it is given.
 
      sources ─ SourceMerge ─ ReplayLoop ─ EngineHandle.feeder ─ engine
                   (total order)    │
@@ -9,7 +10,7 @@ source. Before an event with time t the clock advances to t. At the end the cloc
 
 A replay runs as an asyncio task in slices of about 10 ms, so a notebook stays responsive without threads. `pause`,
 `resume`, `step` and `stop` may be called from any thread: they set flags that the next slice obeys. With a speed, all
-events that are due by the wall clock go in together, and the clock stops at every due time.
+events that are due by the wall clock go in together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
 from cepbook.session.io.frame_source import LatePolicy, ReplaySource
 from cepbook.session.io.time_conversion import TimeLike, clock_text
-from cepbook.session.replay.batch_sizer import SLICE
+from cepbook.session.replay.batch_sizer import LONG_SLICE, SLICE
 from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, check_speed
 from cepbook.session.replay.replay_results import Progress, ReplayInterrupted, ReplayResult, paused_message
 
@@ -57,7 +58,7 @@ class Replay(Generic[WorkbenchT]):
         speed: float | None = None,
         late: LatePolicy = "error",
         paused: bool = False,
-        stepping: bool = False,
+        leap: bool = False,
         snapshots: ReplaySnapshots[WorkbenchT] | None = None,
         skip: int = 0,
         workbench: WorkbenchT | None = None,
@@ -72,7 +73,7 @@ class Replay(Generic[WorkbenchT]):
             limit=limit,
             speed=speed,
             late=late,
-            stepping=stepping,
+            leap=leap,
             snapshots=snapshots,
             skip=skip,
         )
@@ -155,7 +156,7 @@ class Replay(Generic[WorkbenchT]):
             until=time,
             limit=None if loop.limit is None else loop.limit - snapshot.events,
             late=loop.late_rule,
-            stepping=loop.stepping or loop.speed is not None,
+            leap=loop.leap and loop.speed is None,
             skip=snapshot.taken,
         )
         rest.run()
@@ -285,7 +286,7 @@ class Replay(Generic[WorkbenchT]):
         try:
             with InterruptGuard(self._interrupt) as interruptions:
                 while self._replay_loop.end is None and not (self._controls.hold and not self._controls.steps):
-                    wall.sleep(min(self._slice(SLICE), NAP))
+                    wall.sleep(min(self._slice(LONG_SLICE), NAP))
             if interruptions.any:
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
@@ -369,7 +370,7 @@ class Replay(Generic[WorkbenchT]):
         with self._engine.lock:
             self._inside = True
             try:
-                pause = self._replay_loop.work(started + seconds, steps)
+                pause = self._replay_loop.work(seconds, steps)
             except Exception as error:  # noqa: BLE001  kept, and raised by whoever waits for the replay
                 self.error = error
                 self._replay_loop.finish("failed")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.errors import UsageError
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
@@ -18,7 +19,7 @@ from cepbook.session.io.frame_source import LatePolicy, ReplaySource
 from cepbook.session.io.source_merge import SourceMerge, drop_late
 from cepbook.session.io.sources import expected_events
 from cepbook.session.io.time_conversion import before_clock_error
-from cepbook.session.replay.batch_sizer import PIECES, BatchSizer
+from cepbook.session.replay.batch_sizer import LONG_SLICE, MOST, SLICE, BatchSizer
 from cepbook.session.replay.replay_results import ReplayResult
 
 
@@ -56,7 +57,7 @@ class ReplayLoop:
         limit: int | None,
         speed: float | None,
         late: LatePolicy,
-        stepping: bool,
+        leap: bool,
         snapshots: ReplaySnapshots[Any] | None,
         skip: int,
     ) -> None:
@@ -69,7 +70,7 @@ class ReplayLoop:
         self.until = until
         self.limit = limit
         self.speed = speed
-        self.stepping = stepping
+        self.leap = leap
         self.late_rule = late
         if late == "error" and not skip:
             for source in sources:
@@ -77,10 +78,11 @@ class ReplayLoop:
                     raise before_clock_error(source.type_name, source.first_time, engine.now, engine.second)
         self._merge = SourceMerge(self.sources, until)
         self.taken = 0
-        while self.taken < skip and (batches := self._merge.take(min(skip - self.taken, PIECES[1]))):
+        while self.taken < skip and (batches := self._merge.take(min(skip - self.taken, MOST))):
             self.taken += sum(len(batch.times) for batch in batches)
         self.names = [source.type_name for source in sources]
-        self._feed_batches = engine.feeder(self.names)
+        self._late_timers = LateTimers()
+        self._feed_batches = engine.feeder(self.names, self._late_timers)
         self.events = 0
         self._late = 0
         self._planned: int | None = None
@@ -99,9 +101,10 @@ class ReplayLoop:
         """Measure real time from now on."""
         self._origin = None
 
-    def work(self, deadline: float, steps: int | None) -> float:
-        """Work until `deadline` (of ``perf_counter``) or for `steps` events. Return the seconds to wait then."""
-        controls = self.controls
+    def work(self, seconds: float, steps: int | None) -> float:
+        """Work for so many seconds, or for `steps` events. Return the seconds to wait then."""
+        controls, deadline = self.controls, wall.perf_counter() + seconds
+        self._batch_sizer.aim = max(SLICE, min(seconds, LONG_SLICE))
         while True:
             if controls.stop:
                 self.finish("stopped")
@@ -138,7 +141,7 @@ class ReplayLoop:
         goal = self.controls.goal if steps is None else None
         if goal is not None and (upto is None or upto >= goal):
             upto = goal
-        visiting = real_time or self.stepping or goal is not None
+        visiting = real_time or not self.leap or goal is not None
         if self.controls.condition is not None:
             most = min(most, 1)
         following = self._merge.peek() if most > 0 else None
@@ -256,7 +259,9 @@ class ReplayLoop:
         """End here. ``finished`` is reached only when the clock has come to `until` before `deadline`."""
         engine = self.engine
         if state == "finished" and self.until is not None and self.until > engine.now:
-            if (self.speed is not None or self.stepping) and not self._visit_due_times(self.until, deadline):
+            if self.speed is None and self.leap:
+                engine.count_overdue(self.until, self._late_timers)
+            elif not self._visit_due_times(self.until, deadline):
                 return
             engine.advance_to(self.until)
         if self.snapshots is not None:
@@ -265,9 +270,11 @@ class ReplayLoop:
         self.end = state
         counts, errors = engine.counts()
         deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items() if c > self._before.get(n, 0)}
-        late = self.late
+        late, timers = self.late, self._late_timers
         errors -= self._errors_before
-        self.result = ReplayResult(state, self.events, engine.now, deliveries, late, errors, engine.second)
+        self.result = ReplayResult(
+            state, self.events, engine.now, deliveries, late, errors, engine.second, timers.count, timers.longest
+        )
         self._merge = SourceMerge(())
         self._feed_batches = lambda *_: None  # the function holds the engine, which may be replaced
         self._late, self.sources = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from cepbook.display import DisplayTable, captioned_html, format_count, format_time
 from cepbook.session.io.time_conversion import clock_text
@@ -15,7 +16,8 @@ class ReplayResult:
     """The result of a replay. Nothing in it depends on the wall clock.
 
     `state` is ``finished`` or ``stopped``. `clock` is the engine's time at the end; a second has `second` of its units.
-    `deliveries` counts deliveries by statement. `late` events were dropped. `errors` counts statement errors.
+    `deliveries` counts deliveries by statement. `late` events were dropped. `errors` counts statement errors. Where the
+    clock leapt, `late_timers` fired after they were due, by at most `longest_delay` (clock units).
     """
 
     state: str
@@ -25,12 +27,17 @@ class ReplayResult:
     late: int = 0
     errors: int = 0
     second: int = 1000
+    late_timers: int = 0
+    longest_delay: int = 0
 
     def _head(self) -> str:
         clock = format_time(self.clock, second=self.second)
         text = f"{self.events:,} event{'' if self.events == 1 else 's'} {self.state}, clock {clock}"
         if self.late:
             text += f", {self.late:,} late dropped"
+        if self.late_timers:
+            delay = timedelta(seconds=self.longest_delay / self.second)
+            text += f", {format_count(self.late_timers, 'timer')} fired late, by up to {delay}"
         if self.errors:
             text += f", {self.errors:,} statement error{'' if self.errors == 1 else 's'} (see Workbench.errors)"
         return text

@@ -58,19 +58,19 @@ def go_on(cep: Workbench) -> Any:
 
 @pytest.mark.histories
 @pytest.mark.parametrize("keep", [1, 37, "5 sec", "1 hour", True])
-@pytest.mark.parametrize("stepping", [False, True])
-def test_as_it_was_at_any_instant(keep: int | str, stepping: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("leap", [False, True])
+def test_as_it_was_at_any_instant(keep: int | str, leap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cepbook.session.history.replay_snapshots.APART", 0.01)
     frames = history(1, 250)
     cep = bench(frames)
-    replay = cep.replay(frames, keep=keep, stepping=stepping)
+    replay = cep.replay(frames, keep=keep, leap=leap)
     result = replay.run()
     assert result is not None
     before, end = seen(cep), cep.clock.ms
     draw = random.Random(2)
     for at in (0, *draw.sample(range(end), 2), int(frames["A"]["t"].iloc[50]), end):
         then, plain = replay.at(at), bench(frames)
-        plain.replay(frames, until=at, stepping=stepping).run()
+        plain.replay(frames, until=at, leap=leap).run()
         assert seen(then) == seen(plain), at
         assert go_on(then) == go_on(plain), at
     assert seen(cep) == before
@@ -139,8 +139,9 @@ def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     spent = iter(range(10_000))
     monkeypatch.setattr("cepbook.session.history.replay_snapshots.wall.thread_time", lambda: next(spent))
     monkeypatch.setattr("cepbook.session.history.replay_snapshots.SHARE", 3)
-    monkeypatch.setattr("cepbook.session.replay.batch_sizer.PIECES", (1, 1))
-    replay = bench(frames).replay(frames, keep=True, stepping=True)
+    for name in ("FIRST", "MOST"):
+        monkeypatch.setattr(f"cepbook.session.replay.batch_sizer.{name}", 1)
+    replay = bench(frames).replay(frames, keep=True)
     replay.run()
     kept = replay._replay_snapshots._kept if replay._replay_snapshots is not None else []
     asked = [later.taken - earlier.taken for earlier, later in pairwise(kept)]
@@ -158,8 +159,9 @@ def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("cepbook.session.history.replay_snapshots.wall.thread_time", spent)
     monkeypatch.setattr("cepbook.session.history.replay_snapshots.SHARE", 3)
-    monkeypatch.setattr("cepbook.session.replay.batch_sizer.PIECES", (1, 1))
-    replay = bench(frames).replay(frames, keep=True, stepping=True)
+    for name in ("FIRST", "MOST"):
+        monkeypatch.setattr(f"cepbook.session.replay.batch_sizer.{name}", 1)
+    replay = bench(frames).replay(frames, keep=True)
     snapshots = replay._replay_snapshots
     assert snapshots is not None
     save = snapshots._save

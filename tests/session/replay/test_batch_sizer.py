@@ -1,13 +1,14 @@
-"""How many events the engine gets with one call: as many as take a hundredth of a second, and never long for long."""
+"""How many events the engine gets with one call: as many as take a hundredth of a second, or outweigh its fixed cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pandas as pd
+import pytest
 
 from cepbook.session import Workbench
-from cepbook.session.replay.batch_sizer import CALLED, PIECES, BatchSizer
+from cepbook.session.replay.batch_sizer import CALLED, LONG_SLICE, MOST, BatchSizer
 
 
 def sizes(portions: BatchSizer, seconds: Callable[[int], float], calls: int) -> list[int]:
@@ -21,28 +22,34 @@ def sizes(portions: BatchSizer, seconds: Callable[[int], float], calls: int) -> 
 
 
 def test_it_grows_by_steps_to_what_fits() -> None:
-    assert sizes(BatchSizer(1000), lambda n: n * 1e-7, 12) == [16 * 2**n for n in range(10)] + [8192] * 2
-    assert max(sizes(BatchSizer(1000), lambda n: n * 1e-5, 20)) == 512, "which take 5 ms"
+    assert sizes(BatchSizer(1000), lambda n: n * 1e-7, 7) == [16, 64, 256, 1024, 4096, MOST, MOST]
+    assert sizes(BatchSizer(1000), lambda n: n * 1e-5, 6)[-1] == pytest.approx(1000, rel=0.01), "which take 10 ms"
+
+
+def test_a_blocking_run_takes_longer_calls() -> None:
+    portions = BatchSizer(1000)
+    portions.aim = LONG_SLICE
+    assert sizes(portions, lambda n: n * 1e-4, 6)[-1] == pytest.approx(1000, rel=0.01)
 
 
 def test_one_call_that_took_long_is_enough() -> None:
     """A function that takes 1 ms all of a sudden: 8 s, and then 10 ms, not 4 s, 2 s, …"""
     portions = BatchSizer(1000)
     sizes(portions, lambda n: n * 1e-7, 12)
-    assert sizes(portions, lambda n: n * 1e-3, 4) == [8192, 16, 16, 16]
+    assert sizes(portions, lambda n: n * 1e-3, 4) == [8192, 10, 10, 10]
 
 
 def test_with_code_of_the_user_it_begins_with_one_event_and_stays_below_a_second() -> None:
     portions = BatchSizer(1000, lambda: True)
-    assert sizes(portions, lambda n: n * 1e-7, 13) == [2**n for n in range(11)] + [CALLED] * 2
+    assert sizes(portions, lambda n: n * 1e-7, 7) == [1, 4, 16, 64, 256, CALLED, CALLED]
     assert sizes(portions, lambda n: n * 0.1, 4) == [CALLED, 1, 1, 1], "events that take 0.1 s each"
-    assert sizes(portions, lambda n: n * 1e-7, 3) == [1, 2, 4]
+    assert sizes(portions, lambda n: n * 1e-7, 3) == [1, 4, 16]
 
 
-def test_calls_that_take_long_whatever_the_number_of_events_keep_it() -> None:
-    """Thousands of statements: less than one event cannot come with a call, and fewer would be slower."""
-    portions = BatchSizer(1000)
-    assert set(sizes(portions, lambda n: 0.5 + n * 1e-4, 20)[5:]) == {PIECES[0]}
+def test_the_fixed_cost_of_calls_is_not_the_larger_part() -> None:
+    """Thousands of statements: calls of a hundredth of a second would cost more than their events."""
+    counts = sizes(BatchSizer(1000), lambda n: 0.5 + n * 1e-4, 10)
+    assert counts[-1] == pytest.approx(5000, rel=0.01)
 
 
 def test_whose_code_is_called() -> None:

@@ -59,7 +59,7 @@ class FakeEngine:
     def halt(self, on: bool) -> None:
         self.halted = on
 
-    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[SourceBatch], bool], None]:
+    def feeder(self, types: Sequence[str], late: Any) -> Callable[[Sequence[SourceBatch], bool], None]:
         return self.feed
 
     def feed(self, parts: Sequence[SourceBatch], stepping: bool) -> None:
@@ -89,6 +89,12 @@ class FakeEngine:
     @property
     def numbers(self) -> list[int]:
         return [entry[2] for entry in self.log if entry[0] != "clock"]
+
+
+def set_sizes(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Each call of the engine has `size` events."""
+    monkeypatch.setattr(batch_sizer, "FIRST", size)
+    monkeypatch.setattr(batch_sizer, "MOST", size)
 
 
 def source(*times: int, kind: EventType = KIND, **options: Any) -> Any:
@@ -146,7 +152,7 @@ def test_steps_reach_the_end_and_the_clock_goes_to_until() -> None:
 
 def test_await_runs_in_slices_and_lets_the_loop_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SLICE", 0.0)
-    monkeypatch.setattr(batch_sizer, "PIECES", (4, 4))
+    set_sizes(monkeypatch, 4)
 
     async def main() -> tuple[int, Any]:
         engine = FakeEngine()
@@ -187,7 +193,7 @@ def test_orders_from_another_thread() -> None:
 
 
 def test_pause_by_a_listener_stops_between_events_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_sizer, "PIECES", (10, 10))
+    set_sizes(monkeypatch, 10)
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(1000))])
     engine.on_event = lambda: replay.pause() if len(engine.numbers) == 15 else None
@@ -220,7 +226,7 @@ def test_a_cancelled_await_pauses() -> None:
 
 
 def test_keyboard_interrupt_pauses_between_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_sizer, "PIECES", (10, 10))
+    set_sizes(monkeypatch, 10)
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(1000))])
     engine.on_event = lambda: os.kill(os.getpid(), signal.SIGINT) if len(engine.numbers) == 15 else None
@@ -310,7 +316,7 @@ def test_real_time_visits_due_times_in_order_whatever_the_wall_clock_does(monkey
 @pytest.mark.parametrize("paused", [False, True])
 def test_stepping_visits_due_times_without_real_time(paused: bool) -> None:
     engine = FakeEngine(due=(500, 1500, 2500, 3500, 9000))
-    replay = Replay(engine, [source(1000, 3000, 3000)], until=4000, stepping=True, paused=paused)
+    replay = Replay(engine, [source(1000, 3000, 3000)], until=4000, paused=paused)
     if paused:
         replay.step(3)
     replay.run()
@@ -329,7 +335,7 @@ def test_what_waits_for_the_next_advance_hides_no_later_due_time() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [{"stepping": True}, {"speed": 1e9}])
+@pytest.mark.parametrize("options", [{}, {"speed": 1e9}])
 def test_what_is_due_together_goes_in_together(options: dict[str, Any]) -> None:
     engine = FakeEngine(due=(500, 4500))
     Replay(engine, [source(*range(0, 10_000, 5))], **options).run()
@@ -349,11 +355,10 @@ def test_what_is_not_due_yet_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.calls[:1] == [1] and sum(engine.calls) == 200 and max(engine.calls) <= 20
 
 
-def test_events_far_apart_come_with_calls_of_their_own() -> None:
-    """Timers that are set in a call may be due often before its last event, and a call is not broken off."""
+def test_events_far_apart_come_together_where_nothing_is_due() -> None:
     engine = FakeEngine()
-    Replay(engine, [source(*range(0, 100 * 3_600_000, 3_600_000))], stepping=True).run()
-    assert max(engine.calls) <= 2 and engine.numbers == list(range(100))
+    Replay(engine, [source(*range(0, 3000 * 3_600_000, 3_600_000))]).run()
+    assert len(engine.calls) < 30 and engine.numbers == list(range(3000))
 
 
 def by_hand(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
@@ -367,8 +372,8 @@ def test_calls_get_smaller_where_events_take_long(monkeypatch: pytest.MonkeyPatc
     by_hand(monkeypatch, clock)
     engine = FakeEngine()
     engine.on_event = lambda: clock.__setitem__(0, clock[0] + (0.02 if engine.now > 500 else 0))
-    Replay(engine, [source(*range(1000))], stepping=True).run()
-    assert max(engine.calls) > 100 and engine.calls[-100:] == [1] * 100
+    Replay(engine, [source(*range(1000))]).run()
+    assert max(engine.calls) > 100 and max(engine.calls[-100:]) <= 5
 
 
 def test_a_long_gap_is_passed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +387,7 @@ def test_a_long_gap_is_passed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None
         advance(time)
 
     monkeypatch.setattr(engine, "advance_to", slow)
-    replay = Replay(engine, [source(0, 2500)], until=3000, stepping=True)
+    replay = Replay(engine, [source(0, 2500)], until=3000)
     seen: list[int] = []
     replay.subscribe(lambda: seen.append(engine.now))
     replay.run()

@@ -47,7 +47,7 @@ def delivered(cep: Workbench) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-@pytest.mark.parametrize("options", [{"stepping": True}, {"speed": 1e9}, {"speed": 2e4}])
+@pytest.mark.parametrize("options", [{}, {"speed": 1e9}, {"speed": 2e4}])
 def test_as_sent_one_by_one(module: str, options: dict[str, Any]) -> None:
     sent, replayed = bench(MODULES[module]), bench(MODULES[module])
     for event in events():
@@ -64,7 +64,7 @@ def test_as_sent_one_by_one(module: str, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_the_past_is_known_as_it_was(module: str) -> None:
     cep = bench(MODULES[module])
-    cep.replay(events(60), type="A", stepping=True).run()
+    cep.replay(events(60), type="A").run()
     assert delivered(cep.again()) == delivered(cep)
     cep.send("A", t=0, k="a", x=9)
     assert delivered(cep.again()) == delivered(cep)
@@ -72,7 +72,7 @@ def test_the_past_is_known_as_it_was(module: str) -> None:
 
 def test_a_row_of_a_timer_is_explained_and_recorded() -> None:
     cep = bench("@name('s') select irstream k, x from A#time(1 sec)")
-    cep.replay([{"t": t, "k": "a", "x": t} for t in (0, 300, 5000)], type="A", stepping=True).run()
+    cep.replay([{"t": t, "k": "a", "x": t} for t in (0, 300, 5000)], type="A").run()
     assert cep.changes("s")["time"].tolist() == [0, 300, 1000, 1300, 5000]
     assert "00:00:01.300" in repr(cep.why("s", at=1300))
     recorded = scenario_of(cep, "stepping")

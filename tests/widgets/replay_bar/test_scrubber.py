@@ -223,7 +223,7 @@ def test_statements_with_names_come_first() -> None:
     assert Scrubber(replay, cep).describe()["statements"] == ["named", "stmt_3"]  # a variable delivers nothing
 
 
-@pytest.mark.parametrize("options", [{}, {"stepping": True}, {"speed": 1e9}])
+@pytest.mark.parametrize("options", [{}, {"leap": True}, {"speed": 1e9}])
 def test_the_bar_begins_with_the_first_event_wherever_the_clock_stood(options: dict[str, Any]) -> None:
     cep = Workbench()  # its clock stands at 1970
     cep.run("create schema A(x int); @name('q') select x from A")
