@@ -51,6 +51,7 @@ def run(
     until: int | None = None,
     session: SparkSession | None = None,
     persist: bool | None = None,
+    leap: bool = False,
 ) -> SparkRun:
     """Run the deployed select statements of `runtime` over `frames`, from an empty state.
 
@@ -62,14 +63,15 @@ def run(
     ends the job with an error that names it, even where ``spark.sql.ansi.enabled`` is off.
 
     `statements` selects some (default: all). The clock starts at `start` (ms) and ends at `until` (ms); later events
-    are left out. Without a `session` that of the frames is used, or a local one is started. With `persist` Spark keeps
+    are left out. The clock stops at every due time; with `leap` it moves from event to event, and what is due in
+    between fires late, at the next event. Without a `session` that of the frames is used, or a local one is started. With `persist` Spark keeps
     computed rows until `SparkRun.close`; by default it does if one job serves several statements. `runtime` is not
     changed. Raises `UsageError` and `EventError` for unknown names and for columns that are missing or do not fit.
     """
     require_pyspark()
     from cepbook.spark.execution.execution import execute
 
-    return execute(runtime, frames, time, sequence, statements, start, until, session, persist)
+    return execute(runtime, frames, time, sequence, statements, start, until, session, persist, leap)
 
 
 @check_arguments
@@ -84,6 +86,7 @@ def sql(
     session: SparkSession | None = None,
     frames: Mapping[str, Any] | None = None,
     about: Sequence[str] = VISIBLE_COLUMNS,
+    leap: bool = False,
     **named: Any,
 ) -> DataFrame | dict[str, DataFrame]:
     """Return the rows that an EPL module delivers over DataFrames: ``sql("select …", Flight=flights,
@@ -98,7 +101,7 @@ def sql(
     require_pyspark()
     from cepbook.spark.execution.epl_module import sql as found
 
-    return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session, about)
+    return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session, about, leap)
 
 
 @check_arguments

@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_timestamp,
         help="ISO 8601 or ms: the clock goes there at the end, and later events are left out",
     )
+    add("--leap", action="store_true", help="move the clock from event to event: timers due in between fire late")
     add("--overwrite", action="store_true", help="replace what is in the directories")
     add("--master", type=_local_master, help="of a local session, such as local[4]")
     add("--stream", action="store_true", help="take new files as they come")
@@ -297,7 +298,7 @@ def _batch(options: argparse.Namespace) -> int:
         raise UsageError("--initial needs --stream: a batch always begins with an empty state")
     session, runtime, frames, time, sequence = _open_job(options)
     names = [name for name, _ in options.outputs]
-    run = execute(runtime, frames, time, sequence, names, options.start or 0, options.until, session, None)
+    run = execute(runtime, frames, time, sequence, names, options.start or 0, options.until, session, None, options.leap)
     if not run.certain:
         _warn_of_ties(run)
     lines, failed = [], 0
@@ -326,6 +327,8 @@ def _stream(options: argparse.Namespace) -> int:
         raise UsageError("a stream needs a directory for its state: --checkpoint DIR")
     if options.until is not None:
         raise UsageError("a stream has no end, so it has no --until")
+    if options.leap:
+        raise UsageError("--leap is for batches: the clock of a stream stops whenever something is due")
     if options.overwrite:
         raise UsageError("--overwrite is for batches: a stream appends to its output")
     if options.start is not None and options.initial is not None:

@@ -50,6 +50,7 @@ class Recorded(RowsEngine):
         self.rows: dict[str, list[tuple[Any, ...]]] = {}
         self.failed: Counter[str] | None = None  # by statement; None: nobody counts failures
         self.odd = ""  # why this is more than a history of events
+        self.steps = False  # whether the clock stops at due times
 
     def count_failures(self) -> None:
         """Count them from now on, as in tasks: they end nothing."""
@@ -83,6 +84,7 @@ class Recorded(RowsEngine):
     def advance(self, time: int, *, stepping: bool) -> None:
         if stepping or time <= self.runtime.now:
             self.odd = "a clock that steps, goes back or is told the same time again"
+        self.steps = self.steps or stepping
         self.stops.append(time)
         super().advance(time, stepping=stepping)
 
@@ -189,11 +191,14 @@ def batch(
     columns: dict[str, list[Any]] = {TAG: [], TIME: [], SEQ: [], TICKS: []}
     times = sorted({*engine.stops, *(t for _, t, _ in engine.events)})
     times = [t for t in times if within(own, t)]
-    if at.ticks and times:
+    if at.ticks and times and program.leaps:
         chosen.insert(0, (TICK, times[0], -1, {}))
+    elif at.ticks and times:
+        last = engine.stops[-1] if own.end is None else own.end - 1
+        chosen = [(TICK, times[0], -1, {}), *chosen, (TICK, last, 1 << 40, {})]
     columns = {name: [row[i] for row in chosen] for i, name in enumerate((TAG, TIME, SEQ))}
     block = pack_block(np.array(times, np.int64), np.full(len(times), -1))
-    columns[TICKS] = [block if tag == TICK else None for tag, *_ in chosen]
+    columns[TICKS] = [block if tag == TICK and program.leaps else None for tag, *_ in chosen]
     kinds = [pa.int32(), pa.int64(), pa.int64(), pa.binary()]
     arrays = [pa.array(values, kind) for values, kind in zip(columns.values(), kinds, strict=True)]
     names = list(columns)
@@ -267,7 +272,8 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
         at = placed if at.path == "native" else at  # as tasks would
         read = _properties_read([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
-        program = replace(program, has_ticks=at.ticks, upstream=line.feeders if at.window is None else ())
+        leaps = not engine.steps
+        program = replace(program, leaps=leaps, has_ticks=at.ticks and leaps, upstream=line.feeders if at.window is None else ())
         if at.window is not None:
             program = _for_vectorized_window(program, at)
             paths["by columns"] += 1

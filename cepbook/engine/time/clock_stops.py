@@ -18,6 +18,8 @@ from typing import Any
 
 from cepbook.engine.time.timers import DueQueue
 
+_YEAR = 365 * 86_400  # seconds
+
 
 @dataclass(slots=True)
 class LateTimers:
@@ -30,6 +32,14 @@ class LateTimers:
         """Count a timer that fires `delay` clock units late."""
         self.count += 1
         self.longest = max(self.longest, delay)
+
+
+def leaps_from_epoch(now: int, to: int, second: int) -> bool:
+    """Return whether a clock that stands at 0 (1970) leaps to `to`, more than a year later, instead of stepping.
+
+    Nobody wants the timers of half a century because no start was given.
+    """
+    return now == 0 and to > _YEAR * second
 
 
 class ClockStops(ABC):

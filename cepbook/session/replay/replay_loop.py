@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cepbook.engine.time.clock_stops import LateTimers
+from cepbook.engine.time.clock_stops import LateTimers, leaps_from_epoch
 from cepbook.errors import UsageError
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
@@ -227,6 +227,8 @@ class ReplayLoop:
         """
         engine = self.engine
         bound = upto if self.until is None else min(upto, self.until)
+        if leaps_from_epoch(engine.now, bound, engine.second):
+            engine.advance_to(bound)
         due = engine.due_after(engine.now) if self._stopped_at == engine.now else engine.next_due
         while engine.now < bound and due is not None and due <= bound:
             if self.controls.interrupted:

@@ -142,12 +142,13 @@ def sql(
     functions: Mapping[str, Callable[..., Any]] | None,
     session: SparkSession | None,
     about: Sequence[str],
+    leap: bool,
 ) -> DataFrame | dict[str, DataFrame]:
     """See `cepbook.spark.sql`."""
     check_about_columns(about)
     columns = {name: frame_schema(frame, name, session) for name, frame in frames.items()}
     runtime = deploy_module(epl, columns, time, functions)
     names = result_statements(runtime)
-    run = execute(runtime, frames, time, sequence, names, 0, until, session, None)
+    run = execute(runtime, frames, time, sequence, names, 0, until, session, None, leap)
     frames_by_name = {name: run.frame(name, about=about) for name in run.statements}
     return frames_by_name[names[0]] if len(frames_by_name) == 1 else frames_by_name

@@ -118,9 +118,12 @@ def execute(
     until: int | None,
     session: SparkSession | None,
     persist: bool | None,
+    leap: bool,
 ) -> SparkRun:
     """See `cepbook.spark.run`."""
-    jobs, placements, tagged, session = plan_jobs(runtime, frames, time, sequence, statements, start, until, session)
+    jobs, placements, tagged, session = plan_jobs(
+        runtime, frames, time, sequence, statements, start, until, session, leap=leap
+    )
     warn_of_placement(placements)
     outputs = [(job.program, job.output) for job in jobs]
     feeders = {name: names for job in jobs for name, names in job.feeders.items()}
@@ -156,6 +159,8 @@ def plan_jobs(
     until: int | None,
     session: SparkSession | None,
     streams: Callable[[Placement, StatementDependencies], Placement] | None = None,
+    *,
+    leap: bool = False,
 ) -> tuple[list[SparkJob], dict[str, Placement], TaggedStream, SparkSession]:
     """Return the jobs that run the statements, how each statement is placed, the events, and the session.
 
@@ -196,8 +201,8 @@ def plan_jobs(
             program = replace(program, upstream=tuple(others))
             reporting |= set(others)
         unread = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
-        stops = streams is None and placement.ticks and (placement.path == "by key" or unread)
-        program, tasks = replace(program, has_ticks=stops), task_count(session) if streams is None else KEY_GROUP_COUNT
+        stops = leap and placement.ticks and (placement.path == "by key" or unread)
+        program, tasks = replace(program, leaps=leap, has_ticks=stops), task_count(session) if streams is None else KEY_GROUP_COUNT
         slices: list[TimeSlice] = []
         if placement.shards is not None:
             program = replace(program, task_modules=_task_modules(program, placement.shards, tasks))
@@ -208,7 +213,7 @@ def plan_jobs(
             events = assign_tasks(program_events(tagged, program), program, placement, tasks)
         else:
             events = program_events(tagged, program)
-            if placement.path != "native" and (stops or not placement.ticks):
+            if placement.path != "native" and (stops or not (leap and placement.ticks)):
                 events = push_down(events, _predicates(together, runtime.catalog, placement), program.inputs)
             events = task_events(tagged, events, program, placement, until, tasks, slices, even)
         jobs.append(SparkJob(program, events, placement, {name: lines[name].feeders for name in group}))

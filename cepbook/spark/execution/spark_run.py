@@ -24,7 +24,7 @@ from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, VISIBLE_COLUMNS, Sql, sql_literal
 from cepbook.spark.task.type_mapping import ValueConverter, quote_identifier, unique_names, value_reader
 
-_DELIVERY_ORDER = ("sequence", "trigger", "delivery", "kind")
+_DELIVERY_ORDER = ("time", "sequence", "trigger", "delivery", "kind")
 _FAILURE = ["statement", "time", "sequence", "error"]
 
 
@@ -47,8 +47,8 @@ class SparkRun:
 
     - ``statement``, and ``time``: the clock at delivery (ms);
     - ``sequence``: the position in the total order of the event that was replayed. ``trigger`` says whether the row
-      is due to the event itself (``"event"``) or to the advance of the clock before it (``"clock"``). The advance to
-      `until` is numbered behind the last event;
+      is due to an event (``"event"``) or to the clock (``"clock"``). The clock has the position -1; if it leaps, that
+      of the event that it leaps to, and the advance to `until` is numbered behind the last event;
     - ``delivery``: the number of the statement's delivery within that stimulus, from 0 (counted in each task);
     - ``kind``: ``"insert"`` or ``"remove"``;
     - the statement's columns. A name that repeats one of those above, in any case, gets a ``_``.
@@ -124,7 +124,7 @@ class SparkRun:
     def frame(
         self, name: str, observed: str | Observation | None = None, *, about: Sequence[str] = VISIBLE_COLUMNS
     ) -> DataFrame:
-        """Return the rows of one statement, in no particular order (sort by sequence, trigger, delivery).
+        """Return the rows of one statement, in no particular order (sort by time, sequence, trigger, delivery).
 
         `about` names the metadata columns before the statement's own. ``about=()`` selects the statement's columns
         alone, which costs the least. Errors: UsageError for any other name.
@@ -200,7 +200,7 @@ class SparkRun:
                 failed = _failure_frame(self._output(number, _FAILURE))
                 self._failures[number] = run_action(failed.toArrow, self.session)
         table = pa.concat_tables(self._failures.values(), promote_options="default")
-        errors: PandasFrame = table.sort_by("sequence").to_pandas()
+        errors: PandasFrame = table.sort_by([("time", "ascending"), ("sequence", "ascending")]).to_pandas()
         return errors
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cepbook.spark.execution.key_assignment import balanced_assignment, key_columns, shard_tasks, task_number_sql
@@ -65,12 +65,13 @@ def task_events(
     """Return the `events` of the program, divided into tasks as `placement` says and sorted within each task."""
     if placement.path == "native":
         return events
-    end = [_final_tick(tagged.stream, until)] if until is not None and placement.ticks else []
+    end = [_final_tick(tagged.stream, until)] if placement.ticks and not (program.leaps and until is None) else []
     if placement.shards is None and not slices and not program.has_ticks and not end:
         return SqlQuery(_events_for_one_task(events, program, placement, tasks, even))
     events = assign_tasks(events, program, placement, tasks, slices, even)
     if placement.path == "by key":
         ticks = [_tick_rows(tagged.stream), *end] if program.has_ticks else end
+        ticks = ticks if program.leaps or not end else [*ticks, _first_tick(tagged.stream)]
         every = f"explode(sequence(0, {tasks - 1})) AS {TASK}"
         parts = [events.frame, *(tick_frame.selectExpr("*", every) for tick_frame in ticks)]
         return SqlQuery(_sort_within_tasks(union(parts).repartitionById(tasks, TASK), program, alone=len(parts) == 1))
@@ -79,6 +80,11 @@ def task_events(
     for number, slice_ in enumerate(slices or [TimeSlice(None, None, None)]) if program.has_ticks else ():
         parts.append(_tick_rows(tagged.stream.where(is_in_slice(slice_))).withColumn(TASK, F.lit(number)))
     parts += [tick_frame.withColumn(TASK, F.lit(count - 1)) for tick_frame in end]
+    if end and not program.leaps:
+        parts.append(_first_tick(tagged.stream).withColumn(TASK, F.lit(0)))
+        for number, slice_ in enumerate(slices):  # what is due before the next slice begins
+            if slice_.end is not None:
+                parts.append(_tick(tagged.stream, F.lit(slice_.end - 1), F.lit(-1)).withColumn(TASK, F.lit(number)))
     rows = union(parts)
     rows = rows.repartitionById(count, TASK) if count > 1 else rows.repartition(1)
     return SqlQuery(_sort_within_tasks(rows, program, alone=len(parts) == 1))
@@ -132,7 +138,17 @@ def _tick_rows(stream: DataFrame) -> DataFrame:
     return stream.select(TIME, SEQ).mapInArrow(pack_ticks, PACKED_TICKS)
 
 
-def _final_tick(stream: DataFrame, until: int) -> DataFrame:
-    """Return the advance to `until` that ends the replay, numbered behind the last event."""
-    number = F.coalesce(F.max(SEQ) + 1, F.lit(0)).cast("bigint").alias(SEQ)
-    return stream.agg(number).select(F.lit(TICK).alias(TAG), F.lit(until).cast("bigint").alias(TIME), SEQ)
+def _final_tick(stream: DataFrame, until: int | None) -> DataFrame:
+    """Return the advance to `until`, or to the last event, that ends the replay, numbered behind the last event."""
+    return _tick(stream, F.max(TIME) if until is None else F.lit(until), F.coalesce(F.max(SEQ) + 1, F.lit(0)))
+
+
+def _first_tick(stream: DataFrame) -> DataFrame:
+    """Return the advance to the first event."""
+    return _tick(stream, F.min(TIME), F.lit(-1))
+
+
+def _tick(stream: DataFrame, time: Column, number: Column) -> DataFrame:
+    """Return an advance of the clock; `time` and `number` are aggregates of the stream. Without a time there is none."""
+    row = stream.agg(time.cast("bigint").alias(TIME), number.cast("bigint").alias(SEQ))
+    return row.where(F.col(TIME).isNotNull()).select(F.lit(TICK).alias(TAG), TIME, SEQ)

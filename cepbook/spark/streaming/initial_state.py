@@ -162,7 +162,7 @@ def final_state_function(program: TaskProgram) -> Callable[[Iterable[pa.RecordBa
             events = batch.filter(pa.array(tags != TICK))
             if events.num_rows:
                 count += events.num_rows
-                for _ in task.follow(pa.Table.from_batches([events]), passed):
+                for _ in task.follow(events, passed):
                     pass  # what the batch itself delivers
         if task is not None:
             for _ in task.follow(None, passed):

@@ -124,7 +124,8 @@ class EngineProcessor(StatefulProcessor):
                 runtime, collected = load_runtime(replace(self._program, start=now), number)
                 if saved is not None:
                     restore_state(runtime, bytes(saved))
-                batches += TaskRunner(self._program, (runtime, collected)).follow(ready, watermark)
+                events = None if ready is None else next(iter(ready.combine_chunks().to_batches()), None)
+                batches += TaskRunner(self._program, (runtime, collected)).follow(events, watermark)
                 saved, due = runtime.snapshot(), runtime.next_due
             passed = watermark
         waiting_bytes = to_ipc_bytes(rows) if rows is not None and len(rows) else None

@@ -83,7 +83,8 @@ class TaskProgram:
       registered functions; variables as `Runtime.define_variable` takes them, with their values at the start.
     - `inputs`: by tag the event type, its properties and their columns; the event time may have the column `TIME`.
     - `outputs`, `upstream`: the columns of collected statements; upstream statements whose failures this task reports.
-    - `has_ticks`: rows with the tag `TICK` hold all times at which the clock of the whole stream stops.
+    - `leaps`: the clock moves from event to event and does not stop at due times in between.
+    - `has_ticks`: rows with the tag `TICK` hold all times at which a clock that leaps stops.
     - `task_modules`: by position of a step a module per task, where tasks differ.
     - `slice_starts`: by task the time from which on it delivers (None: all); earlier rows belong to another task.
     - `window`: the vectorized window, if the statement needs no engine; its events pass the filter.
@@ -99,6 +100,7 @@ class TaskProgram:
     start: int
     functions: Mapping[str, tuple[Callable[..., Any], FunctionType]] = field(default_factory=dict)
     variables: tuple[tuple[str, Type, Any, bool], ...] = ()
+    leaps: bool = False
     has_ticks: bool = False
     task_modules: Mapping[int, tuple[ModulePlan, ...]] = field(default_factory=dict)
     slice_starts: tuple[int | None, ...] = ()

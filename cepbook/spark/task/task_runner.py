@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
 from cepbook.spark.task.arrow_columns import ArrowEvents
@@ -199,6 +200,9 @@ class TaskRunner:
         """Replay one batch, and yield the rows that are delivered."""
         if not batch.num_rows:
             return
+        if not self._program.leaps:
+            yield from self.follow(batch, self.runtime.now)
+            return
         tags, times, sequences = self._input_validator.read(batch)
         ticks = tags == TICK
         if ticks.any():
@@ -215,17 +219,24 @@ class TaskRunner:
         self._batch.run(slices, None if own_stops else as_sequence(stops))
         yield from self.drain()
 
-    def follow(self, events: pa.Table | None, upto: int) -> Iterator[pa.RecordBatch]:
-        """Replay events in order up to and including the time `upto`, and stop the clock whenever something is due."""
-        stops = range(self.runtime.now, upto + 1)
+    def follow(self, batch: pa.RecordBatch | None, upto: int) -> Iterator[pa.RecordBatch]:
+        """Replay a batch in order, at least up to the time `upto`, and stop the clock whenever something is due.
+
+        Rows with the tag `TICK` move the clock and are no events. What is due to the clock has no sequence number.
+        """
         slices: list[ColumnBatch] = []
-        if events is not None and len(events):
-            (batch,) = events.combine_chunks().to_batches()
+        if batch is not None and batch.num_rows:
             tags, times, sequences = self._input_validator.read(batch)
-            event_times, first = np.unique(times, return_index=True)
-            self._order = CauseSequences(times, sequences, event_times, sequences[first].take)
+            first, upto = int(times[0]), max(upto, int(times[-1]))
+            if leaps_from_epoch(self.runtime.now, first, self._program.config.second):
+                self._batch.run([], [first])
+            if (tags == TICK).any():
+                is_event = tags != TICK
+                batch = batch.filter(pa.array(is_event))
+                tags, times, sequences = tags[is_event], times[is_event], sequences[is_event]
+            self._order = CauseSequences(times, sequences, NO_TICKS, NO_TICKS.take)
             slices = self._slices(batch, tags, times)
-        self._batch.run(slices, stops)
+        self._batch.run(slices, range(self.runtime.now, upto + 1))
         yield from self.drain()
 
     def finish(self) -> Iterator[pa.RecordBatch]:

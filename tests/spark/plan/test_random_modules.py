@@ -35,7 +35,7 @@ def deployed(text: str) -> Recorded | None:
     return engine
 
 
-def compared(seed: int, streamed: bool) -> tuple[list[str], Counter[str]]:
+def compared(seed: int, way: str) -> tuple[list[str], Counter[str]]:
     """Where tasks, or processors, and the kernel differ in the module of a seed, and how its statements run."""
     draw = Modules(seed)
     engine = None
@@ -45,11 +45,11 @@ def compared(seed: int, streamed: bool) -> tuple[list[str], Counter[str]]:
     events = draw.history()
     for name, time, event in events:
         if time > engine.runtime.now:
-            engine.advance(time, stepping=streamed)
+            engine.advance(time, stepping=way != "leap")
         engine.send(name, event)
     until = events[-1][1] + 2500
-    engine.advance(until, stepping=streamed)
-    if streamed:
+    engine.advance(until, stepping=way != "leap")
+    if way == "stream":
         wrong, paths = streams.differences(engine, draw.random, until)
     else:
         wrong, paths = tasks.differences(engine, size=draw.random.choice((0, 0, 1, 7, 20)))
@@ -57,15 +57,15 @@ def compared(seed: int, streamed: bool) -> tuple[list[str], Counter[str]]:
     return [f"seed {seed}: {each}\n{text}" for each in wrong], paths
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["batch", "stream"])
-def test_the_rows_are_those_of_the_kernel(streamed: bool) -> None:
+@pytest.mark.parametrize("way", ["batch", "leap", "stream"])
+def test_the_rows_are_those_of_the_kernel(way: str) -> None:
     wrong: list[str] = []
     paths: Counter[str] = Counter()
     for seed in range(FIRST, FIRST + SEEDS):
-        found, ran = compared(seed, streamed)
+        found, ran = compared(seed, way)
         wrong += found
         paths += ran
     print(dict(paths))
     assert not wrong, "\n\n".join([f"{len(wrong)} wrong", *wrong[:5]])
-    assert all(paths[way] for way in ("by key", "ordered", *(() if streamed else ("by time slice",)))), paths
+    assert all(paths[way] for way in ("by key", "ordered", *(() if way == "stream" else ("by time slice",)))), paths
     assert paths["rows"] > 10 * SEEDS, paths
