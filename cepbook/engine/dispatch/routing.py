@@ -24,7 +24,13 @@ from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.update import combine_updates, handler_after_updates
 from cepbook.engine.statements.variables import Variables
-from cepbook.engine.subscriptions.filter_index import EventHandler, StatementOrder, Subscription, build_dispatcher
+from cepbook.engine.subscriptions.filter_index import (
+    EventHandler,
+    StatementOrder,
+    Subscription,
+    build_dispatcher,
+    build_filter_index,
+)
 from cepbook.engine.subscriptions.subscription_order import unprioritized_order
 from cepbook.lang.plan.catalog import Catalog
 
@@ -129,6 +135,18 @@ class EventRoutes:
                 handler = insert
             self._updated[type_name] = handler
         return handler
+
+    def call_counter(self, type_name: str) -> Callable[[Any], int]:
+        """Return a function that counts the handlers that the filter index calls for an event; valid until a change."""
+        subscriptions, _ = _subscriptions(self._registry, type_name, None)
+        index = build_filter_index(subscriptions)
+
+        def count(event: Any) -> int:
+            handlers: list[tuple[StatementOrder, EventHandler]] = []
+            index.match(event, handlers)
+            return len(handlers)
+
+        return count
 
     def only(self, type_name: str, names: Container[str]) -> EventHandler:
         """Return a function that passes events of a type to the named statements; valid until the next change."""

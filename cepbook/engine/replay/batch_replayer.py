@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from cepbook.engine.delivery.delta import CauseKey
 from cepbook.engine.dispatch.event_engine import EventEngine
@@ -34,6 +35,7 @@ from cepbook.engine.physical.operators import WindowOperator
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.replay.components import connected_components
 from cepbook.engine.replay.event_loop import EventLoop, HybridLoop, SendEvent
+from cepbook.engine.replay.loop_costs import event_loop_pays
 from cepbook.engine.replay.statement_pass import (
     ReplayNode,
     StatementPass,
@@ -61,7 +63,8 @@ class _Plan:
 
     `nodes` run through batches, producers before readers, then those of `merged` together. Statements in `reasons` get
     events one by one; if there are any, the statements of `merged` join them. `senders` maps the event types that these
-    statements read to send functions; `own` holds the types that they insert into.
+    statements read to send functions; `own` holds the types that they insert into. `everybody` has the send functions
+    to all statements, and `calls` counts the statements that an event is passed to.
     """
 
     version: int = -1
@@ -70,6 +73,8 @@ class _Plan:
     reasons: dict[str, str] = field(default_factory=dict)
     senders: dict[str, SendEvent] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
+    everybody: dict[str, SendEvent] = field(default_factory=dict)
+    calls: dict[str, Callable[[Any], int]] = field(default_factory=dict)
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -150,6 +155,13 @@ class BatchReplayer:
 
     def _run(self, plan: _Plan, batches: Sequence[ColumnBatch], stops: ClockStops) -> list[Exception]:
         runtime = self._runtime
+        if not plan.reasons and plan.nodes and self._event_loop_pays(plan, batches):
+            for batch in batches:
+                if batch.type not in plan.everybody:
+                    plan.everybody[batch.type] = runtime.sender(batch.type)
+            self._worker = loop = EventLoop(runtime, batches, stops, plan.everybody, lambda batch: None)
+            loop.run()
+            return loop.failures
         if not plan.reasons:
             self._worker = statement_pass = StatementPass(runtime, batches, stops)
             statement_pass.run(plan.nodes)
@@ -169,6 +181,18 @@ class BatchReplayer:
         self._worker = alone = EventLoop(runtime, batches, stops, plan.senders, self._prefilter)
         alone.run()
         return alone.failures
+
+    def _event_loop_pays(self, plan: _Plan, batches: Sequence[ColumnBatch]) -> bool:
+        types = {batch.type for batch in batches if batch.times}
+        statements = sum(bool(node.producers) or not types.isdisjoint(node.raw) for node in plan.nodes)
+
+        def calls(type_name: str, event: dict[str, object]) -> int:
+            count = plan.calls.get(type_name)
+            if count is None:
+                count = plan.calls[type_name] = self._runtime.routes.call_counter(type_name)
+            return count(event)
+
+        return event_loop_pays(batches, statements, calls)
 
     def _planned(self) -> _Plan:
         if self._plan.version != self._runtime.version:

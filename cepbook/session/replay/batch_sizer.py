@@ -30,7 +30,7 @@ class BatchSizer:
         self.span = second // 10
         self._called = called
         self._events = 1 if called() else FIRST
-        self._fixed = 0.0
+        self._fixed: float | None = None  # seconds of a call without events, as far as known
         self._last = (0, 0.0)  # events and seconds of the last call
 
     @property
@@ -40,25 +40,27 @@ class BatchSizer:
 
     def took(self, seconds: float, events: int, most: int, *, stepping: bool, span: int, cut: bool) -> None:
         """Adapt to a call of `seconds` for `events` of at most `most` in `span`; `cut`: the span limited it."""
-        if stepping and span and seconds > self.aim:
-            self.span = max(1, min(span // 2, int(span * self.aim / seconds)))
-        elif cut and seconds < self.aim / 2:
-            self.span *= max(1, min(MAX_SPAN_GROWTH, int(self.aim / 2 / seconds)) if seconds else MAX_SPAN_GROWTH)
         if not events:
             return
-        best = self._best(events, seconds)
-        if best < events:
-            self._events = best
-        elif events == most == self.events:
-            self._events = min(best, GROWTH * events)
+        fixed = self._fixed_cost(events, seconds)
+        allowed, variable = max(self.aim - fixed, fixed), seconds - fixed
+        if variable > allowed:
+            self._events = max(1, int(events * allowed / variable))
+            if stepping and span:
+                self.span = max(1, int(span * allowed / variable))
+            return
+        room = allowed / variable if variable else MAX_SPAN_GROWTH
+        if events == most == self.events:
+            self._events = min(MOST, int(events * min(GROWTH, room)))
+        if cut:
+            self.span *= max(1, int(min(MAX_SPAN_GROWTH, room / 2)))
 
-    def _best(self, events: int, seconds: float) -> int:
+    def _fixed_cost(self, events: int, seconds: float) -> float:
         before, earlier = self._last
         self._last = events, seconds
+        fixed = seconds if self._fixed is None else min(self._fixed, seconds)
         if max(events, before) >= 2 * min(events, before) > 0:
-            smaller, larger = sorted(((before, earlier), (events, seconds)))
-            each = max(0.0, larger[1] - smaller[1]) / (larger[0] - smaller[0])
-            self._fixed = max(0.0, min(earlier, seconds, smaller[1] - smaller[0] * each))
-        fixed = min(self._fixed, seconds)
-        each = (seconds - fixed) / events
-        return max(1, min(MOST, int(max(self.aim - fixed, fixed) / each))) if each * MOST > self.aim else MOST
+            (fewer, less), (more, longer) = sorted(((before, earlier), (events, seconds)))
+            fixed = max(0.0, min(less, longer, less - fewer * (longer - less) / (more - fewer)))
+        self._fixed = fixed
+        return fixed
