@@ -77,9 +77,10 @@ class ReplayMixin(WorkbenchCore):
         number of events. The clock stops at every due time, so timers fire when they are due, as in a live run. With
         `leap` it moves from event to event: a timer that is due in between fires late, at the next event, and the
         result counts these timers. `speed` replays at that multiple of real time; the clock then stops at every due
-        time, too. ``late="drop"`` leaves out events that go back in time. `paused` waits for `step` or `resume`. `keep` takes snapshots for `Replay.at`: every so many events, every period, or (True) as often as costs a
-        twentieth of the time; False takes none. The default is `Workbench.keep`: False in a program, True in a notebook
-        with the extension.
+        time, too. ``late="drop"`` leaves out events that go back in time. `paused` waits for `step` or `resume`. `keep`
+        takes snapshots for `Replay.at`: every so many events, every period, or (True) as often as costs a twentieth of
+        the time; False takes none. The default is `Workbench.keep`: False in a program, True in a notebook with the
+        extension.
 
         Raises EventError for unknown types, missing columns and values that do not fit, before any event is sent.
         Events of an iterable are checked one by one as they come.

@@ -318,6 +318,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         until: TimeLike | None = None,
         session: Any = None,
         persist: bool | None = None,
+        leap: bool = False,
     ) -> SparkRun:
         """Run deployed select statements on Spark over frames, Arrow tables and Parquet files, from an empty state.
 
@@ -334,6 +335,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             until=None if until is None else to_clock_units(until, self._config.second),
             session=session,
             persist=persist,
+            leap=leap,
         )
 
     def compare(self, batch: Any, **options: Any) -> Comparison:

@@ -64,9 +64,10 @@ def run(
 
     `statements` selects some (default: all). The clock starts at `start` (ms) and ends at `until` (ms); later events
     are left out. The clock stops at every due time; with `leap` it moves from event to event, and what is due in
-    between fires late, at the next event. Without a `session` that of the frames is used, or a local one is started. With `persist` Spark keeps
-    computed rows until `SparkRun.close`; by default it does if one job serves several statements. `runtime` is not
-    changed. Raises `UsageError` and `EventError` for unknown names and for columns that are missing or do not fit.
+    between fires late, at the next event. Without a `session` that of the frames is used, or a local one is started.
+    With `persist` Spark keeps computed rows until `SparkRun.close`; by default it does if one job serves several
+    statements. `runtime` is not changed. Raises `UsageError` and `EventError` for unknown names and for columns that
+    are missing or do not fit.
     """
     require_pyspark()
     from cepbook.spark.execution.execution import execute

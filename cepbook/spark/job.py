@@ -298,7 +298,9 @@ def _batch(options: argparse.Namespace) -> int:
         raise UsageError("--initial needs --stream: a batch always begins with an empty state")
     session, runtime, frames, time, sequence = _open_job(options)
     names = [name for name, _ in options.outputs]
-    run = execute(runtime, frames, time, sequence, names, options.start or 0, options.until, session, None, options.leap)
+    run = execute(
+        runtime, frames, time, sequence, names, options.start or 0, options.until, session, None, options.leap
+    )
     if not run.certain:
         _warn_of_ties(run)
     lines, failed = [], 0

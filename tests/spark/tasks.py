@@ -273,7 +273,9 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
         read = _properties_read([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
         leaps = not engine.steps
-        program = replace(program, leaps=leaps, has_ticks=at.ticks and leaps, upstream=line.feeders if at.window is None else ())
+        program = replace(
+            program, leaps=leaps, has_ticks=at.ticks and leaps, upstream=line.feeders if at.window is None else ()
+        )
         if at.window is not None:
             program = _for_vectorized_window(program, at)
             paths["by columns"] += 1

@@ -130,9 +130,7 @@ class HybridLoop:
     (`called`).
     """
 
-    def __init__(
-        self, runtime: EventEngine, batches: _Batches, stops: ClockStops, nodes: Sequence[ReplayNode]
-    ) -> None:
+    def __init__(self, runtime: EventEngine, batches: _Batches, stops: ClockStops, nodes: Sequence[ReplayNode]) -> None:
         self.called = False
         self._worker: EventLoop | StatementPass | None = None
         self._runtime = runtime

@@ -17,7 +17,7 @@ from cepbook.session import Workbench
 from cepbook.session.io.time_conversion import int_or_text
 from cepbook.spark.session import read_table as table_of
 
-SPARK_OPTION_NAMES = ("frames", "from", "time", "sequence", "until", "into")  # the options of `with_spark`
+SPARK_OPTION_NAMES = ("frames", "from", "time", "sequence", "until", "leap", "into")  # the options of `with_spark`
 
 
 def with_spark(options: MagicOptions) -> MagicOptions:
@@ -32,6 +32,7 @@ def with_spark(options: MagicOptions) -> MagicOptions:
         .add("--time", help="column of the event time, or one per type (Flight=departure,…); default: the type's own")
         .add("--sequence", help="the column that orders events of the same time")
         .add("--until", help="where the clock stops after the last event")
+        .add("--leap", action="store_true", help="move the clock from event to event: timers due in between fire late")
         .add("--into", type=variable_name, help="put the result into this variable instead of showing it")
     )
 
@@ -54,7 +55,8 @@ def run_over(host: NotebookHost, options: argparse.Namespace, magic: str) -> Cal
         if tables is not None:
             named = pairs(tables, magic, "--from") if "=" in tables else {_only_type(workbench, magic): tables}
             frames.update({kind: _table(kind, name, host, magic) for kind, name in named.items()})
-        return workbench.spark(frames, time=time, sequence=sequence, statements=statements or None, until=until)
+        names = statements or None
+        return workbench.spark(frames, time=time, sequence=sequence, statements=names, until=until, leap=options.leap)
 
     return run
 

@@ -36,7 +36,8 @@ class ReplayResult:
         if self.late:
             text += f", {self.late:,} late dropped"
         if self.late_timers:
-            delay = timedelta(seconds=self.longest_delay / self.second)
+            delay = str(timedelta(seconds=self.longest_delay / self.second))
+            delay = delay.rstrip("0") if "." in delay else delay
             text += f", {format_count(self.late_timers, 'timer')} fired late, by up to {delay}"
         if self.errors:
             text += f", {self.errors:,} statement error{'' if self.errors == 1 else 's'} (see Workbench.errors)"

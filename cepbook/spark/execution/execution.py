@@ -202,7 +202,10 @@ def plan_jobs(
             reporting |= set(others)
         unread = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = leap and placement.ticks and (placement.path == "by key" or unread)
-        program, tasks = replace(program, leaps=leap, has_ticks=stops), task_count(session) if streams is None else KEY_GROUP_COUNT
+        program, tasks = (
+            replace(program, leaps=leap, has_ticks=stops),
+            task_count(session) if streams is None else KEY_GROUP_COUNT,
+        )
         slices: list[TimeSlice] = []
         if placement.shards is not None:
             program = replace(program, task_modules=_task_modules(program, placement.shards, tasks))

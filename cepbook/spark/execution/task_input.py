@@ -149,6 +149,6 @@ def _first_tick(stream: DataFrame) -> DataFrame:
 
 
 def _tick(stream: DataFrame, time: Column, number: Column) -> DataFrame:
-    """Return an advance of the clock; `time` and `number` are aggregates of the stream. Without a time there is none."""
+    """Return an advance of the clock, if there is a `time`; this and `number` are aggregates of the stream."""
     row = stream.agg(time.cast("bigint").alias(TIME), number.cast("bigint").alias(SEQ))
     return row.where(F.col(TIME).isNotNull()).select(F.lit(TICK).alias(TAG), TIME, SEQ)

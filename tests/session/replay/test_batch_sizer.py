@@ -1,4 +1,4 @@
-"""How many events the engine gets with one call: as many as take a hundredth of a second, or outweigh its fixed cost."""
+"""How many events the engine gets with one call: as many as fit into a slice, or outweigh the fixed cost."""
 
 from __future__ import annotations
 
