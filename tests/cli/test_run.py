@@ -60,7 +60,7 @@ def test_files_in_and_out(source: str, capsys: pytest.CaptureFixture[str]) -> No
     ] == WRITTEN
     lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(row["time"], row["symbol"], row["mean"]) for row in lines[:3]] == WRITTEN
-    assert lines[-1] == {"time": 60000, "seq": 3, "kind": "insert", "symbol": None, "mean": None}
+    assert lines[-1] == {"time": 12000, "seq": 5, "kind": "insert", "symbol": None, "mean": None}
     table = sqlite3.connect("out.db").execute("select time, symbol, mean from q").fetchall()
     assert table[:3] == WRITTEN and len(table) == 6
     parquet = pd.read_parquet("out.parquet")

@@ -286,7 +286,7 @@ class Replay(Generic[WorkbenchT]):
         try:
             with InterruptGuard(self._interrupt) as interruptions:
                 while self._replay_loop.end is None and not (self._controls.hold and not self._controls.steps):
-                    wall.sleep(min(self._slice(LONG_SLICE), NAP))
+                    wall.sleep(min(self._slice(LONG_SLICE if self.speed is None else SLICE), NAP))
             if interruptions.any:
                 raise KeyboardInterrupt
         except KeyboardInterrupt:

@@ -50,7 +50,7 @@ def test_an_event_that_comes_behind_the_leap() -> None:
     """The clock goes to its time before it comes."""
     cep = Workbench()
     cep.run("create schema T(at long, x int); @name('q') select x from T#time(5 sec) output snapshot every 2 sec")
-    cep.replay([{"at": 0, "x": 1}, {"at": 20_000, "x": 2}], type="T", time="at").run()
+    cep.replay([{"at": 0, "x": 1}, {"at": 20_000, "x": 2}], type="T", time="at", leap=True).run()
     found = cep.why("q", row=0)
     assert told(found) == ([1], [1]) and found.cause.endswith("in one leap: this was due at 00:00:02.000")
 

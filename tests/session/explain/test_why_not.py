@@ -83,7 +83,7 @@ def test_what_the_clock_delivers_before_an_event_of_a_replay_is_not_of_the_event
     cep = Workbench()
     cep.run("""create schema T(at long, p int);
         @name('batch') select p from T#time_batch(1 sec); @name('paced') select p from T output every 1 sec""")
-    cep.replay([{"at": at, "p": at} for at in (0, 300, 1500)], type="T", time="at").run()
+    cep.replay([{"at": at, "p": at} for at in (0, 300, 1500)], type="T", time="at", leap=True).run()
     assert [list(cep.changes(name)["p"]) for name in ("batch", "paced")] == [[0, 300], [0, 300]]
     judged = cep.why(None, -1)
     assert [(c.outcome, c.rows) for c in judged.courses] == [("kept", ()), ("kept", ())]
