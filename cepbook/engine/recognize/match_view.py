@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from heapq import heappop, heappush
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -444,14 +445,7 @@ class MatchView(DownstreamView):
                 if before is None:
                     before = tuple(row for _, row, _ in rows[len(rows) - form.back :]) if form.back else ()
                 rows.append((item[0], item[-1], before))
-        matches: list[tuple[int, list[MatchRows]]] = []
-        for rows in partitions.values():
-            at = 0
-            while at < len(rows):
-                longest, end = alone._longest(rows, at, now)
-                if longest:
-                    matches.append((rows[at][0], longest))
-                at = end if longest and form.skip == "past last row" else at + 1
+        matches = [longest for rows in partitions.values() for longest in alone._longest(rows, now)]
         matches.sort(key=itemgetter(0))
         number = state[3]
         rows_shown = [
@@ -460,27 +454,38 @@ class MatchView(DownstreamView):
         state[3] = number
         return rows_shown
 
-    def _longest(self, rows: Sequence[IteratedRow], at: int, now: int) -> tuple[list[MatchRows], int]:
-        """Return the matches that begin with row `at`, the longest first, and the index after the last row of these."""
+    def _longest(self, rows: Iterable[IteratedRow], now: int) -> Iterable[tuple[int, list[MatchRows]]]:
+        """Yield the beginnings in the rows of a partition, each with its matches, the longest first."""
         form, partition = self.form, RowPartition()
-        longest: list[MatchRows] = []
-        end, fresh = at, [self._fresh(rows[at][0], now)]
-        for index in range(at, len(rows)):
-            ordinal, row, before = rows[index]
+        longest: dict[int, tuple[int, list[MatchRows]]] = {}  # by beginning: the last row, the matches
+        for ordinal, row, before in rows:
+            fresh = self._fresh(ordinal, now)
             try:
                 if form.runs:
                     partition.note(ordinal, row, form.variables)
-                complete, partition.open = self._step(fresh or partition.open, partition.log, before, row, now, [])
+                complete, partition.open = self._step([*partition.open, fresh], partition.log, before, row, now, [])
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 form.failed(failure)
-                break
-            fresh = []
-            if complete:
-                longest = [own for _, _, own in complete] + (longest if form.all_matches else [])
-                end = index + 1
-            if not partition.open:
-                break
-        return longest, end
+                complete, partition.open = [], []
+            for begin, same in groupby(complete, itemgetter(0)):
+                shorter = longest[begin][1] if form.all_matches and begin in longest else []
+                longest[begin] = ordinal, [own for _, _, own in same] + shorter
+            while longest and complete and form.skip == "past last row":
+                begin, first = min(longest), partition.open[0][0] if partition.open else ordinal + 1
+                if first < begin:
+                    break
+                end, matches = longest[begin]  # no match begins within this one, which may still become longer
+                partition.open = [match for match in partition.open if not begin < match[0] <= end]
+                longest = {other: matches for other, matches in longest.items() if not begin < other <= end}
+                if first == begin:
+                    break
+                yield begin, longest.pop(begin)[1]
+        past = -1
+        for begin in sorted(longest):
+            end, matches = longest[begin]
+            if begin > past or form.skip != "past last row":
+                yield begin, matches
+                past = end
 
     def inspect(self, most: int) -> dict[str, Any]:
         """Return the number of open matches, and plain data about the first `most` of them."""
