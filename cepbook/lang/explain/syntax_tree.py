@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields
+from dataclasses import fields
 from typing import Any
 
 from cepbook.lang.syntax import ast
@@ -35,7 +35,7 @@ def _node(node: ast.SyntaxNode, label: str, indent: str, lines: list[str]) -> No
     inside: list[tuple[str, Any]] = []
     for field in fields(node):
         value = getattr(node, field.name)
-        if field.name == "span" or _is_default(field, value):
+        if field.name == "span" or value is None or value == () or value == field.default:
             continue
         if _is_plain(value):
             words.append(f"{field.name}={value}")
@@ -83,7 +83,3 @@ def _text(value: Any) -> str:
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
-
-
-def _is_default(field: Field[Any], value: Any) -> bool:
-    return (field.default is not MISSING and value == field.default) or value is None or value == ()

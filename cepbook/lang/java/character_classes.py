@@ -59,7 +59,8 @@ def _parts(pattern: str) -> Iterator[str]:
     for match in _PART.finditer(pattern):
         part, (kind, name, letter) = match[0], match.groups()
         if kind is not None:
-            ranges = _ranges_text(_class(name or letter, kind == "P", part))
+            code_points = _class(name or letter, kind == "P", part)
+            ranges = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in code_points)
             yield ranges if in_brackets else f"[{ranges}]"
             continue
         if in_brackets and part == "&&":
@@ -113,7 +114,3 @@ def _others(ranges: CodePointRanges) -> Iterator[tuple[int, int]]:
         at = high + 1
     if at <= sys.maxunicode:
         yield at, sys.maxunicode
-
-
-def _ranges_text(ranges: CodePointRanges) -> str:
-    return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)

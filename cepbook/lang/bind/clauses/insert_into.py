@@ -150,7 +150,8 @@ def _fit_columns(
     selected = {column.name for column in columns}
     if candidates and not columns and target.properties.keys().isdisjoint(candidates):
         names = [f"`{name}`" for name in candidates]  # of others the target takes what it has
-        module.report("unknown-property", f"no {_properties_text(names)} in `{target.name}`", span)
+        what = "property" if len(names) == 1 else "properties"
+        module.report("unknown-property", f"no {what} {', '.join(names)} in `{target.name}`", span)
     for name, column in candidates.items():
         type_ = target.properties.get(name)
         if type_ is None and name not in selected:
@@ -226,10 +227,6 @@ def _unwrapped(columns: tuple[OutputColumn, ...], target: EventType, module: Mod
         OutputColumn(name, x.MemberAccess(type_, shared, name, span=span), span=span)
         for name, type_ in target.properties.items()
     )
-
-
-def _properties_text(names: Sequence[str]) -> str:
-    return f"property {names[0]}" if len(names) == 1 else f"properties {', '.join(names)}"
 
 
 def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:

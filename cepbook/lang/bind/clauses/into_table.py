@@ -125,15 +125,12 @@ def with_criteria(node: ast.Select, module: ModuleScope) -> Sequence[ast.SelectI
         declared = store.texts.get(item.alias or "")
         steps = item.expr.steps if isinstance(item.expr, ast.Chain) else ()
         bare = len(steps) == 1 and (steps[0].wildcard or steps[0].args == ())
-        if bare and _sorts(steps[0].name.lower()) and isinstance(declared, ast.Chain):
+        row = AGGREGATES.get(steps[0].name.lower()) if bare else None
+        if row is not None and row.sorts and isinstance(declared, ast.Chain):
             step = replace(steps[0], args=declared.steps[0].args, wildcard=False)
             item = replace(item, expr=ast.Chain((step,), span=step.span))
         items.append(item)
     return items
-
-
-def _sorts(name: str) -> bool:
-    return name in AGGREGATES and AGGREGATES[name].sorts
 
 
 def _as_stored_counts(calls: Calls, into: plan.IntoTable) -> Calls:

@@ -513,14 +513,10 @@ def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExp
     hint = nearest_or_known_names(step.name, _visible_names(members or ()))
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
         hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
-    owner = _type_text(target.type)
+    owner = type_text(target.type) if target.type.event is None else f"`{target.type.event}`"
     if isinstance(target, x.ContextProp) and target.type.event is None:
         owner = f"`context.{target.name}`"
     scope.fail("unknown-property", f"no property `{step.name}` in {owner}", step.span, hint)
-
-
-def _type_text(type_: Type) -> str:
-    return f"`{type_.event}`" if type_.event is not None else type_text(type_)
 
 
 def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:

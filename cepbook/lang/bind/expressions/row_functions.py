@@ -106,19 +106,13 @@ def _with_index(name: str, args: Sequence[ast.Expr], scope: Scope, bind: Binder)
 
 def _event_value(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a value of the other event: a property, the event by its alias, or an expression over them."""
-    if isinstance(node, ast.Star):
-        node = _stream_chain(node)
+    if isinstance(node, ast.Star):  # ``alias.*``, the event of a stream
+        node = ast.Chain((ast.NameStep(node.stream or "", span=node.span),), span=node.span)
     value = bind(node, _value_scope(name, scope))
     refuse_lambda_parameters([value], f"`{name}`", scope)
     if value.type != ERROR and not any(isinstance(subexpr, (x.Prop, x.EventOf)) for subexpr in x.walk(value)):
         scope.reject(f"`{name}` needs a property of the event", node.span)
     return value
-
-
-def _stream_chain(node: ast.Star) -> ast.Expr:
-    """Return ``alias.*`` as the name of the stream."""
-    assert node.stream is not None
-    return ast.Chain((ast.NameStep(node.stream, span=node.span),), span=node.span)
 
 
 def _value_scope(name: str, scope: Scope) -> Scope:

@@ -67,7 +67,8 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
         output = EventType(f"<{heading.name}>", row_type(columns, event_type if wildcard else None))
     if stream is None:
         return None
-    rows = _with_aggregation(_with_where(stream, where), shape, reclaim, calls)
+    selected = stream if where is None else nodes.Selection(stream, where, span=where.span)
+    rows = _with_aggregation(selected, shape, reclaim, calls)
     root = nodes.Projection(
         nodes.Having(rows, shape.having, span=shape.having.span) if shape.having is not None else rows,
         columns,
@@ -188,10 +189,6 @@ def _selector(node: ast.Select, module: ModuleScope) -> nodes.Selector:
         case "istream":
             return "istream"
     return module.options.default_selector
-
-
-def _with_where(rows: nodes.FromNode, where: x.BoundExpr | None) -> nodes.SelectionNode:
-    return nodes.Selection(rows, where, span=where.span) if where is not None else rows
 
 
 def _with_aggregation(

@@ -59,16 +59,12 @@ def _week(of: Chronology, days: int) -> int:
     return (days - days_of(year, 1, 1, True)) // 7 + 1 if of.iso else us_week(days, year)[1]
 
 
-def _weekday(of: Chronology, days: int) -> int | str:
-    return _DAY_NAMES[weekday(days)] if of.iso else (weekday(days) + 1) % 7 + 1
-
-
 _GETTERS: dict[str, Callable[[Chronology, int], int | str]] = {
     "day": lambda of, days: date_of(days, of.iso)[2],
     "month": lambda of, days: date_of(days, of.iso)[1] - (not of.iso),
     "year": _year,
     "week": _week,
-    "weekday": _weekday,
+    "weekday": lambda of, days: _DAY_NAMES[weekday(days)] if of.iso else (weekday(days) + 1) % 7 + 1,
     "yearday": lambda of, days: days - days_of(date_of(days, of.iso)[0], 1, 1, of.iso) + 1,
     "era": lambda of, days: int(date_of(days, of.iso)[0] > 0),
 }

@@ -190,16 +190,13 @@ class StatementReader(ContextReader):
         if is_rule(body, "columns"):
             columns = self.reads(present(body.children))
         else:
-            alias_of = tuple(self._type_or_star(child) for child in body.children)
+            types = [child.children[0] for child in body.children]
+            alias_of = tuple("*" if isinstance(type_, Token) else self.read(type_) for type_ in types)
         return self._schema(representation, name, columns, alias_of, words)
 
     def create_schema_bare(self, node: ParseNode) -> ast.CreateSchema:
         representation, name, *words = node.children
         return self._schema(representation, name, (), (), words)
-
-    def _type_or_star(self, node: Any) -> str:
-        child = node.children[0]
-        return "*" if isinstance(child, Token) else self.read(child)
 
     def _schema(
         self,
