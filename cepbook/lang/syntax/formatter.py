@@ -363,7 +363,7 @@ def _spread(nodes: Sequence[LayoutItem], indent: str, within: bool = False) -> l
     flat = _flat(nodes)
     if flat is not None and ("\n" in flat or len(indent) + len(flat) <= WIDTH):
         return [indent + flat]
-    for cut in (_commas, _joins, _word_cut("or"), _word_cut("and"), _arrows, _cases):
+    for cut in (_commas, _joins, *_CUTS):
         parts = cut(nodes)
         if len(parts) > 1:
             return _parts(parts, indent, cut is _commas, within)
@@ -428,38 +428,19 @@ def _joins(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
     return parts
 
 
-def _word_cut(word: str) -> Callable[[list[LayoutItem]], list[list[LayoutItem]]]:
+def _cut_before(*words: str) -> Callable[[list[LayoutItem]], list[list[LayoutItem]]]:
     def cut(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
         parts: list[list[LayoutItem]] = [[]]
         between = False
         for node in nodes:
-            present = node.word if isinstance(node, LayoutToken) else ""
-            if present == word and parts[-1] and not (between and word == "and"):
+            present = node.word or node.text if isinstance(node, LayoutToken) else ""
+            if present in words and parts[-1] and not (between and present == "and"):
                 parts.append([])
             between = present == "between" or (between and present != "and")
             parts[-1].append(node)
         return parts
 
     return cut
-
-
-def _arrows(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
-    parts: list[list[LayoutItem]] = [[]]
-    for node in nodes:
-        if isinstance(node, LayoutToken) and node.text == "->" and parts[-1]:
-            parts.append([])
-        parts[-1].append(node)
-    return parts
-
-
-def _cases(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
-    """Split ``case`` at ``when``."""
-    parts: list[list[LayoutItem]] = [[]]
-    for node in nodes:
-        if isinstance(node, LayoutToken) and node.word in ("when", "else") and parts[-1]:
-            parts.append([])
-        parts[-1].append(node)
-    return parts
 
 
 def _opened(nodes: list[LayoutItem], indent: str) -> list[str]:
@@ -502,3 +483,6 @@ def _broken(nodes: list[LayoutItem], indent: str) -> list[str]:
             continue
         lines[-1] += (" " if node.space and lines[-1].strip() else "") + node.text
     return [line for line in lines if line.strip()]
+
+
+_CUTS = [_cut_before(*words) for words in (["or"], ["and"], ["->"], ["when", "else"])]

@@ -20,6 +20,7 @@ from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
+SELECTORS: Mapping[str | None, Selector] = {"istream": "istream", "irstream": "irstream", "rstream": "rstream"}
 SelectedRows = tuple[tuple[OutputColumn, ...], bool]  # columns, wildcard
 
 
@@ -70,7 +71,7 @@ def _bind_target(
     node: ast.InsertInto, rows: SelectedRows, source: EventType | None, module: ModuleScope
 ) -> tuple[Insert, SelectedRows, EventType]:
     columns, wildcard = rows
-    feeding = _selector(node)
+    feeding = SELECTORS.get(node.selector, "istream")  # whatever the statement delivers (recorded)
     if node.columns:
         named = _rename_columns(node, columns, wildcard, module)
         if named is None:
@@ -107,16 +108,6 @@ def row_type(columns: Sequence[OutputColumn], source: EventType | None) -> Mappi
         whole = isinstance(column.value, x.SubqueryRef) and column.value.type.event is not None
         properties[column.name] = t.MAP if whole else column.value.type
     return properties
-
-
-def _selector(node: ast.InsertInto) -> Selector:
-    """Return which rows are inserted, independent of the rows that the statement delivers (recorded)."""
-    match node.selector:
-        case "rstream":
-            return "rstream"
-        case "irstream":
-            return "irstream"
-    return "istream"
 
 
 def _rename_columns(

@@ -28,21 +28,19 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     properties: dict[str, Type] = {}
     supertypes: list[str] = []
     times: list[str | None] = [None, None]
-    for name in node.copyfrom:
+    for number, name in enumerate((*node.copyfrom, *node.inherits)):
         base = module.event_type(name, node.span)
-        if base is not None:
-            _merge(properties, base.properties, node.span, module)
-            times = [times[0] or base.time_property, times[1] or base.end_time_property]
-    for name in node.inherits:
-        base = module.event_type(name, node.span)
-        if base is not None:
-            _merge(properties, base.properties, node.span, module)
+        if base is None:
+            continue
+        _merge(properties, base.properties, node.span, module)
+        own = (base.time_property, base.end_time_property)
+        if number >= len(node.copyfrom):
             supertypes.extend(s for s in (name, *base.supertypes) if s not in supertypes)
-            for former, own in zip(times, (base.time_property, base.end_time_property), strict=True):
-                if former is not None and own is not None and former != own:
-                    fact = f"both `{former}` and `{own}` are inherited as the timestamp"
+            for former, later in zip(times, own, strict=True):
+                if former is not None and later is not None and former != later:
+                    fact = f"both `{former}` and `{later}` are inherited as the timestamp"
                     module.report("duplicate-name", fact, node.span)
-            times = [times[0] or base.time_property, times[1] or base.end_time_property]
+        times = [former or later for former, later in zip(times, own, strict=True)]
     bind_schema_columns(node.columns, properties, module)
     _check_timestamps(node, supertypes, module)
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]

@@ -14,7 +14,7 @@ from cepbook.lang.bind.clauses.annotations import EVERY_ROW, Heading, check_hint
 from cepbook.lang.bind.clauses.filter import check_index_types
 from cepbook.lang.bind.clauses.from_clause import bind_from, check_from_clause, from_scope
 from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
-from cepbook.lang.bind.clauses.insert_into import bind_insert, row_type
+from cepbook.lang.bind.clauses.insert_into import SELECTORS, bind_insert, row_type
 from cepbook.lang.bind.clauses.into_table import bind_into_table, with_criteria
 from cepbook.lang.bind.clauses.output_rate import bind_output_rate
 from cepbook.lang.bind.clauses.recognize import bind_match_recognize
@@ -44,7 +44,6 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
     order_by = _order_by(node, scope, columns)
     _hint_aliases(node, module, reported)
     limit, offset = _limit(node, module)
-    selector = _selector(node, module)
     rate = bind_output_rate(node.output, scope) if node.output is not None else None
     event_type = scope.streams[0].event_type if len(scope.streams) == 1 else None
     if rate is not None and has_hint(node.annotations, EVERY_ROW):
@@ -82,7 +81,7 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
     return nodes.SelectStatement(
         **heading.fields(node.span, module),
         root=root,
-        selector=selector,
+        selector=SELECTORS.get(node.selector, module.options.default_selector),
         kind=shape.kind,
         context=node.context,
         insert=insert,
@@ -178,17 +177,6 @@ def _row_count(node: ast.Expr | None, what: str, module: ModuleScope) -> x.Bound
         module.wrong(f"the {what} must be an int, found {kind_text}", node.span)
         return None
     return bound
-
-
-def _selector(node: ast.Select, module: ModuleScope) -> nodes.Selector:
-    match node.selector:
-        case "rstream":
-            return "rstream"
-        case "irstream":
-            return "irstream"
-        case "istream":
-            return "istream"
-    return module.options.default_selector
 
 
 def _with_aggregation(
