@@ -17,6 +17,7 @@ from cepbook.engine.output.collectors import CollectorOptions, DeferredRow, RowF
 from cepbook.engine.output.limiter import LimiterSpec
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.time.clock import NEVER
+from cepbook.engine.time.timers import OUTPUT, WINDOW
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import OutputClause
 from cepbook.lang.registry.windows import WINDOWS
@@ -174,7 +175,7 @@ class OutputRateCodegen(StatementCodegen):
     def _arm_limiter(self) -> None:
         with self.source.block("if L.due < L.armed:"):
             self.source.line("L.armed = L.due")
-            self.source.line("arm(L.due, S, L, 1)")
+            self.source.line(f"arm(L.due, S, L, {OUTPUT})")
 
     def timers(self) -> None:
         """``process`` and ``tick``: at one instant windows come before the output. If the clock leaps over several due
@@ -188,7 +189,7 @@ class OutputRateCodegen(StatementCodegen):
             source.line("return n_in, n_out")
         with source.block("def tick(S, W, now, ins, rem, place):"):
             source.line(f"L, forced = {self._limiter}, False")
-            with source.block("if place == 0:"):
+            with source.block(f"if place == {WINDOW}:"):
                 source.line("W.armed = _NEVER")
                 stops = self.output.which == "first" or isinstance(self.output.after, x.Period)
                 with self.code.reported(), source.block(f"{'while' if stops else 'if'} W.due <= now:"):
@@ -213,7 +214,7 @@ class OutputRateCodegen(StatementCodegen):
                 self._arm_limiter()
             source.line("return forced")
         with source.block("def dues(S):"):
-            source.line(f"return [(0, S[1].due), (1, {self._limiter}.due)]")
+            source.line(f"return [({WINDOW}, S[1].due), ({OUTPUT}, {self._limiter}.due)]")
 
     def _add_posted(self, *then: str) -> None:
         with self.source.block("if posted is not None:"):

@@ -22,6 +22,7 @@ from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.physical.operators import Eviction
 from cepbook.engine.time.clock import NEVER
+from cepbook.engine.time.timers import WINDOW
 from cepbook.engine.windows.window_codegen import EmittedChange
 from cepbook.engine.windows.window_view import Item, WindowView
 from cepbook.errors import Refusal
@@ -262,7 +263,7 @@ class StatementCodegen(DeltaCodegen):
         if not self.steps.ticks:
             return
         with source.block("def dues(S):"):
-            source.line("return [(0, S[1].due)]")
+            source.line(f"return [({WINDOW}, S[1].due)]")
         if self.code.has_single_view:
             return
         source.bind("_NEVER", NEVER)

@@ -183,12 +183,12 @@ class _Writer(StatementCodegen):
             with source.block("if not touched:"):
                 source.line("return")
             source.line("left, entered = [], []")
-            with source.block("for key in touched:"):
-                source.line("left += known.pop(key, ())")
-                with source.block("if key in rows:"):
-                    source.line("made = known[key] = taken(S, (rows[key],), 0, now)")
-                    source.line("entered += made")
             with source.block("try:"):
+                with source.block("for key in touched:"):
+                    source.line("left += known.pop(key, ())")
+                    with source.block("if key in rows:"):
+                        source.line("made = known[key] = taken(S, (rows[key],), 0, now)")
+                        source.line("entered += made")
                 with source.block("if left:"):
                     source.line("process(S, (), left, now)")
                 source.line("process(S, entered, (), now)")

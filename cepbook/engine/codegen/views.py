@@ -17,6 +17,7 @@ from cepbook.engine.physical.operators import RecognizeOperator, UnnestOperator,
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.match_view import recognize_view
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM, RecognizeCodegen
+from cepbook.engine.time.timers import WINDOW
 from cepbook.engine.windows import STATISTICS, WINDOW_FORMS, window_codegen
 from cepbook.engine.windows.combined import WindowUnion, intersection
 from cepbook.engine.windows.derived_value import DerivedValueView
@@ -371,7 +372,7 @@ class ViewCodegen:
         """Write that a timer is armed if the view is due earlier than the present timer."""
         with self.source.block("if W.due < W.armed:"):
             self.source.line("W.armed = W.due")
-            self.source.line("arm(W.due, S, W, 0)")
+            self.source.line(f"arm(W.due, S, W, {WINDOW})")
 
 
 def write_properties(code: CodegenContext, names: Sequence[str]) -> None:

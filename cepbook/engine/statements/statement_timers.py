@@ -1,9 +1,9 @@
 """The timers of one statement: windows, output clause and patterns of its states.
 
-A path is `(partition id, place)`; without a context the id is 0. The place is `WINDOW`, `OUTPUT`, `PATTERN` + number of
-the pattern, or `SUBQUERY` + number of the subquery. At one instant the windows of a state run before its output clause,
-then its patterns, and windows of subqueries last (recorded: outer_expiry_and_subquery_expiry). States also know when
-they are due, so timers that a failure kept from being armed can be found (`mend`).
+A path is `(partition id, place)`; without a context the id is 0. The place is `WINDOW`, `SUBQUERY` + number of the
+subquery, `OUTPUT`, or `PATTERN` + number of the pattern. At one instant the windows of a state run first, then those of
+its subqueries, its output clause and its patterns. States also know when they are due, so timers that a failure kept
+from being armed can be found (`mend`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,18 @@ from cepbook.engine.delivery.delta import Rows
 from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
 from cepbook.engine.patterns.statement_pattern import StatementPattern
 from cepbook.engine.statements.store_access import StoreAccess
-from cepbook.engine.time.timers import NEVER, DispatchOrder, DueEntry, DueQueue, OwnerTimers
+from cepbook.engine.time.timers import (
+    NEVER,
+    OUTPUT,
+    PATTERN,
+    SUBQUERY,
+    WINDOW,
+    DispatchOrder,
+    DueEntry,
+    DueQueue,
+    OwnerTimers,
+)
 
-WINDOW, OUTPUT, PATTERN = range(3)
-SUBQUERY = 1 << 16  # behind all patterns
 _ONE_VIEW = 0, WINDOW
 _FEW = 64  # ended partitions whose timers are not worth a clean-up
 
@@ -89,10 +97,14 @@ class StatementTimers(OwnerTimers):
     def armed_timers(self, state: Any) -> list[tuple[int, int]]:
         """Return (place, due time) of all timers of a state, including early ones at which nothing will happen."""
         id_ = partition_id(state)
-        last = PATTERN + len(self._matchings)
-        places = (*range(last), *(SUBQUERY + number for number, _ in self._timed))
+        places = (*self._own_places, *(SUBQUERY + number for number, _ in self._timed))
         due_times = [(place, self.at((id_, place))) for place in places]
         return [(place, due) for place, due in due_times if due < NEVER]
+
+    @property
+    def _own_places(self) -> tuple[int, ...]:
+        """The places of everything but subqueries."""
+        return WINDOW, OUTPUT, *range(PATTERN, PATTERN + len(self._matchings))
 
     def resume(self, state: Any, armed_timers: Iterable[tuple[int, int]]) -> None:
         """Arm the timers of a state that was restored, as `armed_timers` returned them."""
@@ -100,10 +112,10 @@ class StatementTimers(OwnerTimers):
             self._arm_place(due, state, place)
 
     def _arm_place(self, due: int, state: Any, place: int) -> None:
-        if place < SUBQUERY:
-            self._arm_part(due, state, None, place)
-        else:
+        if _of_subquery(place):
             self._arm_inner(place, due, state[FIRST_SUBQUERY_SLOT + place - SUBQUERY], None, None)
+        else:
+            self._arm_part(due, state, None, place)
 
     def dues(self, state: Any) -> list[tuple[Any, int]]:
         """Return (place, due time) of all parts of a state; `NEVER` for those that are not due."""
@@ -140,7 +152,7 @@ class StatementTimers(OwnerTimers):
                 self.arm((id_, SUBQUERY + number), NEVER)
         if self._states.pop(id_, None) is None:
             return
-        for place in range(PATTERN + len(self._matchings)):
+        for place in self._own_places:
             self.arm((id_, place), NEVER)
         self._gone += 1
         if self._gone > _FEW and self._gone > len(self._states):  # states of group windows may remain
@@ -162,7 +174,7 @@ class StatementTimers(OwnerTimers):
         entries_before_pattern: list[DueEntry] = []
         for entry in entries:
             place = entry[1][1]
-            if place < PATTERN or place >= SUBQUERY:
+            if place < PATTERN:
                 entries_before_pattern.append(entry)
                 continue
             if entries_before_pattern:
@@ -176,7 +188,7 @@ class StatementTimers(OwnerTimers):
         """Discard due entries; a pattern keeps the later times that it waits for."""
         for _, (id_, place) in entries:
             state = self._states.get(id_)
-            if PATTERN <= place < SUBQUERY and state is not None:
+            if place >= PATTERN and state is not None:
                 self._matchings[place - PATTERN].skip_due(state, now)
 
     def _match(self, now: int, due: int, path: tuple[int, int]) -> None:
@@ -239,7 +251,7 @@ class StatementTimers(OwnerTimers):
         state, (id_, place) = self._state_at(path), path
         if state is None:
             return None
-        if place >= SUBQUERY:
+        if _of_subquery(place):
             self._program.subqueries[place - SUBQUERY]["tick"](state, now)
             return None
         sides: dict[int, TimerRows] = {}
@@ -247,7 +259,7 @@ class StatementTimers(OwnerTimers):
         return self.selected(sides, forced)
 
     def _state_at(self, path: tuple[int, int]) -> Any:
-        return self._states.get(path[0]) if path[1] < SUBQUERY else self._inner.get(path)
+        return self._inner.get(path) if _of_subquery(path[1]) else self._states.get(path[0])
 
     def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
         deliveries: list[tuple[Rows, Rows]] = []
@@ -261,7 +273,7 @@ class StatementTimers(OwnerTimers):
         outputs = {id_: at for _, id_, place, at in due if place == OUTPUT and at < now}
         held_back: set[int] = set()
         for state, id_, place, at in due:
-            if place >= SUBQUERY:
+            if _of_subquery(place):
                 self._program.subqueries[place - SUBQUERY]["tick"](state, now)
                 continue
             if place == WINDOW and id_ in outputs and at <= outputs[id_]:
@@ -302,6 +314,10 @@ class StatementTimers(OwnerTimers):
         if not insert and not remove and not forced:
             return None
         return insert or None, remove or None
+
+
+def _of_subquery(place: int) -> bool:
+    return SUBQUERY <= place < OUTPUT
 
 
 def partition_id(state: Any) -> int:

@@ -16,6 +16,9 @@ from typing import Any, Generic, TypeVar
 from cepbook.engine.state import State
 
 NEVER = 1 << 62  # later than any time: events and advances beyond `clock.LAST` are refused
+# The places of timers in the state of a statement, as they run at one instant; subqueries and patterns add their number
+# (recorded: outer_expiry_and_subquery_expiry).
+WINDOW, SUBQUERY, OUTPUT, PATTERN = (kind << 16 for kind in range(4))
 _FEW = 64  # number of stale entries that are not worth a cleanup
 
 DispatchOrder = tuple[int, ...]

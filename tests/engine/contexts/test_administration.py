@@ -318,9 +318,7 @@ def test_a_period_that_is_null_allocates_nothing() -> None:
         "create variable int lasts = 5;create context C initiated by S terminated after lasts sec;" + COUNT
     )
     runtime.set_variable("lasts", None)
-    with pytest.raises(
-        StatementError, match="context `C` failed: ValueError: a time period is null"
-    ):
+    with pytest.raises(StatementError, match="context `C` failed: ValueError: a time period is null"):
         sent(runtime, ("S", "a", 0))
     assert ids(runtime) == []
     runtime.set_variable("lasts", 1)

@@ -140,3 +140,51 @@ def test_lookups_against_looking_at_everything() -> None:
                 wanted.append(sum(holds(room, event) for room in rooms))
             runtime.send(name, dict(event))
         assert found == wanted, condition
+
+
+@pytest.mark.parametrize(
+    "source", ["Shops", "Shops(total > 1)", "Shops where total > 1", "Held", "Sale#keepall", "One"]
+)
+def test_operands_and_comparisons_with_columns_of_every_kind(source: str) -> None:
+    """A value of any kind compared with columns and aggregates of tables, windows and streams, against looking at all
+    values.
+    """
+    operands = {"n": 2, "null": None, "Shops[shop].cnt": 2, "(select max(n) from Sale#keepall)": 3}
+    sales = [{"shop": "a", "n": 1}, {"shop": "a", "n": 3}, {"shop": "b", "n": 1}]
+    rows = {
+        "Shops": [{"cnt": 2, "total": 4}, {"cnt": 1, "total": 1}],
+        "One": [{"cnt": 3, "total": 5}],
+        "Held": [{"cnt": s["n"], "total": s["n"]} for s in sales],
+    }
+    rows["Sale#keepall"] = rows["Held"]
+    rows["Shops(total > 1)"] = rows["Shops where total > 1"] = rows["Shops"][:1]
+    names = {"Held": ("n", "n"), "Sale#keepall": ("n", "n")}.get(source, ("cnt", "total"))
+    columns = {names[0]: "cnt", f"{names[1]} + 0": "total"}
+    comparisons = {
+        "{0} in ({1})": lambda value, several: value in several,
+        "{0} not in ({1})": lambda value, several: value not in several,
+        "{0} > any ({1})": lambda value, several: any(value > other for other in several),
+        "{0} <= all ({1})": lambda value, several: all(value <= other for other in several),
+    }
+    shown, expected = [], []
+    for operand, value in operands.items():
+        for column, name in columns.items():
+            for text, compare in comparisons.items():
+                shown.append(text.format(operand, f"select {column} from {source}"))
+                expected.append(None if value is None else compare(value, [row[name] for row in rows[source]]))
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema Sale(shop string, n int); create schema Ask(shop string, n int);"
+        "create table Shops(shop string primary key, cnt count(*), total sum(int));"
+        "create table One(cnt count(*), total sum(int)); create window Held#keepall as Sale;"
+        "into table Shops select count(*) as cnt, sum(n) as total from Sale group by shop;"
+        "into table One select count(*) as cnt, sum(n) as total from Sale; insert into Held select * from Sale;"
+        f"@name('s') select {', '.join(f'{e} as c{n}' for n, e in enumerate(shown))} from Ask"
+    )
+    deltas: list[Any] = []
+    runtime.statement("s").add_listener(deltas.append)
+    for sale in sales:
+        runtime.send("Sale", sale)
+    runtime.send("Ask", {"shop": "a", "n": 2})
+    (row,) = deltas[-1].insert
+    assert [(e, row[f"c{n}"]) for n, e in enumerate(shown)] == list(zip(shown, expected, strict=True))
