@@ -449,9 +449,9 @@ def test_a_window_with_a_clock_is_replayed_as_it_is_sent(cep: Workbench) -> None
         bench.on("s", lambda delta, told=told: told.append((delta.time, delta.insert, delta.remove)))
     benches[0].replay({"T": frame}, until=20_000).run()
     for row in frame.to_dict("records"):
-        benches[1].advance(row["at"])
+        benches[1].advance(row["at"], stepping=True)
         benches[1].send("T", **row)
-    benches[1].advance(20_000)
+    benches[1].advance(20_000, stepping=True)
     assert [delta for delta in found[0] if delta[2]] and found[0] == found[1]
 
 

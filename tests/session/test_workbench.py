@@ -536,9 +536,9 @@ def expected_by_sending(frame: pd.DataFrame, *epl: str, until: int) -> dict[str,
     for text in epl:
         cep.run(text)
     for row in frame.to_dict("records"):
-        cep.advance(row["ts"])
+        cep.advance(row["ts"], stepping=True)
         cep.send("Tick", {str(k): v for k, v in row.items()})
-    cep.advance(until)
+    cep.advance(until, stepping=True)
     return {name: cep.feed(name).snapshot() for name in cep.runtime.statements}
 
 

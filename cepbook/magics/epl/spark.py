@@ -32,7 +32,12 @@ def with_spark(options: MagicOptions) -> MagicOptions:
         .add("--time", help="column of the event time, or one per type (Flight=departure,…); default: the type's own")
         .add("--sequence", help="the column that orders events of the same time")
         .add("--until", help="where the clock stops after the last event")
-        .add("--leap", action="store_true", help="move the clock from event to event: timers due in between fire late")
+        .add(
+            "--leap",
+            action="store_true",
+            default=None,
+            help="move the clock from event to event: timers due in between fire late",
+        )
         .add("--into", type=variable_name, help="put the result into this variable instead of showing it")
     )
 
@@ -56,7 +61,9 @@ def run_over(host: NotebookHost, options: argparse.Namespace, magic: str) -> Cal
             named = pairs(tables, magic, "--from") if "=" in tables else {_only_type(workbench, magic): tables}
             frames.update({kind: _table(kind, name, host, magic) for kind, name in named.items()})
         names = statements or None
-        return workbench.spark(frames, time=time, sequence=sequence, statements=names, until=until, leap=options.leap)
+        return workbench.spark(
+            frames, time=time, sequence=sequence, statements=names, until=until, leap=bool(options.leap)
+        )
 
     return run
 
