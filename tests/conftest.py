@@ -7,6 +7,7 @@ tests that hold one, to run it for each of their parameters.
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Callable
 from functools import wraps
 from operator import attrgetter
@@ -45,8 +46,14 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_configure() -> None:
-    """Garbage is collected less often: among modules and ten thousand tests it took an eighth of the time."""
+    """Garbage is collected less often: among modules and ten thousand tests it took an eighth of the time.
+
+    Tests that send Ctrl-C, and the processes that they start, need its handler, which a process in the background
+    (``&``, nohup) starts without.
+    """
     gc.set_threshold(50_000, 10, 10)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure() -> None:
