@@ -19,7 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, compress, islice
+from itertools import accumulate, compress, islice, repeat
 from sys import maxsize
 from threading import Lock
 from typing import IO, Any, NamedTuple
@@ -302,6 +302,8 @@ class Feed:
         for segment in segments:
             number = start + len(deliveries)
             rows = segment.values[0] if self.names is None else zip(*segment.values, strict=True)
+            if self.names == ():
+                rows = repeat((), segment.rows)
             if segment.plain:
                 timed_rows = zip(segment.times, rows, strict=True)
                 numbered = enumerate(timed_rows, number)
@@ -317,7 +319,8 @@ class Feed:
         """
         segments, number, end = self._read(cursor)
         marks = b""
-        columns: list[list[Any]] = [[], [], *([] for _ in self.names or (None,))]  # numbers, times, values
+        names = (None,) if self.names is None else self.names
+        columns: list[list[Any]] = [[], [], *([] for _ in names)]  # numbers, times, values
         beyond = 0 if limit is None else sum(segment.rows for segment in segments) - limit
         for segment in segments:
             if not marks and beyond >= segment.rows:

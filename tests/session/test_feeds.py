@@ -34,6 +34,18 @@ def test_counts_and_order() -> None:
     assert repr(feed) == "Feed(3 insert, 4 remove, 0 deliveries dropped)"
 
 
+def test_rows_without_columns_are_counted_and_shown() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema A(k string); create variant schema Mixed as *; insert into Mixed select * from A;"
+        "@name('all') select irstream * from Mixed#length(1)"
+    )
+    for key in "ab":
+        cep.send("A", k=key)
+    assert [(d.insert, d.remove) for d in cep.feed("all").snapshot()] == [([{}], None), ([{}], [{}])]
+    assert list(cep.changes("all")["kind"]) == ["insert", "insert", "remove"]
+
+
 def test_a_reader_never_sees_more_than_capacity() -> None:
     feed = Feed(5)
     for i in range(20):

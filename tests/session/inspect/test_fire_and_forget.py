@@ -32,6 +32,11 @@ def test_a_query_reads_named_windows_and_statements(cep: Workbench) -> None:
     assert queried_statements("select * from kept", cep.runtime) == ("kept",)
 
 
+def test_a_query_without_from_reads_by_subqueries(cep: Workbench) -> None:
+    assert cep.query("select 1 + 1 as two, (select sum(x) from W) as s").to_dict("list") == {"two": [2], "s": [3]}
+    assert queried_statements("select 1 as one", cep.runtime) == ()
+
+
 def test_a_query_that_changes_a_named_window_gives_what_changed(cep: Workbench) -> None:
     heard: list[object] = []
     cep.run("@name('count') select count(*) as n from W")
