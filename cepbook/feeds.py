@@ -301,7 +301,7 @@ class Feed:
         fresh = self._fresh
         for segment in segments:
             number = start + len(deliveries)
-            rows = segment.values[0] if self.names is None else zip(*segment.values, strict=True)
+            rows: Iterable[Any] = segment.values[0] if self.names is None else zip(*segment.values, strict=True)
             if self.names == ():
                 rows = repeat((), segment.rows)
             if segment.plain:
