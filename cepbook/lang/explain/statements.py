@@ -82,9 +82,8 @@ def _statement(statement: nodes.StatementPlan) -> list[str]:
     if isinstance(statement, nodes.CreateVariableStatement):
         kind = "constant" if statement.variable.constant else "variable"
         value = "" if statement.initial is None else f" = {show_expr(statement.initial)}"
-        head = f"create {kind} `{statement.name}`"
-        inside = [] if statement.context is None else [f"  in context {statement.context}"]
-        return [head, *inside, f"  {statement.variable.name}: {statement.variable.type}{value}"]
+        lines = _head(f"create {kind} `{statement.name}`", statement.context)
+        return [*lines, f"  {statement.variable.name}: {statement.variable.type}{value}"]
     if isinstance(statement, nodes.CreateTableStatement):
         keys = f" by {', '.join(statement.store.keys)}" if statement.store.keys else ""
         return [f"create table `{statement.name}`{keys}", f"  {_event_type(statement.output_type)}"]
@@ -103,19 +102,19 @@ def _statement(statement: nodes.StatementPlan) -> list[str]:
     return [f"statement `{statement.name}`"]
 
 
+def _head(text: str, context: str | None) -> list[str]:
+    return [text, *([] if context is None else [f"  in context {context}"])]
+
+
 def _on_set(statement: nodes.OnSetStatement) -> list[str]:
-    lines = [f"on set statement `{statement.name}` ({statement.selector})"]
-    if statement.context is not None:
-        lines.append(f"  in context {statement.context}")
+    lines = _head(f"on set statement `{statement.name}` ({statement.selector})", statement.context)
     lines += [f"  {_assignment(assignment)}" for assignment in statement.assignments]
     return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
 
 
 def _split(statement: nodes.SplitStatement) -> list[str]:
     to = "every branch" if statement.output_all else "the first branch"
-    lines = [f"split statement `{statement.name}` (to {to} that takes it)"]
-    if statement.context is not None:
-        lines.append(f"  in context {statement.context}")
+    lines = _head(f"split statement `{statement.name}` (to {to} that takes it)", statement.context)
     for branch in statement.branches:
         lines.append(f"  into {_event_type(branch.output_type)}{_insert(branch.insert)}")
         if branch.predicate is not None:
@@ -131,9 +130,10 @@ def _insert(insert: nodes.Insert) -> str:
 
 
 def _merge(statement: nodes.MergeStatement) -> list[str]:
-    lines = [f"on {statement.kind} statement `{statement.name}` (of {statement.target.kind} {statement.target.name})"]
-    if statement.context is not None:
-        lines.append(f"  in context {statement.context}")
+    lines = _head(
+        f"on {statement.kind} statement `{statement.name}` (of {statement.target.kind} {statement.target.name})",
+        statement.context,
+    )
     if statement.predicate is not None:
         lines.append(f"  where {show_expr(statement.predicate)}")
     lines += [f"  {line}" for branch in statement.branches for line in show_branch(branch)]
@@ -180,9 +180,7 @@ def _event_type(event_type: EventType) -> str:
 def _select(statement: nodes.SelectStatement) -> list[str]:
     if isinstance(statement, nodes.CreateWindowStatement):
         return _create_window(statement)
-    lines = [f"select statement `{statement.name}` ({statement.kind}, {statement.selector})"]
-    if statement.context is not None:
-        lines.append(f"  in context {statement.context}")
+    lines = _head(f"select statement `{statement.name}` ({statement.kind}, {statement.selector})", statement.context)
     lines.extend(_node(statement.root, "  ", []))
     if statement.output is not None:
         lines.extend(show_output(statement.output))

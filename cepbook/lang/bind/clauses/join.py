@@ -24,7 +24,8 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
         fact = "several unidirectional streams"
         hint = "mark one stream, or all streams of full outer joins"
         scope.wrong(fact, node.sources[0].span.to(node.sources[-1].span), hint)
-    tables = [_is_table(stream) for stream in streams]
+    stores = [stream.store if isinstance(stream, nodes.SourceNode) else None for stream in streams]
+    tables = [store is not None and store.kind == "table" for store in stores]
     inputs: list[nodes.JoinInput] = []
     for position, (source, stream) in enumerate(zip(node.sources, streams, strict=True)):
         # a stream that is joined with tables alone needs no window: tables make no rows
@@ -40,10 +41,6 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
         kind = "inner" if join is None else join.kind
         inputs.append(nodes.JoinInput(stream, kind, on, source.unidirectional or alone, span=source.span))
     return nodes.StreamJoin(tuple(inputs), span=node.sources[0].span.to(node.sources[-1].span))
-
-
-def _is_table(stream: nodes.StreamNode) -> bool:
-    return isinstance(stream, nodes.SourceNode) and stream.store is not None and stream.store.kind == "table"
 
 
 def _meets_its_event(position: int, streams: Sequence[nodes.StreamNode]) -> bool:

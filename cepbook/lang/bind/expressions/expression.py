@@ -374,15 +374,11 @@ def _type_test(node: ast.TypeTest, scope: Scope) -> x.BoundExpr:
             types.append(bind_type_name(name, scope, node.span))
     if operand.type == t.OBJECT:
         return x.InstanceOf(t.BOOLEAN, operand, tuple(types), span=node.span)
-    if operand.type in types or t.OBJECT in types or _subtype_test(operand.type, types, scope):
+    event = operand.type.event
+    subtype = event is not None and any(o.event and scope.module.catalog.is_a(event, o.event) for o in types)
+    if operand.type in types or t.OBJECT in types or subtype:
         return x.Is(t.BOOLEAN, operand, x.Const(t.NULL, None), True, span=node.span)
     return x.Const(t.BOOLEAN, False, span=node.span)
-
-
-def _subtype_test(type_: Type, types: Sequence[Type], scope: Scope) -> bool:
-    if type_.event is None:
-        return False
-    return any(o.event is not None and scope.module.catalog.is_a(type_.event, o.event) for o in types)
 
 
 def _period(node: ast.TimePeriod, scope: Scope) -> x.BoundExpr:

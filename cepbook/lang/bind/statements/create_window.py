@@ -66,7 +66,9 @@ def bind_create_window(node: ast.CreateWindow, heading: Heading, module: ModuleS
     if not windows or (node.insert and filled is None):  # already reported
         return None
     source_node = nodes.SourceNode(node.name, None, None, span=node.span)
-    rows = nodes.Windowed(source_node, windows, _union(node, windows), span=windows[0].span.to(windows[-1].span))
+    rows = nodes.Windowed(
+        source_node, windows, node.retain == "union" and len(windows) > 1, span=windows[0].span.to(windows[-1].span)
+    )
     return nodes.CreateWindowStatement(
         **heading.fields(node.span, module),
         root=nodes.Projection(rows, (), True, span=node.span),
@@ -100,10 +102,6 @@ def kind_of_name(name: str, module: ModuleScope) -> str:
     if store is None:
         return "event type"
     return "named window" if store.kind == "window" else "table"
-
-
-def _union(node: ast.CreateWindow, windows: tuple[nodes.WindowSpec, ...]) -> bool:
-    return node.retain == "union" and len(windows) > 1
 
 
 def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[nodes.WindowSpec, ...] | None:
