@@ -174,12 +174,14 @@ class JoinView(WindowView):
         for number, (entered, left) in changes:
             if form.keeps[number] or form.passing[number]:
                 relations[number].change(entered[::-1] if form.transient[number] else entered, left)
-        for number, (entered, _) in changes:
-            if form.active[number]:
-                self._add(batch, form.find[number](relations, entered))
-        for number, (entered, _) in changes:
-            if form.passing[number]:
-                relations[number].change((), entered)
+        try:
+            for number, (entered, _) in changes:
+                if form.active[number]:
+                    self._add(batch, form.find[number](relations, entered))
+        finally:
+            for number, (entered, _) in changes:
+                if form.passing[number]:
+                    relations[number].change((), entered)
         if form.listeners:
             form.notify(batch.values())
         return (list(batch.values()), list(former.values())) if batch or former else None
