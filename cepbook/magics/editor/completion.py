@@ -14,7 +14,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from cepbook.errors import UsageError
 from cepbook.lang.registry.aggregates import AGGREGATES
-from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.methods import method_names_of as methods_of
 from cepbook.lang.registry.methods.method_row import ReceiverKind
@@ -129,7 +129,7 @@ def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
             if found.time_property is not None:
                 yield from ((name, "function") for name in methods_of(_TIMED))
             return
-        shorts = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS) if "." in name)
+        shorts = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS, *CONSTANTS) if "." in name)
         yield from ((name, "function") for name in shorts)
         return
     if _CONTEXT.search(typed):
