@@ -131,7 +131,7 @@ def shown_result(result: RunResult, host: NotebookHost) -> StaticPicture:
 
 def _refuse_spark_options(options: argparse.Namespace) -> None:
     for name in SPARK_OPTION_NAMES:
-        if getattr(options, name) not in (None, False):
+        if getattr(options, name) is not None:
             raise UsageError(f"%%epl: --{name} needs `--on spark`")
 
 
