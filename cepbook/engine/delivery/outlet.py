@@ -71,7 +71,9 @@ class OutletSpec(NamedTuple):
     insert: Insert | None
     precedence: Precedence | None
     at_once: bool
-    """Rows are never held, because other members of the activation wait for them."""
+    """Rows are never held: other members of the activation wait for them, or the statement that inserts the updated
+    event delivers after them.
+    """
 
 
 class DeliveryOutlet(DeliveryHolder):

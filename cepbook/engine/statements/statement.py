@@ -98,7 +98,8 @@ class RunningStatement(StoreAccess, ContextMember):
         host = services.deliveries
         insert, precedences = steps.emit.insert, program.precedences or (None,) * len(steps.emit.targets)
         first = precedences[0] if insert is not None else None
-        spec = OutletSpec(steps.listener_selector, steps.insert_selector, insert, first, steps.buffers_input)
+        at_once = steps.buffers_input or bool(steps.emit.changes)
+        spec = OutletSpec(steps.listener_selector, steps.insert_selector, insert, first, at_once)
         self.outlet = DeliveryOutlet(host, layout, spec, self._wire, self.failed, splitter)
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned = None

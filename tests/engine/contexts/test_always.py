@@ -45,7 +45,7 @@ ALWAYS = (
     "context A start @now, context B initiated @now and pattern [timer:interval(80000 days)]",
 )
 # What declares, and what a context does not take
-OUTSIDE = re.compile(r"(update|module|import|uses)\b|create\s+(\w+\s+)?(schema|expression|index|variable)\b", re.I)
+OUTSIDE = re.compile(r"(update|module|import|uses)\b|create\s+(\w+\s+)?(schema|expression|variable)\b", re.I)
 ANNOTATIONS = re.compile(r"(@\s*\w+\s*(\([^)]*\))?\s*)*")
 APART = {
     "pattern_variable_set_by_pattern",  # within a context statements are asked in turn: a filter sees what was just set

@@ -81,8 +81,8 @@ POOL = (
     "@name('s{i}') select a.k as k, x, (select count(*) from A#time(2 sec) as o where o.k = a.k) as n "
     "from A#time(1 sec) as a output last every 2 sec",
     "@name('s{i}') select one.x as x, two.x as y from A#length(2) as one, A#length(3) as two where one.k = two.k",
-    "@name('c{i}') create table Z{i}(k string primary key, n count(*), f first(int));"
-    "@name('s{i}') into table Z{i} select count(*) as n, first(x) as f from A#length(4) group by k",
+    "@name('c{i}') create table Z{i}(k string primary key, n count(*), f max(int));"
+    "@name('s{i}') into table Z{i} select count(*) as n, max(x) as f from A#length(4) group by k",
     "@name('c{i}') create table X{i}(k string primary key, n int);"
     "@name('s{i}') on A(k is not null) as a merge X{i} as w where a.k = w.k when matched then update set n = w.n + 1 "
     "when not matched then insert select k, 1 as n",
