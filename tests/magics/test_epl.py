@@ -252,11 +252,20 @@ def test_on_spark_hands_over_frames_and_options(trades: Notebook, monkeypatch: p
     trades.shell.user_ns["df"] = frame = object()
     line = "%%epl --on spark --frames Trade=df --time Trade=ts,Quote=at --sequence n --until 5000 --into found"
     shown = trades.run(f"{line}\n@name('big') select * from Trade(volume > 100)")
-    expected = {"time": {"Trade": "ts", "Quote": "at"}, "sequence": "n", "statements": ["big"], "until": 5000}
+    expected = {
+        "time": {"Trade": "ts", "Quote": "at"},
+        "sequence": "n",
+        "statements": ["big"],
+        "until": 5000,
+        "leap": False,
+    }
     assert seen == [({"Trade": frame}, expected)]
     assert trades.shell.user_ns["found"] == "the run" and shown.startswith("deployed big")
     assert "the run" in trades.run("%epl spark --frames Trade=df --time ts")
-    assert seen[1] == ({"Trade": frame}, {"time": "ts", "sequence": None, "statements": None, "until": None})
+    assert seen[1] == (
+        {"Trade": frame},
+        {"time": "ts", "sequence": None, "statements": None, "until": None, "leap": False},
+    )
 
 
 def test_compare_in_one_line(trades: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:

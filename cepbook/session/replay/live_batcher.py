@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_integral
@@ -145,7 +146,10 @@ class LiveBatcher:
             for number, (name, (times, places, events)) in enumerate(events_by_type.items())
         ]
         try:
-            self._feeder(events_by_type)(batches, self._clock is not None)
+            first = min(batch.times[0] for batch in batches)
+            if leaps_from_epoch(self._engine.now, first, self._engine.second):
+                self._engine.advance_to(first)
+            self._feeder(events_by_type)(batches, True)
         except (EventError, UsageError) as error:
             for batch in batches:
                 self.malformed[batch.type_name] += len(batch.times) - 1
