@@ -88,21 +88,28 @@ class OutputMixin(WorkbenchCore):
         return PreparedQuery(epl, lambda query, selector, values: self.query(query, selector, parameters=values))
 
     def sink(
-        self, name: str, path: str | os.PathLike[str], *, table: str | None = None, whole: bool = False
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        table: str | None = None,
+        whole: bool | None = None,
+        append: bool = False,
     ) -> FileSink:
         """Write all deliveries of statement `name` from now on into a file: Parquet, CSV, JSON lines, SQLite.
 
-        The name of the file decides the kind. Rows are those of `changes`. `table` is the table of an SQLite database
-        (default: the statement's name), which is added to; other files are replaced. Close the sink (or use ``with``):
-        a Parquet file is complete only then. With `whole` a file gets its name only when it is closed without failure
-        (until then ``q.csv`` is ``q.partial.csv``). Raises UsageError for an unknown statement and a file that cannot
-        be written.
+        The name of the file decides the kind. Rows are those of `changes`; they are in the file within a second.
+        `table` is the table of an SQLite database (default: the statement's name), which is added to. Other files are
+        replaced, unless `append` is true: then rows are added to them. With `whole` a file gets its name only when it
+        is closed without failure (until then ``q.csv`` is ``q.partial.csv``). Parquet files are written so unless
+        `whole` is False. Close the sink, or use ``with``. Raises UsageError for an unknown statement, a file that
+        cannot be written, and a file of other columns that is appended to.
         """
         with self._lock:
             self._engine.statement(name)
             types = self._engine.statement(name).output_type.properties
             attach = partial(self._engine.attach_sink, name)
-            return FileSink(attach, types, self._lock, name, path, table, whole=whole)
+            return FileSink(attach, types, self._lock, name, path, table, whole=whole, append=append)
 
     def stream(self, name: str, *, capacity: int = 10_000) -> DeliveryStream:
         """Return the deliveries of a statement from now on: ``async for delivery in cep.stream("alerts")``

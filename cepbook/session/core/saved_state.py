@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path as File
@@ -15,6 +15,7 @@ from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.session.core.cell_deployments import CellRun
 from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.io.writers import take_mode
 
 Path = str | PathLike[str]
 
@@ -78,9 +79,11 @@ def write_file(path: Path, data: bytes) -> None:
     """Write a file completely or not at all. Raises UsageError with the reason of the operating system."""
     target = File(path).expanduser()
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        target = File(os.path.realpath(target)) if target.is_symlink() else target
+        name = str(target.with_name(f".{target.name}.{secrets.token_hex(6)}"))
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(name, "xb") as file:
+                take_mode(name, target)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -12,10 +12,11 @@ import atexit
 import os
 import sqlite3
 import sys
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from threading import RLock
+from threading import Lock, RLock, Thread, current_thread
 from typing import Any
 from weakref import WeakSet
 
@@ -25,13 +26,22 @@ from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Delivery, Feed, FeedColumns, Segment
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
+from cepbook.session.io.files import PARQUET
 from cepbook.session.io.result_frames import change_columns
-from cepbook.session.io.writers import RowWriter, check_file_kind, is_overwritten, open_writer
+from cepbook.session.io.writers import (
+    RowWriter,
+    check_file_kind,
+    is_overwritten,
+    open_writer,
+    take_mode,
+)
 
 Successor = Callable[[RunningStatement | None], object]
 Attach = Callable[[Sink, Successor], Callable[[], None]]  # the last step of `EngineHandle.attach_sink`
 
 BATCH = 8_192  # rows that are written together
+EVERY = 0.5  # seconds between two looks for waiting rows
+SHARE = 10  # rows of a live batch wait if writing them at once would take more than one part of so many of the time
 
 
 class SinkError(CepbookError):
@@ -82,13 +92,19 @@ class SinkFeed(Feed):
 class FileSink:
     """Writes all rows of one statement from now on into a file: Parquet, CSV, JSON lines or a table of SQLite.
 
-    ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end; otherwise the end of the program does.
-    `flush` writes waiting rows. A row that cannot be written ends the writing, not the statement: `error` has the
-    reason, `lost` counts the rows since, `close` raises. Another sink of the same statement and file (a cell that runs
-    again) closes this one. Raises UsageError if the file belongs to a sink of another statement.
+    ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end; otherwise the end of the program does. Rows
+    are written after a live batch and at least every second, so that a killed kernel loses the last second at most;
+    `flush` writes them now. A row that cannot be written ends the writing, not the statement: `error` has the reason,
+    `lost` counts the rows since, `close` raises. Another sink of the same statement and file (a cell that runs again)
+    closes this one. Raises UsageError if the file belongs to a sink of another statement.
 
-    With `whole` the file gets its name (and replaces an existing file) only when it is closed without lost rows and no
-    exception ended the ``with``. Until then its path is `place` (`partial_name`). This does not apply to databases.
+    With `whole`, the default for Parquet, the file gets its name (and replaces an existing file) only when it is closed
+    without lost rows and no exception ended the ``with``. Until then its path is `place` (`partial_name`). The rows of
+    a whole Parquet file are in an Arrow stream beside it (``q.partial.arrows`` for ``q.parquet``). This does not apply
+    to databases.
+
+    With `append` rows are added to those of an existing file. A line that a killed process left torn is removed. A
+    Parquet file also gets the rows of the stream that a killed process left.
     """
 
     def __init__(
@@ -100,27 +116,45 @@ class FileSink:
         path: str | os.PathLike[str],
         table: str | None,
         *,
-        whole: bool = False,
+        whole: bool | None = None,
+        append: bool = False,
     ) -> None:
         check_file_kind(path)
         self.name = name
         self.path = os.fspath(path)
-        self.place = partial_name(self.path) if whole and _is_plain(self.path) else self.path
+        parquet = self.path.lower().endswith(PARQUET)
+        if append and (whole is False if parquet else whole):
+            hint = "a Parquet file is written as a whole" if parquet else "with `append` rows are in the file at once"
+            raise UsageError(f"`whole` and `append` exclude each other here\n  hint: leave `whole` out; {hint}")
+        self._target = _linked(self.path)  # what gets the rows in the end
+        self._whole = (parquet if whole is None else whole) and _is_plain(self._target)
+        self._must_close = whole is True  # otherwise the end of the program does as well
+        self.place = partial_name(self._target) if self._whole else self.path
         self.rows = 0
         self.lost = 0
         self.error: Exception | None = None
         self._lock = lock
+        self._writing = RLock()  # taken behind `_lock`; `_keep_writing` takes it alone
+        self._took = self._wrote = 0.0  # seconds of the last write, and when it ended
+        self._process = os.getpid()
         self._types: dict[str, Type] = dict(types)
         self._writer: RowWriter | None = None
-        for other in [sink for sink in _OPEN if sink.is_open and is_same_file(sink.path, self.path)]:
+        for other in [sink for sink in _open_sinks() if is_same_file(sink.path, self.path)]:
             if other.name != name:
                 raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
             other.close()
-        self._writer = _opened(self.path, self.place, change_columns(self._types), table or name)
-        self._file = _file_of(self.place)
+        becomes = self._target if self._whole else None
+        if self._whole:
+            with suppress(OSError):
+                os.remove(self.place)
+        columns = change_columns(self._types)
+        self._writer = _opened(self.path, self.place, columns, table or name, append=append, becomes=becomes)
+        self._file = _file_of(self._writer.place)
         self._tap = SinkFeed(self._when_full)
         self._leave = attach(self._tap, self._successor)
-        _OPEN.add(self)
+        with _OPENING:
+            _OPEN.add(self)
+        _start_writing()
 
     @property
     def is_open(self) -> bool:
@@ -137,27 +171,40 @@ class FileSink:
             self._write()
 
     def _write(self) -> None:
-        columns = self._tap.take()
-        count = len(columns.times)
-        if self._writer is None or self.error is not None:
-            self.lost += count
-            return
-        if not count:
-            return
-        values = [columns.column(name) for name in self._types]
-        kinds = ["insert" if insert else "remove" for insert in columns.inserts]
-        try:
-            self._writer.write(list(zip(columns.times, columns.numbers, kinds, *values, strict=True)))
-            self.rows += count
-        except (
-            OSError,
-            ValueError,
-            TypeError,
-            OverflowError,
-            sqlite3.Error,
-        ) as error:  # Arrow's errors are of these classes
-            self.error = error
-            self.lost += count
+        with self._writing:
+            columns = self._tap.take()
+            count = len(columns.times)
+            if self._writer is None or self.error is not None:
+                self.lost += count
+                return
+            if not count:
+                return
+            began = time.perf_counter()
+            try:
+                values = [columns.column(name) for name in self._types]
+                kinds = ["insert" if insert else "remove" for insert in columns.inserts]
+                self._writer.write(list(zip(columns.times, columns.numbers, kinds, *values, strict=True)))
+                self.rows += count
+            except Exception as error:  # noqa: BLE001  of the disk or of a value; kept, raised by `flush` and `close`
+                self.error = error
+                self.lost += count
+            self._wrote = time.perf_counter()
+            self._took = self._wrote - began
+
+    def write_waiting(self, *, soon: bool = False) -> None:
+        """Write waiting rows if that makes them survive the process. A failure is printed and kept in `error`.
+
+        With `soon`, only if that keeps the cost low, because the next call comes soon.
+        """
+        with self._writing:
+            writer, before = self._writer, self.error
+            if writer is None or not writer.survives or self.path == "-" or os.getpid() != self._process:
+                return
+            if soon and time.perf_counter() - self._wrote < SHARE * self._took:
+                return
+            self._write()
+        if self.error is not before:
+            sys.stderr.write(f"cepbook: {self._loss()}\n")
 
     def flush(self) -> FileSink:
         """Write waiting rows. Raises SinkError if that failed, now or before."""
@@ -175,32 +222,43 @@ class FileSink:
             if self._writer is None:
                 return
             self._leave()
-            try:
-                self._write()
-            finally:
-                writer, self._writer = self._writer, None
-                try:
-                    writer.close()
-                except (OSError, ValueError, sqlite3.Error) as error:
-                    self.error = self.error or error
-            if self.error is None and _file_of(self.place) != self._file:
-                self.error = UsageError("the file was taken away, or is another one, meanwhile")
-                self.lost = self.rows
-            if self.place != self.path and self.error is None and not failed:
-                try:
-                    os.replace(self.place, self.path)
-                    self.place = self.path
-                except OSError as error:
-                    self.error = error
+            with self._writing:
+                self._finish(failed)
         self._raise()
+
+    def _finish(self, failed: bool) -> None:
+        try:
+            self._write()
+        finally:
+            writer, self._writer = self._writer, None
+            assert writer is not None
+            taken_away = _file_of(writer.place) != self._file
+            try:
+                writer.close()
+            except (OSError, ValueError, NotImplementedError, sqlite3.Error) as error:
+                self.error = self.error or error
+        if self.error is None and taken_away:
+            self.error = UsageError("the file was taken away, or is another one, meanwhile")
+            self.lost = self.rows
+        if self._whole and self.error is None and not failed:
+            try:
+                os.replace(self.place, self._target)
+                self.place = self.path
+            except OSError as error:
+                self.error = error
+        if self.error is None:
+            writer.clean()
 
     def __del__(self) -> None:
         _end(self)
 
     def _raise(self) -> None:
         if self.error is not None:
-            lost = f"{self.lost:,} row{'' if self.lost == 1 else 's'} of `{self.name}` lost"
-            raise SinkError(f"{self.path!r} cannot be written: {self.error}; {lost}") from self.error
+            raise SinkError(self._loss()) from self.error
+
+    def _loss(self) -> str:
+        lost = f"{self.lost:,} row{'' if self.lost == 1 else 's'} of `{self.name}` lost"
+        return f"{self.path!r} cannot be written: {self.error}; {lost}"
 
     def __enter__(self) -> FileSink:
         return self
@@ -214,19 +272,68 @@ class FileSink:
 
 
 _OPEN: WeakSet[FileSink] = WeakSet()
+_OPENING = Lock()  # while `_OPEN` is changed or read
+_ABANDONED: list[FileSink] = []  # sinks that were collected in the thread that writes, which may not take their locks
+_THREADS: list[Thread] = []  # the thread that writes, if there is one
 
 
-def _end(sink: FileSink) -> None:
+if hasattr(os, "register_at_fork"):  # a child process finds `_OPENING` free
+    os.register_at_fork(before=_OPENING.acquire, after_in_parent=_OPENING.release, after_in_child=_OPENING.release)
+
+
+def _open_sinks() -> list[FileSink]:
+    with _OPENING:
+        return [sink for sink in list(_OPEN) if sink.is_open]
+
+
+def write_waiting() -> None:
+    """Write waiting rows of all sinks after a live batch, as far as the cost allows; the rest follows in a moment."""
+    if _OPEN:
+        for sink in _open_sinks():
+            sink.write_waiting(soon=True)
+
+
+def _start_writing() -> None:
+    with _OPENING:
+        if not any(thread.is_alive() for thread in _THREADS):  # a child process has none
+            _THREADS[:] = [Thread(target=_keep_writing, name="cepbook sinks", daemon=True)]
+            _THREADS[0].start()
+
+
+def _keep_writing() -> None:
+    """Write waiting rows of all sinks, again and again while there are any.
+
+    This does not wait for the engine: reading a feed is safe from any thread.
+    """
+    while True:
+        time.sleep(EVERY)
+        sinks = _open_sinks()
+        for sink in sinks:
+            sink.write_waiting()
+        del sinks[:]
+        while _ABANDONED:
+            _end(_ABANDONED.pop(), anywhere=True)
+        with _OPENING:
+            if not any(sink.is_open for sink in list(_OPEN)):
+                _THREADS.clear()
+                return
+
+
+def _end(sink: FileSink, *, anywhere: bool = False) -> None:
+    if getattr(sink, "_writer", None) is None or sink._process != os.getpid():  # a child process closes nothing
+        return
+    if not anywhere and current_thread() in _THREADS:
+        _ABANDONED.append(sink)
+        return
     try:
-        if getattr(sink, "_writer", None) is not None:
-            sink.close(failed=True)
+        sink.close(failed=sink._must_close)
     except SinkError as error:
         sys.stderr.write(f"cepbook: {error}\n")
 
 
 @atexit.register
 def _end_all() -> None:
-    for sink in list(_OPEN):
+    for sink in [*_open_sinks(), *_ABANDONED]:
         _end(sink)
 
 
@@ -241,15 +348,21 @@ def partial_name(path: str) -> str:
     return f"{stem}.partial{kind}"
 
 
-def _opened(name: str, place: str, types: Mapping[str, Type], table: str) -> RowWriter:
+def _opened(
+    name: str, place: str, types: Mapping[str, Type], table: str, *, append: bool = False, becomes: str | None = None
+) -> RowWriter:
     try:
-        return open_writer(place, types, table)
+        return open_writer(place, types, table, append=append, becomes=becomes)
     except UsageError as error:
         raise UsageError(str(error).replace(repr(place), repr(name))) from None
 
 
+def _linked(name: str) -> str:
+    return os.path.realpath(name) if os.path.islink(name) else name
+
+
 def _is_plain(name: str) -> bool:
-    there = not os.path.islink(name) and (os.path.isfile(name) or not os.path.exists(name))
+    there = os.path.isfile(name) or not os.path.exists(name)
     return there and is_overwritten(name) and name != "-"
 
 
@@ -343,16 +456,19 @@ def export_rows(
     Raises UsageError, and SinkError if writing fails.
     """
     name = os.fspath(path)
-    beside = _is_plain(name)
-    target = os.path.join(os.path.dirname(name), f".{os.getpid()}.{os.path.basename(name)}") if beside else name
+    real = _linked(name)
+    beside = _is_plain(real)
+    target = os.path.join(os.path.dirname(real), f".{os.getpid()}.{os.path.basename(real)}") if beside else name
     writer = _opened(name, target, types, table)
+    if beside:
+        take_mode(target, real)
     try:
         try:
             writer.write(rows)
         finally:
             writer.close()
         if beside:
-            os.replace(target, name)
+            os.replace(target, real)
     except (OSError, ValueError, TypeError, OverflowError, sqlite3.Error) as error:
         if beside:
             with suppress(OSError):

@@ -2,22 +2,29 @@
 
 Numbers, truth values and texts are kept as they are. Parquet has types for dates and arrays, too. All other values
 (events, maps, arrays) are written as JSON text, exact numbers (biginteger, bigdecimal) as digits, dates in ISO 8601.
-Null is an empty field in CSV.
+In CSV null is an empty field and the empty text is ``""``.
+
+A process can be killed between any two writes. Lines then end with a torn one at worst, which `append` cuts off. A
+`ParquetStreamWriter` keeps its rows in an Arrow stream until the file is closed.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
 import sqlite3
+import stat
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from cepbook.errors import UsageError
 from cepbook.lang.types import Type
@@ -26,11 +33,20 @@ from cepbook.session.io.files import PARQUET
 Rows = Sequence[Sequence[Any]]
 SQLITE = (".sqlite", ".sqlite3", ".db")
 WRITABLE_KINDS = ".parquet, .csv, .jsonl, .ndjson, .sqlite, .db"
+_TO_QUOTE = frozenset(',"\r\n')
+_STREAM = b"cepbook.stream"  # key in the metadata of a Parquet file: the stream that its last rows are from
+_GROUP = 1 << 16  # rows of a row group, at least
 _PLAIN = ("byte", "short", "int", "long", "float", "double", "boolean", "string", "char")
 
 
 class RowWriter:
-    """An open file of rows of the same columns."""
+    """An open file of rows of the same columns. `place` is the path of the file that `write` writes.
+
+    `survives`: rows are readable after `write`, even if the process is killed.
+    """
+
+    place = ""
+    survives = True
 
     def write(self, rows: Rows) -> None:
         """Append rows. Rows of a Parquet file count when the file is closed; all others are in the file at once."""
@@ -39,6 +55,18 @@ class RowWriter:
     def close(self) -> None:
         """Finish the file. A second call does nothing."""
         raise NotImplementedError
+
+    def clean(self) -> None:
+        """Remove what is no longer needed once the closed file has its name."""
+
+
+def take_mode(written: str, path: str | os.PathLike[str]) -> None:
+    """Give the file `written`, which will replace `path`, the owner and the permissions of `path`, if that exists."""
+    with suppress(OSError):
+        old = os.stat(path)
+        with suppress(OSError, AttributeError):  # only root changes an owner; Windows has no such function
+            os.chown(written, old.st_uid, old.st_gid)
+        os.chmod(written, stat.S_IMODE(old.st_mode))
 
 
 def file_text(value: object) -> str:
@@ -59,11 +87,15 @@ def _json_of(value: object) -> str:
 class _Lines(RowWriter):
     """A text file; ``-`` is the standard output."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, append: bool) -> None:
+        self.place = path
         self._own = path != "-"
         self._file: IO[str] = sys.stdout
         if self._own:
-            self._file = Path(path).open("w", encoding="utf-8", newline="")  # noqa: SIM115  until `close`
+            if append:
+                _cut_torn_line(path, quotes=isinstance(self, CsvWriter))
+            mode = "a" if append else "w"
+            self._file = Path(path).open(mode, encoding="utf-8", newline="")  # noqa: SIM115  until `close`
 
     def close(self) -> None:
         if not self._file.closed:
@@ -71,16 +103,65 @@ class _Lines(RowWriter):
 
 
 class CsvWriter(_Lines):
-    """A header, then a line per row."""
+    """A header, then a line per row. Every batch is formatted before its first line is written."""
 
-    def __init__(self, path: str, columns: Mapping[str, Type]) -> None:
-        super().__init__(path)
-        self._csv = csv.writer(self._file, lineterminator="\n")
-        self._csv.writerow(list(columns))
+    def __init__(self, path: str, columns: Mapping[str, Type], append: bool = False) -> None:
+        super().__init__(path, append)
+        header = _first_record(path) if append else []
+        if not header:
+            self.write([list(columns)])
+        elif header != list(columns):
+            self.close()
+            raise _other_columns(path, header)
 
     def write(self, rows: Rows) -> None:
-        self._csv.writerows([["" if value is None else _field(value) for value in row] for row in rows])
+        records = [[None if value is None else _field(value) for value in row] for row in rows]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(records)
+        lines = text.getvalue()
+        if "\r" in lines or any("" in record for record in records):  # `csv` quotes neither
+            lines = "".join(map(_csv_line, records))
+        self._file.write(lines)
         self._file.flush()
+
+
+def _csv_line(record: Sequence[object]) -> str:
+    # a line of one null would be blank, which readers skip
+    return ('""' if list(record) == [None] else ",".join(map(_csv_text, record))) + "\n"
+
+
+def _csv_text(field: object) -> str:
+    if field is None:
+        return ""
+    text = str(field)
+    return text if text and _TO_QUOTE.isdisjoint(text) else f'"{text.replace(chr(34), chr(34) * 2)}"'
+
+
+def _first_record(path: str) -> list[str]:
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _other_columns(path: str, names: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"{path!r} has other columns: {', '.join(names)}\n"
+        "  hint: give another name, or leave `append` out to replace the file"
+    )
+
+
+def _cut_torn_line(path: str, *, quotes: bool) -> None:
+    """Remove the last line of a file if it has no end: a process was killed while it wrote.
+
+    With `quotes`, line ends within quotation marks are part of a line.
+    """
+    with suppress(FileNotFoundError), Path(path).open("r+b") as file:
+        inside, position, end = False, 0, 0
+        for line in file:
+            position += len(line)
+            inside ^= quotes and line.count(b'"') % 2 == 1
+            if line.endswith(b"\n") and not inside:
+                end = position
+        file.truncate(end)
 
 
 def _field(value: object) -> object:
@@ -92,13 +173,12 @@ def _field(value: object) -> object:
 class JsonLinesWriter(_Lines):
     """An object per line, all columns in their order."""
 
-    def __init__(self, path: str, columns: Mapping[str, Type]) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, columns: Mapping[str, Type], append: bool = False) -> None:
+        super().__init__(path, append)
         self._names = list(columns)
 
     def write(self, rows: Rows) -> None:
-        for row in rows:
-            self._file.write(_json(dict(zip(self._names, row, strict=True))) + "\n")
+        self._file.write("".join([_json(dict(zip(self._names, row, strict=True))) + "\n" for row in rows]))
         self._file.flush()
 
 
@@ -140,7 +220,10 @@ def arrow_table(rows: Rows, columns: Mapping[str, Type]) -> Any:
 class ParquetWriter(RowWriter):
     """Row groups as they come. The file is complete when it is closed."""
 
+    survives = False
+
     def __init__(self, path: str, columns: Mapping[str, Type]) -> None:
+        self.place = path
         self._columns = dict(columns)
         schema = arrow_table((), columns).schema
         from pyarrow import parquet  # optional, and installed here
@@ -153,6 +236,109 @@ class ParquetWriter(RowWriter):
 
     def close(self) -> None:
         self._writer.close()
+
+
+class ParquetStreamWriter(RowWriter):
+    """A Parquet file `path` that is written as a whole when it is closed; its rows are in an Arrow stream until then.
+
+    The stream, `stream_name`, is readable up to the last complete batch if the process is killed. With `earlier`, the
+    rows of that Parquet file come first, then those of a stream that a killed process left.
+    """
+
+    def __init__(self, path: str, columns: Mapping[str, Type], earlier: str | None = None) -> None:
+        schema = arrow_table((), columns).schema
+        import pyarrow  # optional, and installed here
+
+        self._path, self._columns, self._earlier = path, dict(columns), earlier
+        self.place = stream_name(path)
+        id_ = uuid.uuid4().hex.encode()
+        rescued: Iterator[Any] = iter(())
+        if earlier is not None:
+            there = _schema_to_add_to(earlier, schema) if os.path.exists(earlier) else None
+            self._earlier = None if there is None else earlier
+            rescued = _rescued(self.place, schema, {} if there is None else there.metadata or {})
+        begun = f"{self.place}.new" if earlier is not None and os.path.exists(self.place) else self.place
+        self._file: BinaryIO = open(begun, "wb")  # noqa: SIM115  until `close`
+        try:
+            self._stream = pyarrow.ipc.new_stream(self._file, schema.with_metadata({_STREAM: id_}))
+            for batch in rescued:
+                self._stream.write_batch(batch)
+            self._file.flush()
+            if begun != self.place:
+                os.replace(begun, self.place)
+        except BaseException:
+            self._file.close()
+            os.remove(begun)
+            raise
+
+    def write(self, rows: Rows) -> None:
+        if rows:
+            self._stream.write_table(arrow_table(rows, self._columns))
+            self._file.flush()
+
+    def close(self) -> None:
+        if self._file.closed:
+            return
+        self._stream.close()
+        self._file.close()
+        import pyarrow  # as above
+        from pyarrow import parquet
+
+        with pyarrow.OSFile(self.place) as file, pyarrow.ipc.open_stream(file) as stream:
+            schema = stream.schema
+            with open(self._path, "wb") as target, parquet.ParquetWriter(target, schema) as writer:
+                take_mode(self._path, self.place)
+                if self._earlier is not None:
+                    with parquet.ParquetFile(self._earlier) as former:
+                        for batch in former.iter_batches(_GROUP):
+                            writer.write_table(pyarrow.Table.from_batches([batch]).cast(schema))
+                waiting: list[Any] = []
+                for batch in stream:
+                    waiting.append(batch)
+                    if sum(map(len, waiting)) >= _GROUP:
+                        writer.write_table(pyarrow.Table.from_batches(waiting))
+                        waiting = []
+                if waiting:
+                    writer.write_table(pyarrow.Table.from_batches(waiting))
+
+    def clean(self) -> None:
+        with suppress(OSError):
+            os.remove(self.place)
+
+
+def stream_name(path: str) -> str:
+    """Return the path of the Arrow stream with the rows of a Parquet file that is not closed yet."""
+    return f"{os.path.splitext(path)[0]}.arrows"
+
+
+def _schema_to_add_to(path: str, schema: Any) -> Any:
+    """Return the schema of a Parquet file. Raises UsageError if rows of `schema` cannot be added to it."""
+    from pyarrow import parquet  # optional, and installed here
+
+    there = parquet.read_schema(path)
+    try:
+        there.empty_table().cast(schema)
+    except (ValueError, TypeError, NotImplementedError):  # Arrow's errors are of these classes
+        raise _other_columns(path, [f"{field.name} {field.type}" for field in there]) from None
+    return there
+
+
+def _rescued(path: str, schema: Any, of_file: Mapping[bytes, bytes]) -> Iterator[Any]:
+    """Yield the complete batches of a stream that a killed process left.
+
+    Nothing if they are in the Parquet file with the metadata `of_file` already. Raises UsageError for other columns.
+    """
+    import pyarrow  # optional, and installed here
+
+    try:
+        with pyarrow.OSFile(path) as file, pyarrow.ipc.open_stream(file) as stream:
+            if (stream.schema.metadata or {}).get(_STREAM) == of_file.get(_STREAM, b""):
+                return
+            if not stream.schema.equals(schema):
+                raise _other_columns(path, stream.schema.names)
+            yield from stream
+    except (OSError, ValueError):  # there is none, or its end is torn
+        return
 
 
 def _arrow_type(arrow: Any, of: Type) -> Any:
@@ -177,6 +363,7 @@ class SqliteWriter(RowWriter):
     """A table, created if necessary. Every batch is a transaction."""
 
     def __init__(self, path: str, columns: Mapping[str, Type], table: str) -> None:
+        self.place = path
         self._base: sqlite3.Connection | None = sqlite3.connect(path, check_same_thread=False)
         self._as_text = [not _is_sqlite(of) for of in columns.values()]
         quoted = ", ".join(f"{_quoted(name)} {_sqlite_type(of)}" for name, of in columns.items())
@@ -223,30 +410,43 @@ def _cell(value: Any, as_text: bool) -> Any:
     return file_text(value)
 
 
-def open_writer(path: str | os.PathLike[str], columns: Mapping[str, Type], table: str) -> RowWriter:
+def open_writer(
+    path: str | os.PathLike[str],
+    columns: Mapping[str, Type],
+    table: str,
+    *,
+    append: bool = False,
+    becomes: str | None = None,
+) -> RowWriter:
     """Return the writer for the kind of file that the name says. Files are replaced, SQLite databases are added to.
 
-    ``-`` is JSON lines on the standard output. `table` is for SQLite. Raises UsageError for an unknown kind, and for a
-    file that cannot be written.
+    ``-`` is JSON lines on the standard output. `table` is for SQLite. With `append`, lines are added to. `becomes`: the
+    file will be renamed to this name when it is closed; with `append` a Parquet file has the rows of `becomes`, too.
+    Raises UsageError for an unknown kind, and for a file that cannot be written.
     """
     name = os.fspath(path)
     lower = name.lower()
     make: Callable[[], RowWriter]
-    if lower.endswith(PARQUET):
+    if lower.endswith(PARQUET) and becomes is not None:
+        make = lambda: ParquetStreamWriter(name, columns, becomes if append else None)  # noqa: E731
+    elif lower.endswith(PARQUET):
         make = lambda: ParquetWriter(name, columns)  # noqa: E731
     elif lower.endswith(".csv"):
-        make = lambda: CsvWriter(name, columns)  # noqa: E731
+        make = lambda: CsvWriter(name, columns, append)  # noqa: E731
     elif lower.endswith((".jsonl", ".ndjson")) or name == "-":
-        make = lambda: JsonLinesWriter(name, columns)  # noqa: E731
+        make = lambda: JsonLinesWriter(name, columns, append)  # noqa: E731
     elif lower.endswith(SQLITE):
         make = lambda: SqliteWriter(name, columns, table)  # noqa: E731
     else:
         raise UsageError(f"rows cannot be written to {name!r}\n  hint: the kinds of files are {WRITABLE_KINDS}")
     try:
-        return make()
+        writer = make()
     except (OSError, ValueError, sqlite3.Error) as error:  # a name with a null character is a ValueError
         reason = getattr(error, "strerror", None) or re.sub(r"^\[Errno \d+\] ", "", str(error))
         raise UsageError(f"{name!r} cannot be written: {reason}") from None
+    if becomes is not None:
+        take_mode(writer.place, becomes)
+    return writer
 
 
 def check_file_kind(path: str | os.PathLike[str]) -> None:

@@ -21,6 +21,7 @@ from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
 from cepbook.session.io.frame_source import EventChunk
 from cepbook.session.io.live_sources import Malformed, TextFields
+from cepbook.session.io.sinks import write_waiting
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.time_conversion import check_clock_range, to_clock_units
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
@@ -100,6 +101,7 @@ class LiveBatcher:
                     self._run_batch()
         finally:
             self._busy = False
+            write_waiting()
             self._taken = wall.perf_counter()
         return not self._waiting
 

@@ -20,7 +20,7 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.io.sinks import SinkError
-from cepbook.session.io.writers import open_writer
+from cepbook.session.io.writers import RowWriter, open_writer
 
 EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
 
@@ -76,7 +76,7 @@ def test_a_sink_goes_on_with_the_statement_that_is_deployed_anew(cep: Workbench,
 def test_a_full_disk_stops_the_sink_and_nothing_else(cep: Workbench, tmp_path: Path) -> None:
     sink = cep.sink("q", tmp_path / "q.jsonl")
 
-    class Full:
+    class Full(RowWriter):
         def write(self, rows: object) -> None:
             raise OSError(28, "No space left on device")
 
