@@ -12,6 +12,8 @@ A replay processes column batches in the order of time. Statements that depend o
 - The statement pass delivers exactly what event-by-event sending delivers. Timers run at the times at which the clock
   would have advanced: all distinct event times of the batch. Rows of `insert into` reach their readers with the time of
   their origin.
+- Where a batch is small, or statements are many, an event loop runs the statements of a statement pass as well, if it
+  costs less (`loop_costs`).
 - The event loop is needed if one statement assigns a variable that another reads, changes a store that another reads,
   runs in a context of conditions, and so on. `merged` has the reasons.
 - Events are sent from outside only where a plain listener of a statement or of a context is called in between.
