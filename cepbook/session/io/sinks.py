@@ -137,6 +137,7 @@ class FileSink:
         self._writing = RLock()  # taken behind `_lock`; `_keep_writing` takes it alone
         self._took = self._wrote = 0.0  # seconds of the last write, and when it ended
         self._process = os.getpid()
+        self._unclosed = ""  # the file with the rows, if it could not get its name
         self._types: dict[str, Type] = dict(types)
         self._writer: RowWriter | None = None
         for other in [sink for sink in _open_sinks() if is_same_file(sink.path, self.path)]:
@@ -248,6 +249,8 @@ class FileSink:
                 self.error = error
         if self.error is None:
             writer.clean()
+        elif self._whole and not taken_away:
+            self._unclosed = writer.place
 
     def __del__(self) -> None:
         _end(self)
@@ -258,6 +261,7 @@ class FileSink:
 
     def _loss(self) -> str:
         lost = f"{self.lost:,} row{'' if self.lost == 1 else 's'} of `{self.name}` lost"
+        lost += f"; {self._unclosed!r} has the rows before" if self._unclosed else ""
         return f"{self.path!r} cannot be written: {self.error}; {lost}"
 
     def __enter__(self) -> FileSink:

@@ -257,6 +257,10 @@ class ParquetStreamWriter(RowWriter):
             there = _schema_to_add_to(earlier, schema) if os.path.exists(earlier) else None
             self._earlier = None if there is None else earlier
             rescued = _rescued(self.place, schema, {} if there is None else there.metadata or {})
+        if earlier is None and os.path.exists(self.place):
+            kept = f"{os.path.splitext(path)[0]}.unclosed.arrows"
+            os.replace(self.place, kept)
+            sys.stderr.write(f"cepbook: {kept!r} has the rows of a run that ended before {path!r} was written\n")
         begun = f"{self.place}.new" if earlier is not None and os.path.exists(self.place) else self.place
         self._file: BinaryIO = open(begun, "wb")  # noqa: SIM115  until `close`
         try:

@@ -19,7 +19,8 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.session.io.writers import ParquetStreamWriter
+from cepbook.session.io.sinks import SinkError
+from cepbook.session.io.writers import ParquetStreamWriter, RowWriter
 
 KINDS = ("csv", "jsonl", "parquet", "db")
 SECOND = 2.0  # seconds: one, and what a busy machine adds
@@ -181,6 +182,53 @@ def test_rows_come_once_if_the_process_is_killed_while_it_closes(
         cep.send("A", x=2)
     assert pd.read_parquet(path)["x"].tolist() == [0, 1, 2]
     assert not path.with_suffix(".partial.arrows").exists()
+
+
+def test_the_stream_of_a_killed_run_is_never_replaced_in_silence(
+    cep: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, stream = tmp_path / "q.parquet", tmp_path / "q.partial.arrows"
+
+    def full(self: ParquetStreamWriter) -> None:
+        self._file.close()
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ParquetStreamWriter, "close", full)
+        sink = cep.sink("q", path)
+        cep.send("A", x=1)
+        with pytest.raises(
+            SinkError, match=r"No space left.*; 0 rows .* lost; '.*q\.partial\.arrows' has the rows"
+        ):
+            sink.close()
+    assert stream.exists() and not path.exists()
+    with cep.sink("q", path):
+        cep.send("A", x=2)
+    assert "q.partial.unclosed.arrows' has the rows of a run that ended before" in capsys.readouterr().err
+    assert pd.read_parquet(path)["x"].tolist() == [2]
+    with pyarrow.OSFile(str(tmp_path / "q.partial.unclosed.arrows")) as file:
+        assert next(iter(pyarrow.ipc.open_stream(file)))["x"].to_pylist() == [1]
+
+
+def test_a_write_that_fails_by_itself_is_printed(
+    cep: Workbench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink = cep.sink("q", tmp_path / "q.csv")
+
+    class Full(RowWriter):
+        def write(self, rows: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        def close(self) -> None:
+            pass
+
+    sink._writer = Full()
+    cep.send("A", x=1)
+    sink.write_waiting()  # or the thread was quicker
+    sink.write_waiting()
+    assert capsys.readouterr().err.count("No space left on device; 1 row of `q` lost") == 1
+    with pytest.raises(SinkError):
+        sink.close()
 
 
 def test_csv_distinguishes_null_and_the_empty_text(cep: Workbench, tmp_path: Path) -> None:
