@@ -197,9 +197,7 @@ def test_the_stream_of_a_killed_run_is_never_replaced_in_silence(
         patch.setattr(ParquetStreamWriter, "close", full)
         sink = cep.sink("q", path)
         cep.send("A", x=1)
-        with pytest.raises(
-            SinkError, match=r"No space left.*; 0 rows .* lost; '.*q\.partial\.arrows' has the rows"
-        ):
+        with pytest.raises(SinkError, match=r"No space left.*; 0 rows .* lost; '.*q\.partial\.arrows' has the rows"):
             sink.close()
     assert stream.exists() and not path.exists()
     with cep.sink("q", path):
