@@ -402,14 +402,14 @@ class PendingChanges:
         """Report the queued changes to the readers, one after the other; each gets all of its changes at once."""
         moved = self.moved.copy()
         self.moved.clear()
-        readers = {id(reader): reader for each in moved for reader in each.store.readers}
+        readers = {id(reader): reader for change in moved for reader in change.store.readers}
         for reader in sorted(readers.values(), key=_by_priority):
             try:
-                reader.take([each for each in moved if reader in each.store.readers])
+                reader.take([change for change in moved if reader in change.store.readers])
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 reader.failed(failure)
             if reader.drops:
-                moved = [each for each in moved if reader not in each.store.readers]
+                moved = [change for change in moved if reader not in change.store.readers]
 
 
 def _by_priority(reader: StoreReader) -> tuple[int, bool, int]:
@@ -421,4 +421,4 @@ def combine_changes(moved: Sequence[StoreChange]) -> tuple[Sequence[Item], Seque
     """Return all items that entered, and all that left."""
     if len(moved) == 1:
         return moved[0].entered, moved[0].left
-    return [i for each in moved for i in each.entered], [i for each in moved for i in each.left]
+    return [item for change in moved for item in change.entered], [item for change in moved for item in change.left]

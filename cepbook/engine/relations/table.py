@@ -178,8 +178,8 @@ class Table(Store):
         return super().refusal(state, old, new)
 
     def check(self, state: Any, old: Iterable[Item], new: Iterable[tuple[Row, Item | None]]) -> None:
-        """As `Store.check`, but an update may take a unique key for which an insert was refused (recorded:
-        tx_secondary_unique_index).
+        """Check a change like `Store.check`, but let an update take a unique key for which an insert was refused
+        (recorded: tx_secondary_unique_index).
         """
         freed = state[1].freed.keys()
         super().check(state, old, [change for change in new if not (freed and self._takes(change, freed))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
@@ -18,6 +19,7 @@ from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 from cepbook.lang.registry.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
 from cepbook.lang.registry.functions.function_row import promoted
+from cepbook.lang.registry.functions.math import SHAPES
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
@@ -237,3 +239,26 @@ _BOUND: dict[str, Callable[[ast.NameStep, Scope, Binder], x.BoundExpr]] = {
     "exists": _exists,
     "event_identity_equals": _same_event,
 }
+
+
+def bind_spatial(shape: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
+    """Bind ``point(x, y).inside(rectangle(x, y, width, height))`` and the like, or return None for other calls.
+
+    Points and rectangles are no values: a call and its argument are bound as one function of all coordinates. Raises
+    AlreadyReported. Source: Esper reference, chapter "EPL Reference: Spatial Methods and Indexes".
+    """
+    row = FUNCTIONS.get(f"{shape.name.lower()}.{method.name.lower()}")
+    if shape.args is None or shape.name.lower() not in SHAPES or row is None:
+        return None
+    (argument, *more) = method.args or (None,)
+    other = argument.steps[0] if isinstance(argument, ast.Chain) and len(argument.steps) == 1 else method
+    if more or other.name.lower() != "rectangle":
+        scope.reject(f"`{method.name}` takes a rectangle", method.span, "write rectangle(x, y, width, height)")
+    for step in (shape, other):
+        count = SHAPES[step.name.lower()]
+        if len(step.args or ()) != count or step.wildcard:
+            scope.reject(f"`{step.name}` takes {count_text(count, count)}, found {len(step.args or ())}", step.span)
+    numbers = replace(method, args=(*shape.args, *(other.args or ())), span=shape.span.to(method.span))
+    call = bind_function(row, numbers, scope, bind)
+    args = (coerce(arg, t.DOUBLE) if arg.type == t.BIGDECIMAL else arg for arg in x.children(call))
+    return replace(call, args=tuple(args)) if isinstance(call, x.FunctionCall) else call

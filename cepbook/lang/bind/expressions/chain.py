@@ -19,7 +19,6 @@ from cepbook.lang.bind.expressions.aggregate_methods import bind_aggregate_metho
 from cepbook.lang.bind.expressions.date_methods import bind_date_method, event_type_of
 from cepbook.lang.bind.expressions.declared_expressions import expand_declared
 from cepbook.lang.bind.expressions.method_call import bind_method, method_hint
-from cepbook.lang.bind.expressions.spatial import bind_spatial
 from cepbook.lang.bind.expressions.table_access import bind_method_of_row, bind_table_access
 from cepbook.lang.bind.expressions.variant import find_variant_property, variant_property
 from cepbook.lang.bind.scope import (
@@ -61,7 +60,7 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
         if first.name.lower() == "current_evaluation_context":
             value, left = _evaluation_context(first, rest, scope)
             return apply_steps(value, left, scope, bind)
-        spatial = bind_spatial(first, rest[0], scope, bind) if rest else None
+        spatial = call.bind_spatial(first, rest[0], scope, bind) if rest else None
         if spatial is not None:
             return apply_steps(spatial, rest[1:], scope, bind)
         known = len(scope.calls)
@@ -98,7 +97,7 @@ def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
     if _stream_named(step.name, scope) is not None or _property(replace(step, index=None), scope) is not None:
         return True
     around = () if scope.outside is None else (scope.outside.scope,)
-    return any(_prefixed_stream(step, each) is not None for each in (scope, *around))
+    return any(_prefixed_stream(step, outer) is not None for outer in (scope, *around))
 
 
 def _is_collection(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> bool:

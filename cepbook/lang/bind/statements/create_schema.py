@@ -75,10 +75,10 @@ def _check_representation(node: ast.CreateSchema, properties: Mapping[str, Type]
             module.wrong("an xml type takes its properties from the document", at, hint)
     if node.representation == "json":
         for name, type_ in properties.items():
-            part = module.catalog.event_types.get((type_.of or type_).event or "")
-            if part is not None and part.representation == "objectarray":
-                fact = f"property `{name}` of a json type is of the objectarray type `{part.name}`"
-                module.wrong(fact, module.locate(name, node.span), f"declare {part.name} as json, too")
+            nested = module.catalog.event_types.get((type_.of or type_).event or "")
+            if nested is not None and nested.representation == "objectarray":
+                fact = f"property `{name}` of a json type is of the objectarray type `{nested.name}`"
+                module.wrong(fact, module.locate(name, node.span), f"declare {nested.name} as json, too")
         class_name = values.get("jsonschema", {}).get("className")
         if class_name is not None:
             module.wrong(f"no class `{class_name}`", at, "leave @JsonSchema out: the columns declare the type")
