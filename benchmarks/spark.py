@@ -39,7 +39,7 @@ from pyspark.sql import functions as F
 from cepbook import Workbench, spark
 from cepbook.spark import local_session
 from cepbook.spark.execution.execution import SparkJob, plan_jobs
-from cepbook.spark.execution.spark_run import SparkRun
+from cepbook.spark.execution.spark_run import RunRequest, SparkRun
 from cepbook.spark.task.task_runner import task_function
 
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int)"
@@ -240,7 +240,7 @@ def measure(name: str, path: str, frame: pd.DataFrame, session: SparkSession) ->
     source = session.read.parquet(path)
     runtime, frames = bench(name).runtime, {"Tick": source}
     run = spark.run(runtime=runtime, frames=frames, time="ts", sequence="seq", session=session)
-    (job,) = plan_jobs(runtime, frames, "ts", "seq", None, 0, None, session)[0]
+    (job,) = plan_jobs(runtime, RunRequest(frames=frames, time="ts", sequence="seq", session=session))[0]
     path_, tasks = run.coverage["q"].path, int(session.conf.get("spark.sql.shuffle.partitions") or 2)
     floor = source
     if path_ == "by time slice":

@@ -41,6 +41,7 @@ from spark import BY_HAND, EPL, bench, largest_worker, rows_of, thrown_away, tic
 from cepbook import spark
 from cepbook.spark import local_session
 from cepbook.spark.execution.execution import plan_jobs
+from cepbook.spark.execution.spark_run import RunRequest
 
 WAYS = ((1, 1), (1, 2), (2, 2))  # tasks, cores
 
@@ -67,7 +68,7 @@ def run(name: str, path: str, session: SparkSession, by_hand: bool = False) -> f
 def balance(name: str, path: str, session: SparkSession) -> float:
     """All events that tasks get by those of the one that gets the most."""
     frames = {"Tick": session.read.parquet(path)}
-    (job,) = plan_jobs(bench(name).runtime, frames, "ts", "seq", None, 0, None, session)[0]
+    (job,) = plan_jobs(bench(name).runtime, RunRequest(frames=frames, time="ts", sequence="seq", session=session))[0]
     if job.placement.path == "native":
         if not job.placement.keys:
             return float(session.conf.get("spark.sql.shuffle.partitions") or 1)

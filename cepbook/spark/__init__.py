@@ -71,8 +71,13 @@ def run(
     """
     require_pyspark()
     from cepbook.spark.execution.execution import execute
+    from cepbook.spark.execution.spark_run import RunRequest
 
-    return execute(runtime, frames, time, sequence, statements, start, until, session, persist, leap)
+    request = RunRequest(
+        frames=frames, time=time, sequence=sequence, statements=statements, start=start, until=until, session=session,
+        leap=leap,
+    )  # fmt: skip
+    return execute(runtime, request, persist=persist)
 
 
 @check_arguments
@@ -100,9 +105,12 @@ def sql(
     `run`; ParseError, BindError.
     """
     require_pyspark()
-    from cepbook.spark.execution.epl_module import sql as found
+    from cepbook.spark.execution.epl_module import sql as run_module
+    from cepbook.spark.execution.spark_run import RunRequest
 
-    return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session, about, leap)
+    frames = {**(frames or {}), **named}
+    request = RunRequest(frames=frames, time=time, sequence=sequence, until=until, session=session, leap=leap)
+    return run_module(epl, request, functions, about)
 
 
 @check_arguments
@@ -171,9 +179,13 @@ def stream(
     streams, and for a state of other event types; SnapshotError for one of other statements.
     """
     require_pyspark()
-    from cepbook.spark.streaming.stream_queries import stream as started
+    from cepbook.spark.execution.spark_run import RunRequest
+    from cepbook.spark.streaming.stream_queries import stream as start_stream
 
-    return started(runtime, frames, time, sequence, statements, start, delay, session, initial)
+    request = RunRequest(
+        frames=frames, time=time, sequence=sequence, statements=statements, start=start, session=session
+    )
+    return start_stream(runtime, request, delay, initial)
 
 
 @check_arguments

@@ -31,7 +31,7 @@ from cepbook.errors import CepbookError, UsageError
 from cepbook.spark.execution.epl_module import deploy_module
 from cepbook.spark.execution.execution import execute
 from cepbook.spark.execution.spark_actions import error_behind, run_action
-from cepbook.spark.execution.spark_run import SparkRun, check_about_columns
+from cepbook.spark.execution.spark_run import RunRequest, SparkRun, check_about_columns
 from cepbook.spark.frames.kafka_messages import KAFKA_ORDER, KAFKA_SCHEME, from_kafka, subscribe_topic
 from cepbook.spark.frames.tagged_stream import SEQUENCE_ARGUMENT, check_delay, load_files
 from cepbook.spark.session import local_session, quiet_pandas_warning, submitted_session
@@ -242,8 +242,8 @@ def _has_files(path: str) -> bool:
     return os.path.isfile(path) or any(files for _, _, files in os.walk(path))
 
 
-def _open_job(options: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str, DataFrame], Any, Any]:
-    """Return the session, the runtime with the deployed module, the frames, and the columns of time and sequence."""
+def _open_job(options: argparse.Namespace) -> tuple[Runtime, RunRequest]:
+    """Return the runtime with the deployed module, and the inputs and options of the run, with a session."""
     try:
         with open(options.module, encoding="utf-8") as file:
             epl = file.read()
@@ -290,17 +290,17 @@ def _open_job(options: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[
             raise UsageError(f"which column holds the time of {name}? pass --time COLUMN, or --time {name}=COLUMN")
     if not options.outputs:
         raise UsageError(f"no output: pass --out STATEMENT=DIRECTORY (statements: {', '.join(known)})")
-    return session, runtime, frames, time, sequence
+    return runtime, RunRequest(
+        frames=frames, time=time, sequence=sequence, statements=[name for name, _ in options.outputs],
+        start=options.start, until=options.until, session=session, leap=options.leap,
+    )  # fmt: skip
 
 
 def _batch(options: argparse.Namespace) -> int:
     if options.initial is not None:
         raise UsageError("--initial needs --stream: a batch always begins with an empty state")
-    session, runtime, frames, time, sequence = _open_job(options)
-    names = [name for name, _ in options.outputs]
-    run = execute(
-        runtime, frames, time, sequence, names, options.start or 0, options.until, session, None, options.leap
-    )
+    run = execute(*_open_job(options))
+    session = run.session
     if not run.certain:
         _warn_of_ties(run)
     lines, failed = [], 0
@@ -335,9 +335,8 @@ def _stream(options: argparse.Namespace) -> int:
         raise UsageError("--overwrite is for batches: a stream appends to its output")
     if options.start is not None and options.initial is not None:
         raise UsageError("pass either --start or --initial: the saved state has a clock")
-    session, runtime, frames, time, sequence = _open_job(options)
+    run = stream(*_open_job(options), options.delay, options.initial)
     names = [name for name, _ in options.outputs]
-    run = stream(runtime, frames, time, sequence, names, options.start, options.delay, session, options.initial)
     if not run.certain:
         _warn_of_ties(run)
     for name in names:

@@ -12,6 +12,7 @@ import pytest
 
 from cepbook.engine.runtime import Runtime
 from cepbook.spark.execution import execution
+from cepbook.spark.execution.spark_run import RunRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +111,9 @@ def coverage(epl: str, session: Any) -> tuple[Any, Any]:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        jobs, placements, _, _ = execution.plan_jobs(runtime, frames, "ts", None, [name], 0, None, session)
+        jobs, placements, _, _ = execution.plan_jobs(
+            runtime, RunRequest(frames=frames, time="ts", statements=[name], session=session)
+        )
     return placements[name], jobs[0]
 
 

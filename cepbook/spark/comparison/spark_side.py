@@ -48,4 +48,4 @@ class SparkSide(ComparedSide):
         return Counter(self._run.errors()["statement"].tolist())
 
     def feeders(self, name: str) -> Sequence[str]:
-        return () if self._run.given is None else self._run.given.feeders.get(name, ())
+        return self._run.feeders.get(name, ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -20,7 +21,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.nodes import SelectStatement
 from cepbook.lang.types import Type, array_of, event_of
 from cepbook.spark.execution.execution import execute
-from cepbook.spark.execution.spark_run import check_about_columns
+from cepbook.spark.execution.spark_run import RunRequest, check_about_columns
 from cepbook.spark.frames.arrow_casts import arrow_from_pandas
 from cepbook.spark.frames.tagged_stream import check_path, check_unique_columns, open_frame
 from cepbook.spark.frames.tagged_stream import frame_column_names as names_of
@@ -134,21 +135,13 @@ def result_statements(runtime: Runtime) -> list[str]:
 
 
 def sql(
-    epl: str,
-    frames: Mapping[str, Any],
-    time: str | Mapping[str, str] | None,
-    sequence: str | Mapping[str, str] | None,
-    until: int | None,
-    functions: Mapping[str, Callable[..., Any]] | None,
-    session: SparkSession | None,
-    about: Sequence[str],
-    leap: bool,
+    epl: str, request: RunRequest, functions: Mapping[str, Callable[..., Any]] | None, about: Sequence[str]
 ) -> DataFrame | dict[str, DataFrame]:
     """See `cepbook.spark.sql`."""
     check_about_columns(about)
-    columns = {name: frame_schema(frame, name, session) for name, frame in frames.items()}
-    runtime = deploy_module(epl, columns, time, functions)
+    columns = {name: frame_schema(frame, name, request.session) for name, frame in request.frames.items()}
+    runtime = deploy_module(epl, columns, request.time, functions)
     names = result_statements(runtime)
-    run = execute(runtime, frames, time, sequence, names, 0, until, session, None, leap)
+    run = execute(runtime, replace(request, statements=names))
     frames_by_name = {name: run.frame(name, about=about) for name in run.statements}
     return frames_by_name[names[0]] if len(frames_by_name) == 1 else frames_by_name

@@ -18,7 +18,7 @@ from cepbook.lang.plan.context import CategorySpec
 from cepbook.lang.plan.dependencies import QueryStatement, StatementDependencies, dependencies_of, properties_read
 from cepbook.spark.execution.function_shipping import check_functions_load, shipped_functions
 from cepbook.spark.execution.key_assignment import is_worth_balancing
-from cepbook.spark.execution.spark_run import RunInputs, SparkRun
+from cepbook.spark.execution.spark_run import RunRequest, SparkRun
 from cepbook.spark.execution.task_input import KEY_GROUP_COUNT, assign_tasks, program_events, task_count, task_events
 from cepbook.spark.execution.time_slices import TimeSlice, counted_events, cut_slices, time_histogram
 from cepbook.spark.frames.job_output import JobOutput, task_output
@@ -108,27 +108,16 @@ def _vectorized_output(rows: SqlQuery, program: TaskProgram, columns: Sequence[s
     )
 
 
-def execute(
-    runtime: Runtime,
-    frames: Mapping[str, Any],
-    time: str | Mapping[str, str] | None,
-    sequence: str | Mapping[str, str] | None,
-    statements: Sequence[str] | None,
-    start: int,
-    until: int | None,
-    session: SparkSession | None,
-    persist: bool | None,
-    leap: bool,
-) -> SparkRun:
+def execute(runtime: Runtime, request: RunRequest, *, persist: bool | None = None) -> SparkRun:
     """See `cepbook.spark.run`."""
-    jobs, placements, tagged, session = plan_jobs(
-        runtime, frames, time, sequence, statements, start, until, session, leap=leap
-    )
+    jobs, placements, tagged, session = plan_jobs(runtime, request)
     warn_of_placement(placements)
     outputs = [(job.program, job.output) for job in jobs]
-    feeders = {name: names for job in jobs for name, names in job.feeders.items()}
-    inputs = RunInputs(dict(frames), time, sequence, until, feeders)
-    return SparkRun(session, outputs, placements, tagged.order, certain=tagged.certain, persist=persist, given=inputs)
+    return SparkRun(
+        session, outputs, placements, tagged.order, certain=tagged.certain, persist=persist,
+        request=replace(request, frames=dict(request.frames)),
+        feeders={name: names for job in jobs for name, names in job.feeders.items()},
+    )  # fmt: skip
 
 
 class OneTaskWarning(UserWarning):
@@ -151,29 +140,25 @@ def warn_of_placement(placements: Mapping[str, Placement]) -> None:
 
 def plan_jobs(
     runtime: Runtime,
-    frames: Mapping[str, Any],
-    time: str | Mapping[str, str] | None,
-    sequence: str | Mapping[str, str] | None,
-    statements: Sequence[str] | None,
-    start: int,
-    until: int | None,
-    session: SparkSession | None,
+    request: RunRequest,
     streams: Callable[[Placement, StatementDependencies], Placement] | None = None,
-    *,
-    leap: bool = False,
 ) -> tuple[list[SparkJob], dict[str, Placement], TaggedStream, SparkSession]:
     """Return the jobs that run the statements, how each statement is placed, the events, and the session.
 
     The events of a stream are divided, but neither ordered nor accompanied by ticks; `streams` adapts the placement of
     a statement to it.
     """
+    frames, time, until, leap = request.frames, request.time, request.until, request.leap
     _check_frames(frames, runtime.catalog, time, streams is not None)
     quiet_pandas_warning()
+    session = request.session
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
     plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
     types = runtime.catalog.event_types
-    lines = {name: dependencies_of(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
+    lines = {
+        name: dependencies_of(name, plans, runtime.catalog, frames) for name in _targets(plans, request.statements)
+    }
     clocks = event_time_properties({name: time_column(time, types[name]) for name in frames}, runtime.catalog)
     placements = {name: place(line, runtime.catalog, clocks) for name, line in lines.items()}
     config = runtime.config
@@ -182,7 +167,7 @@ def plan_jobs(
     else:
         placements = {name: streams(_without_slices(placement), lines[name]) for name, placement in placements.items()}
     read = _properties_read(lines.values(), frames, runtime.catalog)
-    tagged = tag_frames(session, frames, types, read, time, sequence, config.second, streams is not None)
+    tagged = tag_frames(session, frames, types, read, time, request.sequence, config.second, streams is not None)
     if until is not None:
         tagged = until_time(tagged, until)
     by_key = streams is None and task_count(session) > 1 and any(p.path == "by key" for p in placements.values())
@@ -191,7 +176,7 @@ def plan_jobs(
     for group in _group_jobs(placements):
         together = [lines[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
-        program = _program(together, runtime, frames, read, start)
+        program = _program(together, runtime, frames, read, request.start or 0)
         if streams is None and (placement.path != "native" or placement.window):  # else files are asked for times
             program = _with_times(program, types, time)
         if placement.window is not None:
@@ -202,10 +187,8 @@ def plan_jobs(
             reporting |= set(others)
         unread = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = leap and placement.ticks and (placement.path == "by key" or unread)
-        program, tasks = (
-            replace(program, leaps=leap, has_ticks=stops),
-            task_count(session) if streams is None else KEY_GROUP_COUNT,
-        )
+        program = replace(program, leaps=leap, has_ticks=stops)
+        tasks = task_count(session) if streams is None else KEY_GROUP_COUNT
         slices: list[TimeSlice] = []
         if placement.shards is not None:
             program = replace(program, task_modules=_task_modules(program, placement.shards, tasks))

@@ -28,15 +28,18 @@ _DELIVERY_ORDER = ("time", "sequence", "trigger", "delivery", "kind")
 _FAILURE = ["statement", "time", "sequence", "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class RunInputs:
-    """The inputs of a batch (see `cepbook.spark.run`), and by statement the names of all that feeds it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """The inputs and options of `cepbook.spark.run` and `stream`, under their names there."""
 
     frames: Mapping[str, Any]
-    time: str | Mapping[str, str] | None
-    sequence: str | Mapping[str, str] | None
-    until: int | None
-    feeders: Mapping[str, tuple[str, ...]]
+    time: str | Mapping[str, str] | None = None
+    sequence: str | Mapping[str, str] | None = None
+    statements: Sequence[str] | None = None
+    start: int | None = None
+    until: int | None = None
+    session: SparkSession | None = None
+    leap: bool = False
 
 
 class SparkRun:
@@ -66,10 +69,12 @@ class SparkRun:
         *,
         certain: bool = True,
         persist: bool | None = None,
-        given: RunInputs | None = None,
+        request: RunRequest | None = None,
+        feeders: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.session = session
-        self.given = given
+        self.request = request
+        self.feeders = feeders or {}
         self.coverage = coverage
         self.order = order
         self.certain = certain
@@ -218,7 +223,7 @@ class SparkRun:
 
     def _check_finite(self) -> None:
         """Raise `UsageError` for the rows of a stream, which can only be written as they arrive."""
-        if self.given is None:
+        if self.request is None:
             raise UsageError(
                 "a stream has no end\n"
                 "  hint: write them with `frame(name).writeStream` (failures: `failures()`), and read what was written"

@@ -29,7 +29,7 @@ from cepbook.lang.plan.dependencies import ContextStatement, StatementDependenci
 from cepbook.lang.plan.expressions import Prop
 from cepbook.spark.execution.execution import SparkJob
 from cepbook.spark.execution.key_assignment import task_number_sql
-from cepbook.spark.execution.spark_run import RunInputs, SparkRun
+from cepbook.spark.execution.spark_run import RunRequest, SparkRun
 from cepbook.spark.execution.task_input import KEY_GROUP_COUNT, assign_tasks, program_events
 from cepbook.spark.frames.tagged_stream import TaggedStream, check_frame, tag_frames, union, until_time
 from cepbook.spark.plan.partitioning import partition_streams
@@ -104,9 +104,9 @@ def initial_states(
     that does not fit the statements.
     """
     if isinstance(initial, SparkRun):
-        if initial.given is None:
+        if initial.request is None:
             raise UsageError("initial= is a stream, which has no end; pass the run of a batch")
-        return _states_of_batch(initial.given, job, runtime, tagged, session)
+        return _states_of_batch(initial.request, job, runtime, tagged, session)
     saved = restore_saved(_read_bytes(initial), job.program, runtime)
     if job.placement.path != "by key":
         return session.createDataFrame([_state_row(0, saved)], STATE_COLUMNS)
@@ -116,21 +116,21 @@ def initial_states(
 
 
 def _states_of_batch(
-    inputs: RunInputs, job: SparkJob, runtime: Runtime, tagged: TaggedStream, session: SparkSession
+    request: RunRequest, job: SparkJob, runtime: Runtime, tagged: TaggedStream, session: SparkSession
 ) -> DataFrame:
     """Return the end of a batch, computed when the stream begins."""
-    missing = [name for name in tagged.read if name not in inputs.frames]
-    if missing or len(inputs.frames) != len(tagged.read):
-        has, wants = ", ".join(inputs.frames), ", ".join(tagged.read)
+    missing = [name for name in tagged.read if name not in request.frames]
+    if missing or len(request.frames) != len(tagged.read):
+        has, wants = ", ".join(request.frames), ", ".join(tagged.read)
         raise UsageError(f"the batch with which the stream begins reads events of {has}, the stream over {wants}")
     types, second = runtime.catalog.event_types, runtime.config.second
-    frames = {name: inputs.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
+    frames = {name: request.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
     for name, frame in frames.items():
-        check_frame(frame, types[name], inputs.time)
-    before = tag_frames(session, frames, types, tagged.read, inputs.time, inputs.sequence, second)
-    if inputs.until is not None:
-        before = until_time(before, inputs.until)
-    end = F.max(TIME) if inputs.until is None else F.lit(inputs.until)
+        check_frame(frame, types[name], request.time)
+    before = tag_frames(session, frames, types, tagged.read, request.time, request.sequence, second)
+    if request.until is not None:
+        before = until_time(before, request.until)
+    end = F.max(TIME) if request.until is None else F.lit(request.until)
     count = KEY_GROUP_COUNT if job.placement.path == "by key" else 1
     numbers = F.sequence(F.lit(0), F.lit(count - 1))
     last = before.stream.agg(end.cast("bigint").alias(TIME)).select(

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from cepbook.argument_checks import caller_stacklevel
@@ -24,7 +23,7 @@ from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.references import event_types_read
 from cepbook.spark.execution.execution import SparkJob, plan_jobs, warn_of_placement
-from cepbook.spark.execution.spark_run import SparkRun
+from cepbook.spark.execution.spark_run import RunRequest, SparkRun
 from cepbook.spark.execution.task_input import KEY_GROUP_COUNT
 from cepbook.spark.frames.job_output import JobOutput, constant_output, task_output
 from cepbook.spark.frames.sql_query import SqlQuery
@@ -49,31 +48,17 @@ ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateS
 _WATERMARK_COLUMN = "at"
 
 
-def stream(
-    runtime: Runtime,
-    frames: Mapping[str, Any],
-    time: str | Mapping[str, str] | None,
-    sequence: str | Mapping[str, str] | None,
-    statements: Sequence[str] | None,
-    start: int | None,
-    delay: str,
-    session: SparkSession | None,
-    initial: InitialState | None = None,
-) -> SparkRun:
+def stream(runtime: Runtime, request: RunRequest, delay: str, initial: InitialState | None = None) -> SparkRun:
     """See `cepbook.spark.stream`."""
     if runtime.config.second != 1000:
         raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
     check_delay(delay)
-    begun = partial(_placement_in_stream, frames=frames, catalog=runtime.catalog, initial=initial)
-    jobs, placements, tagged, session = plan_jobs(
-        runtime, frames, time, sequence, statements, start or 0, None, session, begun
-    )
-    if (
-        session.conf.get(STATE_STORE_SETTING, "") != ROCKSDB_PROVIDER
-    ):  # the only one that has what stateful processors need
+    begun = partial(_placement_in_stream, frames=request.frames, catalog=runtime.catalog, initial=initial)
+    jobs, placements, tagged, session = plan_jobs(runtime, request, begun)
+    if session.conf.get(STATE_STORE_SETTING, "") != ROCKSDB_PROVIDER:  # the only one with stateful processors
         session.conf.set(STATE_STORE_SETTING, ROCKSDB_PROVIDER)
     warn_of_placement(placements)
-    if start is None and initial is None:
+    if request.start is None and initial is None:
         _warn_of_early_timers(jobs)
     if isinstance(initial, str | bytes | os.PathLike):
         jobs = [replace(job, program=workbench_program(job.program, runtime)) for job in jobs]
@@ -86,7 +71,7 @@ def stream(
             begin = initial_states(initial, job, runtime, tagged, session).groupBy(TASK)
         elif waking := states_due_at_start(job.program, job.placement, KEY_GROUP_COUNT):
             begin = session.createDataFrame(waking, STATE_COLUMNS).groupBy(TASK)
-        outputs.append((job.program, constant_output(_stream_output(job, delay, sequence is not None, begin))))
+        outputs.append((job.program, constant_output(_stream_output(job, delay, request.sequence is not None, begin))))
     return SparkRun(session, outputs, placements, tagged.order, certain=tagged.certain, persist=False)
 
 

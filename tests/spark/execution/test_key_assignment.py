@@ -13,6 +13,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.spark.execution import execution, key_assignment, task_input
+from cepbook.spark.execution.spark_run import RunRequest
 from cepbook.spark.task import stream_columns
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def shares(bench: Workbench, frames: dict[str, Any], session: SparkSession, stat
     """How many events each task gets, the most first; stops of the clock are none."""
     from pyspark.sql import functions as F
 
-    jobs, _, _, _ = execution.plan_jobs(bench.runtime, frames, "ts", None, [statement], 0, None, session)
+    jobs, _, _, _ = execution.plan_jobs(
+        bench.runtime, RunRequest(frames=frames, time="ts", statements=[statement], session=session)
+    )
     (job,) = jobs
     stream = job.stream
     if stream_columns.TAG in stream.columns:

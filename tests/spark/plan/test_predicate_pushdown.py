@@ -13,6 +13,7 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.spark.execution import execution
+from cepbook.spark.execution.spark_run import RunRequest
 from cepbook.spark.plan.placement import place
 from cepbook.spark.task.stream_columns import SEQ, TIME
 from tests.spark.tasks import Recorded, differences
@@ -116,7 +117,9 @@ def test_they_are_dropped_before_they_travel(spark: SparkSession) -> None:
     ticks = spark.range(4).selectExpr(
         "id AS ts", "'A' AS symbol", "array(8, 5, 9, 1)[id] AS price", "1 AS volume", "id"
     )
-    (job,) = execution.plan_jobs(runtime, {"Tick": ticks}, "ts", "id", None, 0, None, spark)[0]
+    (job,) = execution.plan_jobs(runtime, RunRequest(frames={"Tick": ticks}, time="ts", sequence="id", session=spark))[
+        0
+    ]
     plan = job.output().rows.frame._jdf.queryExecution().executedPlan().toString()
     assert re.search(r"Exchange.*Filter .*> 7\).*OR.*< 2\)", plan, re.DOTALL), plan
     assert job.stream.count() == 3
