@@ -20,7 +20,7 @@ from typing import Any
 
 from cepbook.errors import SnapshotError
 
-VERSION = 2
+VERSION = 3
 MAGIC = b"cepbook snapshot "
 WRITTEN_BY = version("cepbook")
 _LEVEL = 3  # a higher level takes twice the time to save a tenth of the size
