@@ -113,11 +113,9 @@ def execute(runtime: Runtime, request: RunRequest, *, persist: bool | None = Non
     jobs, placements, tagged, session = plan_jobs(runtime, request)
     warn_of_placement(placements)
     outputs = [(job.program, job.output) for job in jobs]
-    return SparkRun(
-        session, outputs, placements, tagged.order, certain=tagged.certain, persist=persist,
-        request=replace(request, frames=dict(request.frames)),
-        feeders={name: names for job in jobs for name, names in job.feeders.items()},
-    )  # fmt: skip
+    feeders = {name: names for job in jobs for name, names in job.feeders.items()}
+    request = replace(request, frames=dict(request.frames))
+    return SparkRun(session, outputs, placements, tagged, persist=persist, request=request, feeders=feeders)
 
 
 class OneTaskWarning(UserWarning):

@@ -17,7 +17,7 @@ from cepbook.lang.types import Type
 from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.frames.job_output import JobOutput, OutputFactory, constant_output
 from cepbook.spark.frames.sql_query import SqlQuery
-from cepbook.spark.frames.tagged_stream import union
+from cepbook.spark.frames.tagged_stream import TaggedStream, union
 from cepbook.spark.lazy_types import PandasFrame
 from cepbook.spark.plan.placement import Placement
 from cepbook.spark.task.program import TaskProgram
@@ -65,9 +65,8 @@ class SparkRun:
         session: SparkSession,
         jobs: Sequence[tuple[TaskProgram, OutputFactory]],
         coverage: Mapping[str, Placement],
-        order: str,
+        events: TaggedStream,
         *,
-        certain: bool = True,
         persist: bool | None = None,
         request: RunRequest | None = None,
         feeders: Mapping[str, tuple[str, ...]] | None = None,
@@ -76,8 +75,8 @@ class SparkRun:
         self.request = request
         self.feeders = feeders or {}
         self.coverage = coverage
-        self.order = order
-        self.certain = certain
+        self.order = events.order
+        self.certain = events.certain
         self._persisted: list[DataFrame] = []
         jobs_kept = []
         for program, factory in jobs:

@@ -72,7 +72,7 @@ def stream(runtime: Runtime, request: RunRequest, delay: str, initial: InitialSt
         elif waking := states_due_at_start(job.program, job.placement, KEY_GROUP_COUNT):
             begin = session.createDataFrame(waking, STATE_COLUMNS).groupBy(TASK)
         outputs.append((job.program, constant_output(_stream_output(job, delay, request.sequence is not None, begin))))
-    return SparkRun(session, outputs, placements, tagged.order, certain=tagged.certain, persist=False)
+    return SparkRun(session, outputs, placements, tagged, persist=False)
 
 
 def _placement_in_stream(

@@ -68,19 +68,11 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
         return None
     selected = stream if where is None else nodes.Selection(stream, where, span=where.span)
     rows = _with_aggregation(selected, shape, reclaim, calls)
-    root = nodes.Projection(
-        nodes.Having(rows, shape.having, span=shape.having.span) if shape.having is not None else rows,
-        columns,
-        wildcard,
-        node.distinct,
-        shape.order_by,
-        limit,
-        offset,
-        span=node.span,
-    )
+    passing = rows if shape.having is None else nodes.Having(rows, shape.having, span=shape.having.span)
+    ordered = shape.order_by, limit, offset
     return nodes.SelectStatement(
         **heading.fields(node.span, module),
-        root=root,
+        root=nodes.Projection(passing, columns, wildcard, node.distinct, *ordered, span=node.span),
         selector=SELECTORS.get(node.selector, module.options.default_selector),
         kind=shape.kind,
         context=node.context,
