@@ -193,12 +193,15 @@ def _stream_named(name: str, scope: Scope) -> int | None:
 
 
 def _prefixed_stream(step: ast.NameStep, scope: Scope) -> int | None:
-    """Return the stream whose property ``step.…`` names: by its alias, or beside it by the name of its event type."""
+    """Return the stream whose property ``step.…`` names: by its alias, or beside it by the name of its event type, which
+    gives way to the alias of a stream around a subquery.
+    """
     stream = _stream_named(step.name, scope) if step.index is None else None
     if stream is not None or step.index is not None or scope.params is not None:
         return stream
     typed = [i for i, stream in enumerate(scope.streams) if stream.is_prefix(step.name)]
-    if not typed or _property(step, scope) is not None:
+    around = () if scope.outside is None else scope.outside.scope.streams
+    if not typed or _property(step, scope) is not None or any(stream.is_called(step.name) for stream in around):
         return None
     if sum(not scope.streams[i].fallback for i in typed) > 1:
         fact = f"`{step.name}` is the event type of several streams"
