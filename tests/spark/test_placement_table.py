@@ -146,7 +146,7 @@ def test_the_physical_plans_are_those_of_the_table(found: dict[str, tuple[Any, A
         if at.path in ("native", "row by row") and at.window is None:
             assert not exchanges, (form, plan)
         elif at.path in ("by key", "by time slice", "native"):
-            # Single partitions below the first exchange find the first and the last time, where the clock begins and ends
+            # Single partitions below the first exchange find the first and the last time, the ends of the clock
             assert tasks == wanted > 1 and exchanges[0] != "SinglePartition", (form, tasks, plan)
         else:
             assert tasks == 1 and exchanges[0] == "SinglePartition", (form, tasks, plan)

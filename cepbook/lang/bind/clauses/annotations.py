@@ -18,7 +18,6 @@ from cepbook.lang.bind.scope import DiagnosticCollector, ModuleScope, Scope, Sco
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType, VariableType
 from cepbook.lang.syntax import ast
-from cepbook.lang.syntax.reader.parser import parse_epl
 
 Reclaim = tuple[int, int] | None
 KNOWN_ANNOTATIONS = {
@@ -139,6 +138,8 @@ def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:
 
 
 def _is_lookup_condition(text: str, module: ModuleScope) -> bool:
+    from cepbook.lang.syntax.reader.parser import parse_epl  # Spark's workers load no grammar
+
     aside = replace(module, problems=DiagnosticCollector())
     try:
         (select,) = parse_epl(f"select {text} from x").statements

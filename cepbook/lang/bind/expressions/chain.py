@@ -193,8 +193,8 @@ def _stream_named(name: str, scope: Scope) -> int | None:
 
 
 def _prefixed_stream(step: ast.NameStep, scope: Scope) -> int | None:
-    """Return the stream whose property ``step.…`` names: by its alias, or beside it by the name of its event type, which
-    gives way to the alias of a stream around a subquery.
+    """Return the stream whose property ``step.…`` names: by its alias, or beside it by the name of its event type. An
+    alias of a stream around a subquery goes before the name of a type.
     """
     stream = _stream_named(step.name, scope) if step.index is None else None
     if stream is not None or step.index is not None or scope.params is not None:
