@@ -19,7 +19,7 @@ import sqlite3
 import stat
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -258,9 +258,9 @@ class ParquetStreamWriter(RowWriter):
             self._earlier = None if there is None else earlier
             rescued = _rescued(self.place, schema, {} if there is None else there.metadata or {})
         if earlier is None and os.path.exists(self.place):
-            kept = f"{os.path.splitext(path)[0]}.unclosed.arrows"
-            os.replace(self.place, kept)
-            sys.stderr.write(f"cepbook: {kept!r} has the rows of a run that ended before {path!r} was written\n")
+            unclosed = f"{os.path.splitext(path)[0]}.unclosed.arrows"
+            os.replace(self.place, unclosed)
+            sys.stderr.write(f"cepbook: {unclosed!r} has the rows of a run that ended before {path!r} was written\n")
         begun = f"{self.place}.new" if earlier is not None and os.path.exists(self.place) else self.place
         self._file: BinaryIO = open(begun, "wb")  # noqa: SIM115  until `close`
         try:
@@ -296,18 +296,26 @@ class ParquetStreamWriter(RowWriter):
                     with parquet.ParquetFile(self._earlier) as former:
                         for batch in former.iter_batches(_GROUP):
                             writer.write_table(pyarrow.Table.from_batches([batch]).cast(schema))
-                waiting: list[Any] = []
-                for batch in stream:
-                    waiting.append(batch)
-                    if sum(map(len, waiting)) >= _GROUP:
-                        writer.write_table(pyarrow.Table.from_batches(waiting))
-                        waiting = []
-                if waiting:
-                    writer.write_table(pyarrow.Table.from_batches(waiting))
+                for group in _row_groups(stream):
+                    writer.write_table(pyarrow.Table.from_batches(group))
 
     def clean(self) -> None:
         with suppress(OSError):
             os.remove(self.place)
+
+
+def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the batches in groups of at least `_GROUP` rows; the last group may have fewer."""
+    group: list[Any] = []
+    size = 0
+    for batch in batches:
+        group.append(batch)
+        size += batch.num_rows
+        if size >= _GROUP:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def stream_name(path: str) -> str:
