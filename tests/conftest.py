@@ -1,4 +1,4 @@
-"""Marks by folder: tests below tests/spark and tests/browser run in stages of their own (`tools/check.py`).
+"""Marks by what a test needs: tests of a Spark session and of a browser run in stages of their own (`tools/check.py`).
 
 Property tests, which run hundreds of random histories, are marked as such: the quick stage leaves them out. So are
 tests that hold one, to run it for each of their parameters.
@@ -28,9 +28,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not item.path.is_relative_to(HERE):
             continue
-        folder = item.path.relative_to(HERE).parts[0]
-        if folder in ("spark", "browser"):
-            item.add_marker(folder)
+        if item.path.is_relative_to(HERE / "browser"):
+            item.add_marker("browser")
+        elif "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
         if isinstance(item, pytest.Function) and (
             getattr(item.function, "is_hypothesis_test", False) or "given" in item.function.__code__.co_names
         ):

@@ -18,6 +18,7 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.spark.java_home import find_java
 
+pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 PATHS = {  # and whether no engine is needed
     "native": ["native", False],

@@ -27,7 +27,11 @@ from .histories import trades
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.histories, pytest.mark.skipif(os.name != "posix", reason="kills a group of processes")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.histories,
+    pytest.mark.skipif(os.name != "posix", reason="kills a group of processes"),
+]
 ROOT = Path(__file__).parents[2]
 SCHEMA = "create schema Trade(ts long, symbol string, venue long, price double, size int);"
 QUERY = "@name('sums') select irstream symbol, sum(size) as total from Trade#time(2 sec) group by symbol;"
