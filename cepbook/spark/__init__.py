@@ -176,7 +176,7 @@ def stream(
     group when the stream begins, or what `Workbench.save` wrote (or `Runtime.snapshot` returned). A saved state is
     divided if all state of a statement is in the partitions of a context ``partition by``, else it runs in one task.
     Events of its last instant and earlier ones are late then. Errors: as `run`; UsageError for frames that are no
-    streams, and for a state of other event types; SnapshotError for one of other statements.
+    streams, for a batch that leaps, and for a state of other event types; SnapshotError for one of other statements.
     """
     require_pyspark()
     from cepbook.spark.execution.spark_run import RunRequest

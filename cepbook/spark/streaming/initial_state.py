@@ -100,12 +100,18 @@ def initial_states(
 ) -> DataFrame:
     """Return a row per key group of the job: the state with which it begins.
 
-    Errors: UsageError for a batch over other event types, and for a file that cannot be read; SnapshotError for a state
-    that does not fit the statements.
+    Errors: UsageError for a batch that leaps or has other event types, and for a file that cannot be read;
+    SnapshotError for a state that does not fit the statements.
     """
     if isinstance(initial, SparkRun):
         if initial.request is None:
             raise UsageError("initial= is a stream, which has no end; pass the run of a batch")
+        if initial.request.leap:
+            raise UsageError(
+                "initial= is a batch whose clock leaps from event to event, but the clock of a stream stops whenever "
+                "something is due: the stream would begin with another state than the batch ended with\n"
+                "  hint: pass the run of a batch without leap=True"
+            )
         return _states_of_batch(initial.request, job, runtime, tagged, session)
     saved = restore_saved(_read_bytes(initial), job.program, runtime)
     if job.placement.path != "by key":

@@ -201,6 +201,8 @@ def test_what_a_stream_cannot_begin_with(spark: SparkSession, tmp_path: Path) ->
         begun(cep.spark({"Quote": quotes}, time="ts", statements=["bids"], session=spark))
     with pytest.raises(UsageError, match=r"nowhere.cep` cannot be read: No such file"):
         begun(tmp_path / "nowhere.cep")
+    with pytest.raises(UsageError, match=r"a batch whose clock leaps(.|\n)*hint: pass the run of a batch without leap"):
+        begun(cep.spark({"Trade": frame}, time="ts", statements=["keyed"], session=spark, leap=True))
     running = stream(runtime=cep.runtime, frames={"Trade": given}, time="ts", statements=["keyed"])
     with pytest.raises(UsageError, match="is a stream, which has no end"):
         begun(running)
