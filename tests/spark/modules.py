@@ -90,16 +90,18 @@ RECOGNIZED = (
     "pattern (match_recognize_permute(p, q)) define p as p.x > 1, q as q.x < 1",
 )
 STORED = (
-    "{c}create window W{v} as {T}; {c}insert into W select * from {T}; {c}select irstream k, sum(x) as s from W group by k",
+    "{c}create window W#time({p}) as {T}; {c}insert into W select * from {T}; {c}select irstream k, x, d from W{o}",
+    "{c}create window W#time({p}) as {T}; {c}insert into W select * from {T}; {c}select {i} as m from W{v}{o}",
+    "{c}create window W{v} as {T}; {c}insert into W select * from {T}; {c}select irstream k, sum(x) as s from W group by k{o}",
     "{c}create window W{v} as {T}; {c}insert into W select * from {T}({w}); {c}on B as z select w.x as p, z.x as q from W as w where w.k = z.k order by w.x",
-    "{c}create window W#keepall as {T}; {c}insert into W select * from {T}; {c}on B({w}) as z delete from W as w where w.k = z.k; {c}select irstream k, count(*) as n from W group by k",
-    "{c}create window W#keepall as {T}; {c}insert into W select * from {T}; {c}on B({w}) as z update W as w set x = z.x, d = w.d + 1 where w.k = z.k; {c}select irstream k, x, d from W",
+    "{c}create window W#keepall as {T}; {c}insert into W select * from {T}; {c}on B({w}) as z delete from W as w where w.k = z.k; {c}select irstream k, count(*) as n from W group by k{o}",
+    "{c}create window W#keepall as {T}; {c}insert into W select * from {T}; {c}on B({w}) as z update W as w set x = z.x, d = w.d + 1 where w.k = z.k; {c}select irstream k, x, d from W{o}",
     "{c}create window W#unique(k) as {T}; {c}insert into W select * from {T}; {c}on B as z select sum(w.x) as p, count(*) as n from W as w where w.k = z.k",
     "{c}create window W{v} as {T}; {c}insert into W select * from {T}; {c}on B as z select and delete w.x as p from W as w where w.k = z.k and w.g = z.g",
     "{c}create window W{v} as {T}; {c}insert into W select * from {T}; {c}select z.x as p, w.x as q from B as z unidirectional, W as w where w.k = z.k",
     "{c}create window W#groupwin(k)#length(2) as {T}; {c}insert into W select * from {T}; {c}select x, (select {i} from W as w where w.k = e.k) as m from B as e",
-    "{c}create window W#keepall as (k string, s int); {c}on {T} as e merge W as w where w.k = e.k when matched and e.x > 3 then delete when matched then update set s = w.s + e.x when not matched then insert select e.k as k, e.x as s; {c}select irstream k, s from W",
-    "{c}create window W#keepall as (k string, s int); {c}on {T} as e merge W as w where w.k = e.k when matched then update set s = e.x, w.k = e.k then insert into Out select w.k as k, w.s as s when not matched and e.g > 0 then insert select e.k as k, e.x as s; {c}select k, s from Out",
+    "{c}create window W#keepall as (k string, s int); {c}on {T} as e merge W as w where w.k = e.k when matched and e.x > 3 then delete when matched then update set s = w.s + e.x when not matched then insert select e.k as k, e.x as s; {c}select irstream k, s from W{o}",
+    "{c}create window W#keepall as (k string, s int); {c}on {T} as e merge W as w where w.k = e.k when matched then update set s = e.x, w.k = e.k then insert into Out select w.k as k, w.s as s when not matched and e.g > 0 then insert select e.k as k, e.x as s; {c}select k, s from Out{o}",
     "{c}create table T(k string primary key, n count(*), s sum(int)); {c}into table T select count(*) as n, sum(x) as s from {T} group by k; {c}select k, T[k].n as n, T[k].s as s from B",
     "{c}create table T(k string primary key, n count(*), w window(*) @type(E)); {c}into table T select count(*) as n, window(*) as w from E#length(3) group by k; {c}select T[k].n as n, T[k].w.sumOf(i => i.x) as s from B",
     "{c}create table T(k string primary key, g int primary key, n count(*)); {c}into table T select count(*) as n from {T}#groupwin(k)#length(3) group by k, g; {c}on B as z select t.g as g, t.n as n from T as t where t.k = z.k order by t.g",
@@ -110,6 +112,9 @@ FED = (
     "{c}insert into S select k, g, x, n, d, t, b from {T}{v}; {c}",
     "{c}insert into S select k, g, x + 1 as x, n, d, t, b from {T}({w}); {c}",
     "{c}insert irstream into S select k, g, x, n, d, t, b from {T}#length({s}); {c}",
+    "{c}insert rstream into S select k, g, x, n, d, t, b from {T}#time({p}); {c}",
+    "{c}insert irstream into S select k, g, x, n, d, t, b from {T}{v}{o}; {c}",
+    "{c}insert into S3 select * from {T}#time_batch({p}); {c}insert rstream into S select k, g, x, n, d, t, b from S3{v}; {c}",
     "{c}on {T} insert into S select k, g, x, n, d, t, b where {w} insert into S2 select k, x; {c}",
     "{c}on {T} as e insert into S2 select k, x where {w} insert into S select e.* where {w} output all; {c}",
     "{c}insert into S select a.k as k, a.g as g, z.x as x, a.n as n, z.d as d, z.t as t, z.b as b from pattern [every a=E -> z=B(k = a.k)]; {c}",
@@ -132,7 +137,7 @@ class Modules(Statements):
         if self.chance(0.05):
             parts.append("on E(x = 4) set N = g + 1, GO = b")
         self._types = ["E", "E", "F", "B"]
-        if self.chance(0.15):
+        if self.chance(0.2):
             parts.append(self._filled(self.random.choice(FED)).rsplit(";", 1)[0])
             self._types = ["S"]
         drawn = self._filled(self._statement())
@@ -153,6 +158,7 @@ class Modules(Statements):
             ("{T}", lambda: self.random.choice(types)),
             ("{U}", lambda: self.random.choice(["E", "B", "F"])),
             ("{v}", lambda: self.one(VIEWS)),
+            ("{o}", lambda: self._clauses()),
             ("{i}", lambda: self.one(INNER)),
             ("{w}", lambda: "odd(x)" if self.chance(self._failing) else self.one("{w}")),
             ("{p}", lambda: self.one("{p}")),
@@ -171,7 +177,7 @@ class Modules(Statements):
         """Behind a select without aggregates."""
         text = ""
         if self.chance(0.2):
-            which = self.random.choice(("", "all ", "first ", "last ", "snapshot "))
+            which = self.random.choice(("", "all ", "first ", "first ", "last ", "snapshot "))
             text += f" output {which}{self.one(self.rates)}"
         return text
 
