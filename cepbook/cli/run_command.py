@@ -22,6 +22,7 @@ from cepbook.lang.syntax.reader import parser as epl
 from cepbook.session import ReplayResult, Workbench
 from cepbook.session.io.chunked_files import empty_frame_of, is_large
 from cepbook.session.io.files import PARQUET, parquet_head, read_file
+from cepbook.session.io.output_times import DATES, MILLISECONDS
 from cepbook.session.io.sinks import FileSink, partial_name
 from cepbook.session.io.time_conversion import clock_text, int_or_text
 from cepbook.session.io.writers import SQLITE, check_file_kind
@@ -70,6 +71,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="set an EPL variable or the parameter :NAME; JSON values, other words are strings",
+    )
+    add(
+        "--times",
+        choices=(DATES, MILLISECONDS),
+        default=DATES,
+        help="write times as dates (default) or as whole ms since 1970",
     )
     add("--start", metavar="TIME", help="start of the clock: ISO 8601, or ms since 1970 (default: 0)")
     add("--until", metavar="TIME", help="leave out later events and advance the clock to this time")
@@ -145,8 +152,9 @@ def _replayed(
     with ExitStack() as stack:
         stack.callback(_report_unfinished, sinks)
         files = [(name, path) for name, path in options.sinks if path != PIPE]
-        sinks += [stack.enter_context(workbench.sink(name, path, whole=True)) for name, path in files]
-        piped.begin(replay, [workbench.sink(name, path) for name, path in options.sinks if path == PIPE], bool(sinks))
+        sinks += [stack.enter_context(workbench.sink(name, path, whole=True, times=options.times)) for name, path in files]
+        pipes = [workbench.sink(name, path, times=options.times) for name, path in options.sinks if path == PIPE]
+        piped.begin(replay, pipes, bool(sinks))
         stack.callback(piped.close)
         replay.subscribe(piped.flush)
         progress = ReplayProgressBar(replay)

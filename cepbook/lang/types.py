@@ -16,7 +16,7 @@ class Type:
 
     `fields` are the columns of a ``new { … }`` value, whose name is ``struct``. `primitive` says if the elements of an
     array are values of Java's primitive types, which are never null; it is None if the text leaves that open. Types
-    that differ in it only are equal.
+    that differ in it only are equal. `dated` says likewise if Python had dates where EPL has a long.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Type:
     event: str | None = None
     fields: tuple[tuple[str, Type], ...] | None = None
     primitive: bool | None = field(default=None, compare=False)
+    dated: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         if self.of is not None:
@@ -48,6 +49,7 @@ CHAR = Type("char")
 OBJECT = Type("object")
 MAP = Type("map")
 NULL = Type("null")  # the type of the literal null: fits everywhere
+LONG_DATE = Type("long", dated=True)  # a moment as a long; equals LONG
 TIMESTAMP = Type("timestamp")  # a moment (datetime.datetime); plain EPL timestamps are LONG
 CALENDAR = Type("calendar")  # a moment as calendar and clock of its time zone show it
 ZONEDDATETIME = Type("zoneddatetime")  # the same, as java.time has it

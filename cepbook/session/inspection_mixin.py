@@ -22,6 +22,7 @@ from cepbook.session.inspect.problems import find_problems
 from cepbook.session.inspect.statement_table import statements_frame
 from cepbook.session.inspect.store_table import stores_frame
 from cepbook.session.inspect.timeline import Timeline, build_timeline
+from cepbook.session.io.output_times import DATES
 
 
 class InspectionMixin(WorkbenchCore):
@@ -114,24 +115,26 @@ class InspectionMixin(WorkbenchCore):
                 self._engine.runtime, self._engine.event_log, self._engine.feed(name), name, events, label
             )
 
-    def partials(self, name: str, partition: int | None = None) -> pd.DataFrame:
+    def partials(self, name: str, partition: int | None = None, *, times: str = DATES) -> pd.DataFrame:
         """Return the partial matches of statement `name`: what its pattern waits for, since when, and with which
         events.
 
-        At most the first 200. Raises UsageError for an unknown name or a statement without a pattern.
+        At most the first 200. Times are dates, with `times="ms"` numbers; the events are those of the engine. Raises
+        UsageError for an unknown name or a statement without a pattern.
         """
         with self._lock:
-            return partials_frame(self._engine.runtime, name, partition)
+            return partials_frame(self._engine.runtime, name, partition, times)
 
-    def partitions(self, context: str, selector: Selector | None = None) -> pd.DataFrame:
+    def partitions(self, context: str, selector: Selector | None = None, *, times: str = DATES) -> pd.DataFrame:
         """Return the live partitions of a context by id: properties, statements, and sizes of their states.
 
         Properties of a level of a nested context are columns such as ``PerDay.key1``. ``retained``, ``groups`` and
-        ``partials`` count events, groups and partial matches of all statements together.
+        ``partials`` count events, groups and partial matches of all statements together. Times are dates, with
+        `times="ms"` numbers.
         """
         with self._lock:
             ids = None if selector is None else selected_ids(self._engine.runtime, context, selector)
-            return partitions_frame(self._engine.runtime, context, ids)
+            return partitions_frame(self._engine.runtime, context, ids, times)
 
     def timeline(self, context: str, *, partitions: int = 50) -> Timeline:
         """Return when the last `partitions` partitions of a context were allocated and deallocated; notebooks show a

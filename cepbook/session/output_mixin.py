@@ -14,6 +14,8 @@ from cepbook.errors import UsageError
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.inspect.fire_and_forget import PreparedQuery, run_query
 from cepbook.session.inspect.partition_selectors import Selector, selected_rows
+from cepbook.session.inspect.time_columns import statement_output
+from cepbook.session.io.output_times import DATES
 from cepbook.session.io.parameter_values import ParameterValues as Values
 from cepbook.session.io.result_frames import change_columns, changes_frame, convert_frame, rows_frame
 from cepbook.session.io.sinks import DeliveryStream, FileSink, export_rows, feed_rows
@@ -23,33 +25,33 @@ class OutputMixin(WorkbenchCore):
     """Rows as DataFrames, callbacks, files and streams, and fire-and-forget queries."""
 
     @overload
-    def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame: ...
+    def to_frame(self, name: str, selector: Selector | None = None, *, times: str = DATES) -> pd.DataFrame: ...
     @overload
-    def to_frame(self, name: str, selector: Selector | None = None, *, as_: str) -> Any: ...
-    def to_frame(self, name: str, selector: Selector | None = None, *, as_: str = "pandas") -> Any:
+    def to_frame(self, name: str, selector: Selector | None = None, *, as_: str, times: str = DATES) -> Any: ...
+    def to_frame(self, name: str, selector: Selector | None = None, *, as_: str = "pandas", times: str = DATES) -> Any:
         """Return the rows of `iterate`: the contents of the statement's window, or its one row of aggregates.
 
         A statement without a data window keeps no rows, unless all its columns are aggregates without a group by. Its
         frame is empty, whatever was delivered (see `keeps_rows`, `changes`). `as_` is ``"pandas"``, ``"arrow"`` or
-        ``"polars"``. Raises as `iterate` does.
+        ``"polars"``. Times are dates, with `times="ms"` numbers. Raises as `iterate` does.
         """
         with self._lock:
-            properties = self._engine.statement(name).output_type.properties
+            properties, _ = statement_output(self._engine.runtime, name, times)
             return convert_frame(
                 rows_frame(selected_rows(self._engine.runtime, name, selector), properties), properties, as_
             )
 
     @overload
-    def changes(self, name: str) -> pd.DataFrame: ...
+    def changes(self, name: str, *, times: str = DATES) -> pd.DataFrame: ...
     @overload
-    def changes(self, name: str, *, as_: str) -> Any: ...
-    def changes(self, name: str, *, as_: str = "pandas") -> Any:
-        """Return the insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns.
+    def changes(self, name: str, *, as_: str, times: str = DATES) -> Any: ...
+    def changes(self, name: str, *, as_: str = "pandas", times: str = DATES) -> Any:
+        """Return the insert and remove rows that the statement's feed still holds: time, seq, kind, the columns.
 
-        `as_` as for `to_frame`. Raises UsageError for an unknown name.
+        `as_` and `times` as for `to_frame`. Raises UsageError for an unknown name.
         """
-        feed, properties = self._engine.feed(name), self._engine.statement(name).output_type.properties
-        return convert_frame(changes_frame(feed.columns(), properties), change_columns(properties), as_)
+        feed, (properties, time) = self._engine.feed(name), statement_output(self._engine.runtime, name, times)
+        return convert_frame(changes_frame(feed.columns(), properties, time), change_columns(properties, time), as_)
 
     def on(self, name: str, fn: Listener) -> Callable[[], None]:
         """Call ``fn(delta)`` for every delivery of statement `name`, also after a redeployment. Return the function
@@ -95,10 +97,12 @@ class OutputMixin(WorkbenchCore):
         table: str | None = None,
         whole: bool | None = None,
         append: bool = False,
+        times: str = DATES,
     ) -> FileSink:
         """Write all deliveries of statement `name` from now on into a file: Parquet, CSV, JSON lines, SQLite.
 
-        The name of the file decides the kind. Rows are those of `changes`; they are in the file within a second.
+        The name of the file decides the kind. Rows are those of `changes`; they are in the file within a second. Times
+        are dates with a zone (in text ISO 8601), with `times="ms"` numbers.
         `table` is the table of an SQLite database (default: the statement's name), which is added to. Other files are
         replaced, unless `append` is true: then rows are added to them. With `whole` a file gets its name only when it
         is closed without failure (until then ``q.csv`` is ``q.partial.csv``). Parquet files are written so unless
@@ -109,7 +113,8 @@ class OutputMixin(WorkbenchCore):
             self._engine.statement(name)
             types = self._engine.statement(name).output_type.properties
             attach = partial(self._engine.attach_sink, name)
-            return FileSink(attach, types, self._lock, name, path, table, whole=whole, append=append)
+            columns = change_columns(*statement_output(self._engine.runtime, name, times))
+            return FileSink(attach, types, columns, self._lock, name, path, table, whole=whole, append=append)
 
     def stream(self, name: str, *, capacity: int = 10_000) -> DeliveryStream:
         """Return the deliveries of a statement from now on: ``async for delivery in cep.stream("alerts")``
@@ -130,18 +135,18 @@ class OutputMixin(WorkbenchCore):
         changes: bool = False,
         selector: Selector | None = None,
         table: str | None = None,
+        times: str = DATES,
     ) -> int:
         """Write the current rows of statement `name` (`to_frame`) into a file and return their number.
 
-        With `changes`, write the rows that its feed still holds. Files are as for `sink`. Raises UsageError, and
-        SinkError if writing fails.
+        With `changes`, write the rows that its feed still holds. Files and `times` are as for `sink`. Raises
+        UsageError, and SinkError if writing fails.
         """
         with self._lock:
-            statement = self._engine.statement(name)
-            types = dict(statement.output_type.properties)
+            types, time = statement_output(self._engine.runtime, name, times)
             if changes:
                 changed = feed_rows(self._engine.feed(name), types)
-                return export_rows(changed, path, change_columns(types), table or name)
+                return export_rows(changed, path, change_columns(types, time), table or name)
             rows = [
                 [row.get(column) for column in types] for row in selected_rows(self._engine.runtime, name, selector)
             ]

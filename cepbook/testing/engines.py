@@ -90,7 +90,7 @@ class RowsEngine:
 
     def query(self, epl: str) -> Iterable[Row]:
         answer = run_query(self.runtime, epl)
-        return self._java_rows(answer.rows, answer.properties)
+        return self._java_rows(answer.rows, answer.plan.output_type.properties)
 
     def partitions(self, context: str) -> Iterable[Row]:
         rows = [

@@ -42,7 +42,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-WRITTEN = [(0, "A", 1.0), (1000, "007", 2.5), (2000, None, 3.0)]
+WRITTEN = [
+    ("1970-01-01T00:00:00+00:00", "A", 1.0),
+    ("1970-01-01T00:00:01+00:00", "007", 2.5),
+    ("1970-01-01T00:00:02+00:00", None, 3.0),
+]
 
 
 @pytest.mark.parametrize("source", ["ticks.csv", "ticks.parquet", "ticks.jsonl"])
@@ -60,10 +64,11 @@ def test_files_in_and_out(source: str, capsys: pytest.CaptureFixture[str]) -> No
     ] == WRITTEN
     lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(row["time"], row["symbol"], row["mean"]) for row in lines[:3]] == WRITTEN
-    assert lines[-1] == {"time": 12000, "seq": 5, "kind": "insert", "symbol": None, "mean": None}
+    assert lines[-1] == {"time": "1970-01-01T00:00:12+00:00", "seq": 5, "kind": "insert", "symbol": None, "mean": None}
     table = sqlite3.connect("out.db").execute("select time, symbol, mean from q").fetchall()
     assert table[:3] == WRITTEN and len(table) == 6
     parquet = pd.read_parquet("out.parquet")
+    assert str(parquet["time"].dtype) == "datetime64[ms]"
     assert len(parquet) == 6 and parquet["mean"].tolist()[:3] == [1.0, 2.5, 3.0]
 
 
@@ -93,7 +98,7 @@ def test_large_files_are_never_read_at_once(
 
 def test_variables_and_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.epl").write_text("@name('p') select symbol from Tick(price >= :least and symbol = :who)")
-    given = ["--set", "low=2", "--set", "least=1.5", "--set", "who=007", "--out", "p=-"]
+    given = ["--times", "ms", "--set", "low=2", "--set", "least=1.5", "--set", "who=007", "--out", "p=-"]
     assert main(["run", "m.epl", "p.epl", "--in", "Tick=ticks.csv", "--time", "ts", *given]) == 0
     shown = capsys.readouterr()
     assert shown.out == '{"time": 1000, "seq": 0, "kind": "insert", "symbol": "007"}\n'

@@ -64,7 +64,7 @@ def test_run_send_advance_read(cep: Workbench) -> None:
     assert cep.clock.ms == 10_000
     changes = cep.changes("sums")
     assert list(changes.columns) == ["time", "seq", "kind", "symbol", "total"]
-    assert changes["time"].tolist()[-1] == 10_000
+    assert changes["time"].tolist()[-1] == pd.Timestamp("1970-01-01 00:00:10")
     assert cep.feed("sums").total_insert == (changes["kind"] == "insert").sum()
     assert len(cep.to_frame("sums")) == 0
     assert [str(d) for d in cep.to_frame("sums").dtypes] == ["string", "float64"]
@@ -489,7 +489,7 @@ def test_odd_column_names_stay_usable() -> None:
     cep.define("Flight", frame, time="ts")
     cep.run("@name('odd') select `air time`, `select` as chosen from Flight where `air time` > 5")
     cep.replay({"Flight": frame}).run()
-    assert cep.changes("odd").to_dict("list") == {
+    assert cep.changes("odd", times="ms").to_dict("list") == {
         "time": [2], "seq": [0], "kind": ["insert"], "air time": [7], "chosen": ["y"],
     }  # fmt: skip
 

@@ -40,10 +40,10 @@ from cepbook.lang.types import Type
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """Rows, and the names and types of their columns."""
+    """Rows, and the plan of the statement that returned them."""
 
     rows: list[Row]
-    properties: Mapping[str, Type]
+    plan: SelectStatement | InsertRows | MergeStatement
 
 
 class FireAndForgetQuery:
@@ -86,7 +86,7 @@ class FireAndForgetQuery:
         acts()
         if isinstance(query, InsertRows):
             rows = _put(runtime, query.target.name, compiled.inserted[query.name](), selector)
-            return QueryResult(rows if query.target.kind == "window" else [], query.output_type.properties)
+            return QueryResult(rows if query.target.kind == "window" else [], query)
         assert isinstance(query, MergeStatement)
         return _change(runtime, query, compiled, selector)
 
@@ -281,7 +281,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
         for cells in renewals:
             store.renew(*cells)
         runtime.turn.settled()
-    return QueryResult(changed if store.type.kind == "window" else [], query.output_type.properties)
+    return QueryResult(changed if store.type.kind == "window" else [], query)
 
 
 def _same(state: Any, _: Any) -> Any:
@@ -301,7 +301,7 @@ def _select(runtime: Any, select: SelectStatement, compiled: CompiledModule, sel
     except Exception as failure:
         raise statement.error(failure) from failure
     fresh = statement.outlet.layout.fresh
-    return QueryResult([fresh(row) for row in rows], select.output_type.properties)
+    return QueryResult([fresh(row) for row in rows], select)
 
 
 def _states(

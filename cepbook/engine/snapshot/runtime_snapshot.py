@@ -289,10 +289,12 @@ def event_type_data(event_type: EventType) -> dict[str, Any]:
         "supertypes": list(event_type.supertypes),
         "time": event_type.time_property,
         "end": event_type.end_time_property,
+        "times": sorted(event_type.times),
     }
 
 
 def event_type_from(data: Mapping[str, Any]) -> EventType:
     """Return the event type of `event_type_data`."""
     properties = {name: type_from(of) for name, of in data["properties"]}
-    return EventType(data["name"], properties, tuple(data["supertypes"]), data["time"], data["end"])
+    times = frozenset(data.get("times", ()))
+    return EventType(data["name"], properties, tuple(data["supertypes"]), data["time"], data["end"], times=times)

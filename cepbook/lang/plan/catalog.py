@@ -21,7 +21,7 @@ class EventType:
     `supertypes` names *all* types that it is a subtype of, nearest first. `time_property` is the property that
     ``replay`` takes the event time from when none is given (``starttimestamp`` of create schema),
     `end_time_property` that of ``endtimestamp``. `variant` are the types that a variant stream takes, none: any.
-    `representation` is the word before ``schema``: ``json`` …
+    `representation` is the word before ``schema``: ``json`` … `times` are further longs that hold times, for display.
     """
 
     name: str
@@ -31,6 +31,7 @@ class EventType:
     end_time_property: str | None = None
     variant: tuple[str, ...] | None = None
     representation: str | None = None
+    times: frozenset[str] = frozenset()
 
     @property
     def shown(self) -> Mapping[str, Type]:

@@ -15,6 +15,7 @@ from cepbook.magics.shell.output import table, text
 from cepbook.session.inspect.partition_table import SIZES, key_names
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.event_validation import is_missing
+from cepbook.session.io.output_times import clock_numbers
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.live_view.partition_rows import partition_columns, value_label
@@ -28,7 +29,7 @@ def list_partitions(host: NotebookHost, arguments: list[str]) -> StaticPicture:
         return list_contexts(host)
     workbench = host.workbench
     context = single_name("%epl partitions", arguments, "context", list(workbench.runtime.catalog.contexts))
-    frame = workbench.partitions(context)
+    frame = workbench.partitions(context, times=clock_numbers(workbench.runtime.config))
     users = [s.name for s in workbench.runtime.statements.values() if s.steps.context == context]
     used = f"used by {', '.join(users)}" if users else "no statement uses it"
     title = f"{context}: {format_count(len(frame), 'partition')}, {used}"

@@ -33,7 +33,7 @@ def draw_timeline(host: NotebookHost, arguments: list[str]) -> object:
     if not options.rows:
         return timeline
     host.show(timeline)
-    rows = records(timeline.to_frame())
+    rows = records(timeline.to_frame(dates=False))
     if not rows:
         return table("no partitions yet", (), ())
     columns = [ViewColumn(c.name, TIME_TYPE) if c.name in ("born", "died") else c for c in partition_columns(rows)]

@@ -21,9 +21,11 @@ from cepbook.errors import UsageError, hint_line
 from cepbook.feeds import Delivery, Feed
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.types import SIZED_NUMBERS
+from cepbook.lang.types import LONG, SIZED_NUMBERS, Type
 from cepbook.session.history.event_log import EventLog
 from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
+from cepbook.session.io.output_times import time_type
+from cepbook.session.io.result_frames import typed_series
 from cepbook.session.io.time_conversion import clock_text, clock_unit, format_span
 
 MAX_EVENTS = 200
@@ -38,7 +40,7 @@ class Marble:
     without a window. `deliveries` are numbered from 0. `properties` are those of an arriving event, `held` those of an
     event in the window (others behind a derived-value window), `columns` those of a row. `grouped_by` names the keys in
     `group`. `label` names the properties that stand for an event. `runs` are the matches of match_recognize, by
-    arrivals.
+    arrivals. `time` is the type of times in frames.
     """
 
     name: str
@@ -58,14 +60,15 @@ class Marble:
     notes: tuple[str, ...] = ()
     unit: str = "ms"
     runs: tuple[MatchRun, ...] = ()
+    time: Type = LONG
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per stay: number, arrived, entered, left (ms; NA: not yet), the event's properties."""
+        """Return one row per stay: number, arrived, entered, left (NaT: not yet), the event's properties."""
         head = {
             "number": pd.array([bar.number for bar in self.bars], dtype="Int64"),
-            "arrived": pd.array([bar.arrived for bar in self.bars], dtype="Int64"),
-            "entered": pd.array([bar.entered for bar in self.bars], dtype="Int64"),
-            "left": pd.array([bar.left for bar in self.bars], dtype="Int64"),
+            "arrived": typed_series([bar.arrived for bar in self.bars], self.time),
+            "entered": typed_series([bar.entered for bar in self.bars], self.time),
+            "left": typed_series([bar.left for bar in self.bars], self.time),
         }
         rest = {
             f"{name}_" if name in head else name: pd.Series([bar.event.get(name) for bar in self.bars], dtype="object")
@@ -138,6 +141,7 @@ def build_marble(
         notes=tuple(notes),
         unit=clock_unit(runtime.config.second),
         runs=tuple(run for run in rerun.runs if run.rows[0][0] >= first),
+        time=time_type(runtime.config),
     )
 
 

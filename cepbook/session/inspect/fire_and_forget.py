@@ -23,6 +23,7 @@ from cepbook.errors import UsageError, hint_line
 from cepbook.lang.bind import bind
 from cepbook.lang.bind.substitution import parameter_uses, substitute
 from cepbook.lang.plan.catalog import EventType, FunctionType
+from cepbook.lang.plan.nodes import InsertRows, MergeStatement, SelectStatement
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader import parser as dialect
@@ -30,7 +31,9 @@ from cepbook.lang.syntax.source_text import settings_of
 from cepbook.lang.types import Type
 from cepbook.session.history.event_log import ManualAction
 from cepbook.session.inspect.partition_selectors import Selector, engine_selector, selected_rows
+from cepbook.session.inspect.time_columns import TimeColumns, statement_output
 from cepbook.session.io.event_validation import EventTypes
+from cepbook.session.io.output_times import output_types, time_type
 from cepbook.session.io.parameter_values import ParameterValues, with_parameters
 from cepbook.session.io.result_frames import rows_frame
 
@@ -121,7 +124,7 @@ def run_query(
             return FireAndForgetQuery(other, epl).ask(values, _of_context(context, stores or (), other, selector), int)
 
         answer = read.ask(values, _of_context(context, stores, runtime, selector), lambda: acted(again, stores))
-        return rows_frame(answer.rows, answer.properties)
+        return rows_frame(answer.rows, _dated(runtime, answer.plan))
     select = _select(epl, values)
     names = _tables(select, runtime)
     scratch = Runtime(config, start=runtime.now)
@@ -134,8 +137,10 @@ def run_query(
     types = [replace(runtime.statement(name).output_type, name=name, supertypes=()) for name in names]
     for needed in _nested(types, runtime.catalog.event_types):
         scratch.define(needed)
+    times = TimeColumns(runtime)
     for of in types:
-        scratch.define(replace(of, time_property=None, end_time_property=None))
+        dates = times.of_statement(of.name)
+        scratch.define(replace(of, time_property=None, end_time_property=None, times=dates))
     options = binder_options(config)
     deployment = scratch.deploy(rewrite(bind(ast.Module((select,)), scratch.catalog, epl, options=options)))
     for name in names:
@@ -143,7 +148,13 @@ def run_query(
         for row in selected_rows(runtime, name, selector):
             send(row)
     (statement,) = deployment.statements
-    return rows_frame(scratch.iterate(statement.name), statement.output_type.properties)
+    types_of_rows, _ = statement_output(scratch, statement.name)
+    return rows_frame(scratch.iterate(statement.name), types_of_rows)
+
+
+def _dated(runtime: Runtime, plan: SelectStatement | InsertRows | MergeStatement) -> dict[str, Type]:
+    times = TimeColumns(runtime).of_plan(plan)
+    return output_types(plan.output_type.properties, times, time_type(runtime.config))
 
 
 def queried_statements(epl: str, runtime: Runtime) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import pandas as pd
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang.types import LONG, OBJECT, STRING
+from cepbook.session.io.output_times import DATES, time_type
 from cepbook.session.io.result_frames import typed_series, unused_name
 
 SHOWN = 200
@@ -69,19 +70,20 @@ def partial_matches(runtime: Runtime, statement: str, partition: int | None = No
     return PartialMatches(total, tuple(rows[:SHOWN]))
 
 
-def partials_frame(runtime: Runtime, statement: str, partition: int | None = None) -> pd.DataFrame:
-    """Return one row per partial match: partition (with a context), waiting_for, since, until (ms), a column per tag.
+def partials_frame(runtime: Runtime, statement: str, partition: int | None = None, times: str = DATES) -> pd.DataFrame:
+    """Return one row per partial match: partition (with a context), waiting_for, since, until, a column per tag.
 
-    Raises as `partial_matches` does.
+    `times` is the form of the times (`time_type`). Raises as `partial_matches` does.
     """
     matches = partial_matches(runtime, statement, partition)
     tags = pattern_tags(runtime, statement) or ()
+    time = time_type(runtime.config, times)
     data: dict[str, pd.Series[Any]] = {}
     if runtime.statement(statement).steps.context is not None:
         data["partition"] = typed_series([p.partition for p in matches.rows], LONG)
     data["waiting_for"] = typed_series([p.waiting_for for p in matches.rows], STRING)
-    data["since"] = typed_series([p.since for p in matches.rows], LONG)
-    data["until"] = typed_series([p.until for p in matches.rows], LONG)
+    data["since"] = typed_series([p.since for p in matches.rows], time)
+    data["until"] = typed_series([p.until for p in matches.rows], time)
     for tag in tags:
         data[unused_name(tag, data)] = typed_series([p.events.get(tag) for p in matches.rows], OBJECT)
     return pd.DataFrame(data)

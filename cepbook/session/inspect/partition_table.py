@@ -14,6 +14,7 @@ from cepbook.lang.plan.catalog import ContextType
 from cepbook.lang.plan.context import KeyedSpec, NestedSpec
 from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement, KeyedStreams
 from cepbook.lang.types import LONG, OBJECT, Type
+from cepbook.session.io.output_times import DATES, output_types, time_type
 from cepbook.session.io.result_frames import typed_series, unused_name
 
 TIMES = ("startTime", "endTime")  # built-in properties that are times
@@ -84,11 +85,18 @@ def _key_names(spec: object) -> dict[str, str]:
     return {f"key{i}": f"key{i}" if name in taken else name for i, name in enumerate(names, 1)}
 
 
-def partitions_frame(runtime: Runtime, context: str, ids: Container[int] | None = None) -> pd.DataFrame:
-    """Return the live partitions (in `ids`) by id: properties, the ``statements``, and the sizes of their states."""
+def partitions_frame(
+    runtime: Runtime, context: str, ids: Container[int] | None = None, times: str = DATES
+) -> pd.DataFrame:
+    """Return the live partitions (in `ids`) by id: properties, the ``statements``, and the sizes of their states.
+
+    `times` is the form of their start and end (`time_type`).
+    """
+    time = time_type(runtime.config, times)
     running = runtime.context(context)
     partitions = [partition for partition in running.identities() if ids is None or partition.id in ids]
     types = flat_types(runtime.catalog.contexts[context])
+    types = output_types(types, [name for name in types if name.rpartition(".")[2] in TIMES], time)
     rows = [partition_properties(partition) for partition in partitions]
     sizes = partition_sizes(runtime, context, ids)
     users = [statement.name for statement in running.statements if statement is not None]

@@ -1,9 +1,9 @@
 """Properties and columns that hold times of events, so that users see times and not milliseconds.
 
-For an event type these are its start and end timestamps, if they are whole numbers in clock units. A column of a
-statement holds a time if it is such a property of the current or an earlier event; the minimum, maximum, first or last
-of them; or chosen by a function or ``case``. So does ``current_timestamp``. Times stay times in streams that statements
-insert into, and in measures of match_recognize.
+For an event type these are its start and end timestamps and what `Workbench.define` got as dates, if they are whole
+numbers in clock units. A column of a statement holds a time if it is such a property of the current or an earlier
+event; the minimum, maximum, first or last of them; or chosen by a function or ``case``. So does ``current_timestamp``.
+Times stay times in streams that statements insert into, and in measures of match_recognize.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.plan.references import event_types_read, stores_read
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.functions import FUNCTIONS
-from cepbook.lang.types import LONG
+from cepbook.lang.types import LONG, Type
+from cepbook.session.io.output_times import DATES, output_types, time_type
 
 
 class TimeColumns:
@@ -41,15 +42,15 @@ class TimeColumns:
         event_type = self._runtime.catalog.event_types.get(name)
         if event_type is None or self._none:
             return frozenset()
-        own = {event_type.time_property, event_type.end_time_property}
-        filled = [self._of_plan(item) for item in self._plans if name in _targets(item)]
+        own = {event_type.time_property, event_type.end_time_property, *event_type.times}
+        filled = [self.of_plan(item) for item in self._plans if name in _targets(item)]
         computed = frozenset.intersection(*filled) if filled else frozenset()
         return frozenset(item for item, of in event_type.properties.items() if of == LONG and item in own | computed)
 
     def of_statement(self, name: str) -> frozenset[str]:
         """Return the columns of a statement that hold times."""
         statement = self._runtime.statements.get(name)
-        return frozenset() if statement is None or self._none else self._of_plan(statement.plan)
+        return frozenset() if statement is None or self._none else self.of_plan(statement.plan)
 
     def of_events(self, name: str) -> frozenset[str]:
         """Return the properties that hold a time in every event type read by the statement's sources that has them."""
@@ -79,9 +80,10 @@ class TimeColumns:
             others |= (known[name].properties.keys() if name in known else set()) - times
         return frozenset(time_properties - others)
 
-    def _of_plan(self, of: Any) -> frozenset[str]:
+    def of_plan(self, of: Any) -> frozenset[str]:
+        """Return the columns of the statement with this plan that hold times."""
         root = getattr(of, "root", None)
-        output = getattr(of, "output_type", None)
+        output = getattr(of, "target", None) or getattr(of, "output_type", None)  # rows of a store, or of a type
         if not isinstance(root, nodes.Projection):
             return frozenset() if output is None else self.of_type(output.name)
         if any(isinstance(node, nodes.Derivation) for node in nodes.chain(root)):
@@ -127,6 +129,16 @@ class TimeColumns:
                 picks = call.name in AGGREGATES and AGGREGATES[call.name].picks
                 return picks and bool(call.args) and self._is_time(call.args[0], inputs, None)
         return False
+
+
+def statement_output(runtime: Runtime, name: str, times: str = DATES) -> tuple[dict[str, Type], Type]:
+    """Return the types of a statement's columns, and of the time of its deliveries, for users (`io.output_times`).
+
+    Raises UsageError for an unknown name, and for another form of `times`.
+    """
+    time = time_type(runtime.config, times)
+    properties = runtime.statement(name).output_type.properties
+    return output_types(properties, TimeColumns(runtime).of_statement(name), time), time
 
 
 def _types_of(source: nodes.SourceNode) -> Iterator[str]:

@@ -9,9 +9,12 @@ import pandas as pd
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.lang.types import LONG, Type
 from cepbook.session.history.partition_lifetimes import ContextLifetimes, PartitionLifetime
 from cepbook.session.inspect.partition_table import context_levels, flat_properties
 from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.session.io.output_times import time_type
+from cepbook.session.io.result_frames import typed_series
 from cepbook.session.io.time_conversion import clock_unit, format_span
 
 MOST_PARTITIONS = 500
@@ -24,7 +27,7 @@ class Timeline:
     It spans `start`, the allocation of the first of `lives`, to `end`, the present (ms, or µs with such a clock).
     `counts` gives the number of live partitions from a time on, `live` the present number, `allocated` the number of
     all partitions so far. `levels` names the levels of a nested context, outermost first. `times` are properties of the
-    starting events that hold times in clock units.
+    starting events that hold times in clock units; `time` is the type of times in frames.
     """
 
     context: str
@@ -39,15 +42,20 @@ class Timeline:
     notes: tuple[str, ...] = ()
     unit: str = "ms"
     times: frozenset[str] = frozenset()
+    time: Type = LONG
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per partition: id, born, died (ms; NA: it lives), and its properties."""
+    def to_frame(self, *, dates: bool = True) -> pd.DataFrame:
+        """Return one row per partition: id, born, died (missing: it lives), and its properties.
+
+        The times are dates, or numbers in the clock's unit.
+        """
+        time = self.time if dates else LONG
         rows = [flat_properties(life.properties, self.levels) for life in self.lives]
         names = dict.fromkeys(name for row in rows for name in row)
         head = {
             "id": pd.array([life.id for life in self.lives], dtype="Int64"),
-            "born": pd.array([life.born for life in self.lives], dtype="Int64"),
-            "died": pd.array([life.died for life in self.lives], dtype="Int64"),
+            "born": typed_series([life.born for life in self.lives], time),
+            "died": typed_series([life.died for life in self.lives], time),
         }
         rest: dict[str, Any] = {
             name: pd.Series([row.get(name) for row in rows], dtype="object") for name in names if name not in head
@@ -86,6 +94,7 @@ def build_timeline(runtime: Runtime, lifetimes: ContextLifetimes, context: str, 
         notes=() if running.statements else ("no statement uses the context: it is not active",),
         unit=clock_unit(runtime.config.second),
         times=TimeColumns(runtime, ms=True).of_context(context),
+        time=time_type(runtime.config),
     )
 
 

@@ -25,8 +25,8 @@ from cepbook.lang.plan.catalog import EventType
 
 _SPARK = {
     "byte": t.BYTE, "short": t.SHORT, "integer": t.INT, "long": t.LONG, "float": t.FLOAT, "double": t.DOUBLE,
-    "boolean": t.BOOLEAN, "string": t.STRING, "varchar": t.STRING, "char": t.STRING, "date": t.LONG,
-    "timestamp": t.LONG, "timestamp_ntz": t.LONG, "map": t.MAP, "void": t.OBJECT,
+    "boolean": t.BOOLEAN, "string": t.STRING, "varchar": t.STRING, "char": t.STRING, "date": t.LONG_DATE,
+    "timestamp": t.LONG_DATE, "timestamp_ntz": t.LONG_DATE, "map": t.MAP, "void": t.OBJECT,
 }  # fmt: skip
 _ARROW = {
     "int8": t.BYTE, "int16": t.SHORT, "int32": t.INT, "int64": t.LONG, "uint8": t.SHORT, "uint16": t.INT,
@@ -118,7 +118,9 @@ def _of_arrow(name: str, column: str, of: Any, nested: dict[str, EventType]) -> 
         return _ARROW[text]
     if kind == "dictionary":
         return _of_arrow(name, column, of.value_type, nested)
-    if kind in ("timestamp", "date32", "date64", "duration"):
+    if kind in ("timestamp", "date32", "date64"):
+        return t.LONG_DATE
+    if kind == "duration":
         return t.LONG
     if kind.startswith("decimal"):
         return t.BIGDECIMAL if of.scale else t.BIGINTEGER

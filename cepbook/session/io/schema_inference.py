@@ -23,7 +23,7 @@ import os
 import types as pytypes
 import typing
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -45,14 +45,14 @@ _PYTHON: dict[object, t.Type] = {
     float: t.DOUBLE,
     str: t.STRING,
     Decimal: t.BIGDECIMAL,
-    datetime: t.LONG,
-    date: t.LONG,
+    datetime: t.LONG_DATE,
+    date: t.LONG_DATE,
     timedelta: t.LONG,
     dict: t.MAP,
     object: t.OBJECT,
     Any: t.OBJECT,
     list: t.array_of(t.OBJECT),
-    pd.Timestamp: t.LONG,
+    pd.Timestamp: t.LONG_DATE,
     pd.Timedelta: t.LONG,
 }
 _BY_BITS = {8: t.BYTE, 16: t.SHORT, 32: t.INT, 64: t.LONG, 128: t.BIGINTEGER}
@@ -62,9 +62,9 @@ _INFERRED = {
     "floating": t.DOUBLE,
     "mixed-integer-float": t.DOUBLE,
     "decimal": t.BIGDECIMAL,
-    "datetime": t.LONG,
-    "datetime64": t.LONG,
-    "date": t.LONG,
+    "datetime": t.LONG_DATE,
+    "datetime64": t.LONG_DATE,
+    "date": t.LONG_DATE,
     "timedelta": t.LONG,
     "timedelta64": t.LONG,
     "empty": t.OBJECT,
@@ -98,7 +98,12 @@ def infer_event_types(
     properties = {**inherited, **own}
     if time is not None:
         _check_time(name, time, properties)
-    return [*nested.values(), EventType(name, properties, tuple(supertypes), time)]
+    own_type = EventType(name, properties, tuple(supertypes), time)
+    return [replace(of, times=_dated(of.properties)) for of in (*nested.values(), own_type)]
+
+
+def _dated(properties: Mapping[str, t.Type]) -> frozenset[str]:
+    return frozenset(name for name, of in properties.items() if of.dated)
 
 
 def _check_time(name: str, time: str, properties: Mapping[str, t.Type]) -> None:
@@ -222,7 +227,9 @@ def dtype_type(column: str, values: pd.Series[Any]) -> t.Type:
         return _BY_BITS[bits if pd.api.types.is_signed_integer_dtype(dtype) else bits * 2]
     if pd.api.types.is_float_dtype(dtype):
         return t.FLOAT if _bits(dtype) <= 32 else t.DOUBLE
-    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return t.LONG_DATE
+    if pd.api.types.is_timedelta64_dtype(dtype):
         return t.LONG
     if isinstance(dtype, pd.StringDtype):
         return t.STRING

@@ -27,7 +27,6 @@ from cepbook.feeds import Delivery, Feed, FeedColumns, Segment
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
 from cepbook.session.io.files import PARQUET
-from cepbook.session.io.result_frames import change_columns
 from cepbook.session.io.writers import (
     RowWriter,
     check_file_kind,
@@ -111,6 +110,7 @@ class FileSink:
         self,
         attach: Attach,
         types: Mapping[str, Type],
+        columns: Mapping[str, Type],
         lock: RLock,
         name: str,
         path: str | os.PathLike[str],
@@ -148,7 +148,6 @@ class FileSink:
         if self._whole:
             with suppress(OSError):
                 os.remove(self.place)
-        columns = change_columns(self._types)
         self._writer = _opened(self.path, self.place, columns, table or name, append=append, becomes=becomes)
         self._file = _file_of(self._writer.place)
         self._tap = SinkFeed(self._when_full)
@@ -481,4 +480,4 @@ def export_rows(
     return len(rows)
 
 
-__all__ = ["FileSink", "SinkError", "DeliveryStream", "SinkFeed", "change_columns", "export_rows", "feed_rows"]
+__all__ = ["FileSink", "SinkError", "DeliveryStream", "SinkFeed", "export_rows", "feed_rows"]

@@ -2,6 +2,7 @@
 
 Numbers, truth values and texts are kept as they are. Parquet has types for dates and arrays, too. All other values
 (events, maps, arrays) are written as JSON text, exact numbers (biginteger, bigdecimal) as digits, dates in ISO 8601.
+Times of the clock (`io.output_times`) are dates, in text with their offset from UTC.
 In CSV null is an empty field and the empty text is ``""``.
 
 A process can be killed between any two writes. Lines then end with a torn one at worst, which `append` cuts off. A
@@ -21,12 +22,13 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from cepbook.errors import UsageError
+from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.types import Type
 from cepbook.session.io.files import PARQUET
 
@@ -84,11 +86,28 @@ def _json_of(value: object) -> str:
     return _other(value) or str(value)
 
 
+class _Dates:
+    """Writes the times of the clock among the columns of rows in ISO 8601, for files that have no type for them."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._texts = [(place, of.text) for place, of in enumerate(columns.values()) if of.name == "time"]
+
+    def __call__(self, rows: Rows) -> Rows:
+        if not self._texts:
+            return rows
+        dated = list(map(list, rows))
+        for place, text in self._texts:
+            for row in dated:
+                row[place] = text(row[place])
+        return dated
+
+
 class _Lines(RowWriter):
     """A text file; ``-`` is the standard output."""
 
-    def __init__(self, path: str, append: bool) -> None:
+    def __init__(self, path: str, columns: Mapping[str, Type], append: bool) -> None:
         self.place = path
+        self._dated = _Dates(columns)
         self._own = path != "-"
         self._file: IO[str] = sys.stdout
         if self._own:
@@ -106,15 +125,18 @@ class CsvWriter(_Lines):
     """A header, then a line per row. Every batch is formatted before its first line is written."""
 
     def __init__(self, path: str, columns: Mapping[str, Type], append: bool = False) -> None:
-        super().__init__(path, append)
+        super().__init__(path, columns, append)
         header = _first_record(path) if append else []
         if not header:
-            self.write([list(columns)])
+            self._write([list(columns)])
         elif header != list(columns):
             self.close()
             raise _other_columns(path, header)
 
     def write(self, rows: Rows) -> None:
+        self._write(self._dated(rows))
+
+    def _write(self, rows: Rows) -> None:
         records = [[None if value is None else _field(value) for value in row] for row in rows]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(records)
@@ -174,11 +196,11 @@ class JsonLinesWriter(_Lines):
     """An object per line, all columns in their order."""
 
     def __init__(self, path: str, columns: Mapping[str, Type], append: bool = False) -> None:
-        super().__init__(path, append)
+        super().__init__(path, columns, append)
         self._names = list(columns)
 
     def write(self, rows: Rows) -> None:
-        self._file.write("".join([_json(dict(zip(self._names, row, strict=True))) + "\n" for row in rows]))
+        self._file.write("".join([_json(dict(zip(self._names, row, strict=True))) + "\n" for row in self._dated(rows)]))
         self._file.flush()
 
 
@@ -361,7 +383,11 @@ def _arrow_type(arrow: Any, of: Type) -> Any:
     if of.name in _PLAIN:
         plain: Any = {"double": arrow.float64, "boolean": arrow.bool_, "char": arrow.string, "string": arrow.string}
         return plain[of.name]() if of.name in plain else getattr(arrow, names[of.name])()
-    if of.name in ("timestamp", "calendar", "zoneddatetime"):
+    if of.name == "time":
+        clock: Any = of
+        zone = zone_of(clock.zone)
+        return arrow.timestamp(clock.unit, tz=None if zone is UTC else str(zone))
+    if of.name in ("timestamp", "moment", "calendar", "zoneddatetime"):
         return arrow.timestamp("us", tz="UTC")
     dates: dict[str, Any] = {
         "localdatetime": lambda: arrow.timestamp("us"),
@@ -376,6 +402,7 @@ class SqliteWriter(RowWriter):
 
     def __init__(self, path: str, columns: Mapping[str, Type], table: str) -> None:
         self.place = path
+        self._dated = _Dates(columns)
         self._base: sqlite3.Connection | None = sqlite3.connect(path, check_same_thread=False)
         self._as_text = [not _is_sqlite(of) for of in columns.values()]
         quoted = ", ".join(f"{_quoted(name)} {_sqlite_type(of)}" for name, of in columns.items())
@@ -394,7 +421,8 @@ class SqliteWriter(RowWriter):
     def write(self, rows: Rows) -> None:
         if self._base is not None:
             with self._base:
-                self._base.executemany(self._insert, [list(map(_cell, row, self._as_text)) for row in rows])
+                cells = [list(map(_cell, row, self._as_text)) for row in self._dated(rows)]
+                self._base.executemany(self._insert, cells)
 
     def close(self) -> None:
         if self._base is not None:

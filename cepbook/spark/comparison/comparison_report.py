@@ -27,7 +27,7 @@ from cepbook.errors import UsageError
 from cepbook.spark.comparison.row_matching import Difference, MatchRules, RowMatcher
 from cepbook.spark.comparison.sides import ComparedSide, FramesSide, WorkbenchSide
 from cepbook.spark.comparison.time_shift import without_time_shift
-from cepbook.spark.comparison.typed_rows import StatementRows
+from cepbook.spark.comparison.typed_rows import StatementRows, with_equal_times
 
 _VERDICT_LABELS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
 _MAX_SENTENCES = 5  # differences of a statement that a report prints
@@ -207,7 +207,8 @@ def compare(
     both = {name: (failed[0].get(name, 0), failed[1].get(name, 0)) for name in (*failed[0], *failed[1])}
     left_out = [name for name in here.queries if name not in there.statements] if statements is None else []
     verdicts = {}
-    for name, (mine, theirs) in sides.items():
+    for name, rows in sides.items():
+        mine, theirs = with_equal_times(*rows, second), with_equal_times(*rows[::-1], second)
         feeders = dict.fromkeys((*here.feeders(name), *there.feeders(name)))
         fed = {feeder: both[feeder] for feeder in feeders if feeder in both and feeder not in sides}
         verdicts[name] = _compare_statement(name, mine, theirs, rules, both.get(name, (0, 0)), fed)

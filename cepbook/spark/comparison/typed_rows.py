@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
@@ -203,6 +203,27 @@ def _clock_units(times: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
 def _plain_values(values: pd.Series[Any]) -> list[Any]:
     missing: Sequence[bool] = values.isna().tolist()
     return [None if gone else value for value, gone in zip(values.tolist(), missing, strict=True)]
+
+
+def with_equal_times(rows: StatementRows, other: StatementRows, second: int) -> StatementRows:
+    """Return `rows` with clock units in place of dates where `other` has whole numbers."""
+    columns = {
+        name: typed_column([_units(value, second) for value in column.plain()])
+        for name, column in rows.columns.items()
+        if name in other.columns and other.columns[name].kind in ("int", "float") and _are_dates(column)
+    }
+    return replace(rows, columns={**rows.columns, **columns}) if columns else rows
+
+
+def _are_dates(column: TypedColumn) -> bool:
+    return column.kind == "object" and set(map(type, column.values[~column.null])) <= {datetime, pd.Timestamp}
+
+
+def _units(moment: datetime | None, second: int) -> int | None:
+    if moment is None:
+        return None
+    aware = moment.replace(tzinfo=moment.tzinfo or UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1_000_000 // second)
 
 
 def exact_key(value: Any) -> Any:

@@ -38,7 +38,7 @@ _SCALARS: dict[type[st.DataType], Type] = {
     st.StringType: lt.STRING,
     st.VarcharType: lt.STRING,
     st.CharType: lt.STRING,
-    **dict.fromkeys((st.TimestampType, st.TimestampNTZType, st.DateType), lt.LONG),
+    **dict.fromkeys((st.TimestampType, st.TimestampNTZType, st.DateType), lt.LONG_DATE),
 }
 
 
@@ -60,7 +60,8 @@ def frame_event_types(name: str, columns: st.StructType, time: str | None = None
         return _SCALARS.get(type(t), lt.MAP if isinstance(t, st.MapType) else lt.OBJECT)
 
     properties = {field.name: of(field.dataType, f"{name}_{field.name}") for field in columns.fields}
-    event_types[name] = EventType(name, properties, time_property=time)
+    dated = frozenset(property_name for property_name, kind in properties.items() if kind.dated)
+    event_types[name] = EventType(name, properties, time_property=time, times=dated)
     return event_types
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
+from cepbook.session.inspect.time_columns import statement_output
 from cepbook.session.io.result_frames import changes_frame
 from cepbook.widgets.charts.offline_renderer import Chart, PandasFrame, PandasSeries, offline_altair
 
@@ -116,8 +117,7 @@ def _visible_changes(workbench: Workbench, name: str) -> PandasFrame:
     time = workbench.glance.time
     if time is None:
         return workbench.changes(name)
-    properties = workbench.runtime.statement(name).output_type.properties
-    return changes_frame(workbench.feed(name).until(time).columns(), properties)
+    return changes_frame(workbench.feed(name).until(time).columns(), *statement_output(workbench.runtime, name))
 
 
 def comparison_chart(report: PandasFrame) -> Chart:
@@ -192,11 +192,12 @@ def _with_time_axis(frame: PandasFrame, x: str, least: int) -> tuple[PandasFrame
     """Convert numbers to times if they are ms since 1970, not below `least`, within the first day or after the first
     year.
 
-    The times have no zone: Vega then displays them as they are, and not in the zone of the reader.
+    The times have no zone, or lose it as local times: Vega then displays them as they are, and not in the zone of the
+    reader.
     """
     column = frame[x]
     if column.dtype.kind == "M":
-        return frame, "temporal"
+        return frame.assign(**{x: column.dt.tz_localize(None)}), "temporal"
     if (
         column.dtype.kind in "iu"
         and len(column)

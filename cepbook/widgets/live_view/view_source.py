@@ -23,8 +23,9 @@ from cepbook.session.inspect.match_record import DeliveryMatches, MatchRecord
 from cepbook.session.inspect.partial_matches import PartialMatches, partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, key_names
 from cepbook.session.inspect.store_table import store_users
-from cepbook.session.inspect.time_columns import TimeColumns
-from cepbook.session.io.sinks import change_columns, feed_rows
+from cepbook.session.inspect.time_columns import TimeColumns, statement_output
+from cepbook.session.io.result_frames import change_columns
+from cepbook.session.io.sinks import feed_rows
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.static_picture import answer_picture as answer
 from cepbook.widgets.live_view.download import FileFormat, rows_file
@@ -304,10 +305,10 @@ class WorkbenchSource:
 
     def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
         """Return the known rows of the `stream`, or those of the iterator, as a file, and their number."""
-        types = dict(self._runtime.statement(self._statement).output_type.properties)
+        types, time = statement_output(self._runtime, self._statement)
         if stream:
             changed = feed_rows(self.feed, types)
-            return len(changed), rows_file(changed, change_columns(types), form, self._statement)
+            return len(changed), rows_file(changed, change_columns(types, time), form, self._statement)
         sheet = self.every(partition)
         rows = list(zip(*map(sheet.column, types), strict=True))
         return len(rows), rows_file(rows, types, form, self._statement)

@@ -326,7 +326,7 @@ def test_the_stays_as_a_frame() -> None:
     send(cep, (0, "A", 1), (10, "B", 2))
     frame = cep.marble("s").to_frame()
     assert list(frame.columns) == ["number", "arrived", "entered", "left", "symbol", "price"]
-    assert frame["left"].tolist() == [10, pd.NA] and frame["symbol"].tolist() == ["A", "B"]
+    assert frame["left"].tolist() == [pd.Timestamp(10, unit="ms"), pd.NaT] and frame["symbol"].tolist() == ["A", "B"]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ def cep() -> Workbench:
 
 
 def inserted(frame: pd.DataFrame) -> list[Any]:
-    return frame[frame.kind == "insert"].drop(columns=["kind", "seq"]).to_numpy().tolist()
+    dated = frame.assign(time=frame["time"].astype("int64"))
+    return dated[dated.kind == "insert"].drop(columns=["kind", "seq"]).to_numpy().tolist()
 
 
 def test_the_same_happens_again(cep: Workbench) -> None:
@@ -92,7 +93,7 @@ def test_frames_of_other_libraries(cep: Workbench) -> None:
 def test_changes_for_other_libraries(cep: Workbench) -> None:
     table = cep.changes("big", as_="arrow")
     assert table.to_pylist() == cep.changes("big").to_dict("records")
-    assert [str(field.type) for field in table.schema] == ["int64", "int64", "string", "string", "int32"]
+    assert [str(field.type) for field in table.schema] == ["timestamp[ms]", "int64", "string", "string", "int32"]
     polars = pytest.importorskip("polars", reason="polars is optional; the tests' own environment has it")
     assert cep.changes("big", as_="polars").equals(polars.from_arrow(table))
     with pytest.raises(UsageError, match='"pandas", "arrow" or "polars", not \'duck\''):

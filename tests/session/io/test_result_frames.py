@@ -36,12 +36,12 @@ def test_changes() -> None:
         feed.push(*delivery)
     feed.push(10, [{"n": 1}, {"n": 2}], None)
     feed.push(11, None, [{"n": 1}])
-    frame = changes_frame(feed.columns(3), {"n": t.INT})
+    frame = changes_frame(feed.columns(3), {"n": t.INT}, t.LONG)
     assert list(frame.columns) == ["time", "seq", "kind", "n"]
     assert frame.to_dict("list") == {
         "time": [10, 10, 11], "seq": [3, 3, 4], "kind": ["insert", "insert", "remove"], "n": [1, 2, 1],
     }  # fmt: skip
-    assert [str(d) for d in changes_frame(Feed().columns(), {"n": t.INT}).dtypes] == [
+    assert [str(d) for d in changes_frame(Feed().columns(), {"n": t.INT}, t.LONG).dtypes] == [
         "int64",
         "int64",
         "string",
@@ -52,14 +52,14 @@ def test_changes() -> None:
 def test_changes_of_a_statement_with_a_column_named_time() -> None:
     feed = Feed()
     feed.push(10, [{"time": 7}], None)
-    frame = changes_frame(feed.columns(), {"time": t.LONG, "kind_": t.INT})
+    frame = changes_frame(feed.columns(), {"time": t.LONG, "kind_": t.INT}, t.LONG)
     assert list(frame.columns) == ["time_", "seq", "kind", "time", "kind_"]
 
 
 def test_a_frame_of_changes_shares_no_lists_with_the_engine() -> None:
     feed, kept = Feed(), [1, 2]
     feed.push(10, [{"a": kept}], None)
-    changes_frame(feed.columns(), {"a": t.Type("array", t.INT)})["a"].iloc[0].append(3)
+    changes_frame(feed.columns(), {"a": t.Type("array", t.INT)}, t.LONG)["a"].iloc[0].append(3)
     assert kept == [1, 2]
 
 

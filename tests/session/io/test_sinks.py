@@ -22,6 +22,7 @@ from cepbook.session import Workbench
 from cepbook.session.io.sinks import SinkError
 from cepbook.session.io.writers import RowWriter, open_writer
 
+AT = "1970-01-01T00:00:00+00:00"
 EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
 
 
@@ -70,7 +71,7 @@ def test_a_sink_goes_on_with_the_statement_that_is_deployed_anew(cep: Workbench,
     send(cep, 4)
     with pytest.raises(SinkError, match=r"redeployed with other columns.*; 1 row of `q` lost"):
         sink.close()
-    assert path.read_text().splitlines()[1:] == ["0,0,insert,e1,1", "0,1,insert,e2,2", "0,2,insert,e3,3"]
+    assert path.read_text().splitlines()[1:] == [f"{AT},0,insert,e1,1", f"{AT},1,insert,e2,2", f"{AT},2,insert,e3,3"]
 
 
 def test_a_full_disk_stops_the_sink_and_nothing_else(cep: Workbench, tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_values_of_every_kind(tmp_path: Path) -> None:
 def test_export_of_changes(cep: Workbench, tmp_path: Path) -> None:
     send(cep, 1, 2, 3)
     assert cep.export("q", tmp_path / "c.csv", changes=True) == 4
-    assert (tmp_path / "c.csv").read_text().splitlines()[-1] == "0,2,remove,e1,1"
+    assert (tmp_path / "c.csv").read_text().splitlines()[-1] == f"{AT},2,remove,e1,1"
     with pytest.raises(SinkError, match=r"c\.parquet' cannot be written"):
         from cepbook.session.io import sinks
 
@@ -238,7 +239,7 @@ for kind in ("csv", "jsonl", "parquet"):
 cep.send("A", x=7)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
-    assert (tmp_path / "q.csv").read_text() == "time,seq,kind,x\n0,0,insert,7\n"
+    assert (tmp_path / "q.csv").read_text() == f"time,seq,kind,x\n{AT},0,insert,7\n"
     assert json.loads((tmp_path / "q.jsonl").read_text())["x"] == 7
     assert list(pd.read_parquet(tmp_path / "q.parquet")["x"]) == [7]
 
@@ -263,7 +264,7 @@ def test_a_cell_that_is_run_again_writes_its_file_alone(cep: Workbench, tmp_path
         with pytest.raises(UsageError, match=r"is written by a sink of `q`: close that first"):
             cep.sink("r", path)
     assert not first.is_open
-    assert path.read_text().splitlines()[1:] == ["0,0,insert,e2,2"]
+    assert path.read_text().splitlines()[1:] == [f"{AT},0,insert,e2,2"]
     with cep.sink("q", tmp_path / "q.db"), cep.sink("r", tmp_path / "q.db"):  # tables of one database
         send(cep, 3)
 

@@ -50,7 +50,7 @@ def run(scenario: Coroutine[Any, Any, Any]) -> Any:
 
 
 def rows(cep: Workbench) -> list[Any]:
-    return cep.changes("all")[["x", "t"]].astype(object).to_numpy().tolist()
+    return cep.changes("all", times="ms")[["x", "t"]].astype(object).to_numpy().tolist()
 
 
 async def numbers(*items: object, then: Exception | None = None) -> AsyncIterator[object]:
@@ -434,7 +434,7 @@ def test_the_wall_clock_fires_what_is_due_when_it_is_due() -> None:
         assert cep.clock.ms == at
 
     run(scenario())
-    assert cep.changes("q")["time"].tolist() == [1_000_000, 1_003_000]
+    assert cep.changes("q", times="ms")["time"].tolist() == [1_000_000, 1_003_000]
 
 
 def test_the_wall_clock_from_here_and_after_a_sleep_of_the_machine() -> None:
@@ -450,7 +450,7 @@ def test_the_wall_clock_from_here_and_after_a_sleep_of_the_machine() -> None:
         cep.stop_clock()
 
     run(scenario())
-    times = [time - cep._start for time in cep.changes("q")["time"].tolist()]
+    times = [time - cep._start for time in cep.changes("q", times="ms")["time"].tolist()]
     assert times[:3] == [1000, 2000, 3000], "a stop at every due time"
     assert len(times) < 3700 and max(times) >= 3_600_000, "a long gap is one advance"
 

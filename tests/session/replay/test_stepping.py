@@ -73,7 +73,7 @@ def test_the_past_is_known_as_it_was(module: str) -> None:
 def test_a_row_of_a_timer_is_explained_and_recorded() -> None:
     cep = bench("@name('s') select irstream k, x from A#time(1 sec)")
     cep.replay([{"t": t, "k": "a", "x": t} for t in (0, 300, 5000)], type="A").run()
-    assert cep.changes("s")["time"].tolist() == [0, 300, 1000, 1300, 5000]
+    assert cep.changes("s", times="ms")["time"].tolist() == [0, 300, 1000, 1300, 5000]
     assert "00:00:01.300" in repr(cep.why("s", at=1300))
     recorded = scenario_of(cep, "stepping")
     assert "@5000 stepping\nA" in recorded.text and not recorded.otherwise

@@ -28,12 +28,14 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     properties: dict[str, Type] = {}
     supertypes: list[str] = []
     times: list[str | None] = [None, None]
+    further: frozenset[str] = frozenset()
     for number, name in enumerate((*node.copyfrom, *node.inherits)):
         base = module.event_type(name, node.span)
         if base is None:
             continue
         _merge(properties, base.properties, node.span, module)
         own = (base.time_property, base.end_time_property)
+        further |= base.times
         if number >= len(node.copyfrom):
             supertypes.extend(s for s in (name, *base.supertypes) if s not in supertypes)
             for former, later in zip(times, own, strict=True):
@@ -53,7 +55,9 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
             fact = f"the end timestamp `{end}` is {kinds[1]}, the start timestamp `{start}` {kinds[0]}"
             module.report("type-mismatch", fact, module.locate(end, node.span))
     _check_representation(node, properties, module)
-    found_type = EventType(node.name, properties, tuple(supertypes), start, end, representation=node.representation)
+    found_type = EventType(
+        node.name, properties, tuple(supertypes), start, end, representation=node.representation, times=further
+    )
     if node.name not in module.rejected_names:
         module.catalog.event_types[node.name] = found_type
     module.provides["event type", node.name] = None

@@ -1,0 +1,111 @@
+"""Times on their way out: numbers of the engine's clock become dates in frames and files.
+
+A frame has ``datetime64``, in the clock's unit and the zone of ``Config(time_zone=…)``. In a workbench without a zone
+of its own the dates are naive and mean UTC, as dates without a zone do on their way in. Arrow and Parquet have the same.
+Text has ISO 8601 with the offset from UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cepbook.argument_checks import short_repr
+from cepbook.engine.config import Config
+from cepbook.errors import UsageError
+from cepbook.lang.java.dates.time_zone import zone_of
+from cepbook.lang.types import LONG, TIMESTAMP, Type
+
+DATES, MILLISECONDS, MICROSECONDS = "datetime", "ms", "us"
+_EPOCH = datetime(1970, 1, 1)
+_MISSING = -(2**63)  # how numpy writes NaT
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TimeType(Type):
+    """The type of a column of times for users: clock units since 1970, `second` per second, read in `zone`."""
+
+    second: int = 1000
+    zone: str = "UTC"
+
+    @property
+    def unit(self) -> str:
+        """Numpy's and Arrow's name of the clock's unit."""
+        return MILLISECONDS if self.second == 1000 else MICROSECONDS
+
+    def text(self, value: Any) -> Any:
+        """Return a time in ISO 8601 with its offset. Years that `datetime` does not have stay numbers."""
+        if type(value) is not int:
+            return value
+        try:
+            moment = _EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=value * (1_000_000 // self.second))
+            finest = "seconds" if value % self.second == 0 else "milliseconds" if self.second == 1000 else "auto"
+            return moment.astimezone(zone_of(self.zone)).isoformat(timespec=finest)
+        except OverflowError:
+            return value
+
+
+def clock_numbers(config: Config) -> str:
+    """Return the form of times that are numbers in the clock's unit: ``ms`` or ``us``."""
+    return MILLISECONDS if config.second == 1000 else MICROSECONDS
+
+
+def time_type(config: Config, times: str = DATES) -> Type:
+    """Return the type of time columns in the form `times`: ``datetime``, or numbers in the clock's unit.
+
+    Raises UsageError for another form.
+    """
+    clock = TimeType("time", second=config.second, zone=config.time_zone)
+    if times == DATES:
+        return clock
+    if times == clock.unit:
+        return LONG
+    hint = "" if times not in (MILLISECONDS, MICROSECONDS) else f": the clock counts {clock.unit}"
+    raise UsageError(f'`times` is "datetime" or "{clock.unit}", not {short_repr(times)}{hint}')
+
+
+def output_types(properties: Mapping[str, Type], columns: Collection[str], time: Type) -> dict[str, Type]:
+    """Return the types of a statement's columns for users: those of `columns` are times of type `time` (`time_type`).
+
+    With dates for times, a `timestamp` is a date of the same zone, too.
+    """
+    moment = TIMESTAMP if time == LONG else replace(time, name="moment")
+    given = {name: moment if of == TIMESTAMP else of for name, of in properties.items()}
+    return {name: time if name in columns else of for name, of in given.items()}
+
+
+def clock_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:
+    """Return clock units as a column of dates. Raises TypeError or ValueError for what is no whole number."""
+    numbers = pd.array(list(values), dtype="Int64").to_numpy(dtype="int64", na_value=_MISSING)
+    dates = pd.Series(numbers.view(f"datetime64[{of.unit}]"))
+    zone = zone_of(of.zone)
+    return dates if zone is UTC else dates.dt.tz_localize(UTC).dt.tz_convert(zone)
+
+
+def moment_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:
+    """Return values of `timestamp` as a column of dates, in ms, or in µs if one of them is that fine."""
+    return clock_dates(*_clock_units(values, _EPOCH.replace(tzinfo=UTC), of.zone))
+
+
+def local_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:
+    """Return values of `localdatetime`, which have no zone, likewise."""
+    return clock_dates(*_clock_units(values, _EPOCH, "UTC"))
+
+
+def _clock_units(values: Sequence[Any], epoch: datetime, zone: str) -> tuple[list[int | None], Type]:
+    units = [None if value is None else (value - epoch) // timedelta(microseconds=1) for value in values]
+    if any(value is not None and value % 1000 for value in units):
+        return units, TimeType("time", second=1_000_000, zone=zone)
+    return [None if value is None else value // 1000 for value in units], TimeType("time", zone=zone)
+
+
+def whole_numbers(dates: pd.Series[Any], unit: str) -> list[int | None]:
+    """Return a column of dates as units since 1970 UTC."""
+    utc = dates if dates.dt.tz is None else dates.dt.tz_convert(None)
+    numbers = np.asarray(utc.to_numpy(dtype=f"datetime64[{unit}]"))
+    return [None if value == _MISSING else value for value in numbers.astype("int64").tolist()]
