@@ -152,7 +152,8 @@ def _replayed(
     with ExitStack() as stack:
         stack.callback(_report_unfinished, sinks)
         files = [(name, path) for name, path in options.sinks if path != PIPE]
-        sinks += [stack.enter_context(workbench.sink(name, path, whole=True, times=options.times)) for name, path in files]
+        for name, path in files:
+            sinks.append(stack.enter_context(workbench.sink(name, path, whole=True, times=options.times)))
         pipes = [workbench.sink(name, path, times=options.times) for name, path in options.sinks if path == PIPE]
         piped.begin(replay, pipes, bool(sinks))
         stack.callback(piped.close)

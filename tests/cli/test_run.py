@@ -43,9 +43,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 WRITTEN = [
-    ("1970-01-01T00:00:00+00:00", "A", 1.0),
-    ("1970-01-01T00:00:01+00:00", "007", 2.5),
-    ("1970-01-01T00:00:02+00:00", None, 3.0),
+    ("1970-01-01T00:00:00.000+00:00", "A", 1.0),
+    ("1970-01-01T00:00:01.000+00:00", "007", 2.5),
+    ("1970-01-01T00:00:02.000+00:00", None, 3.0),
 ]
 
 
@@ -64,7 +64,13 @@ def test_files_in_and_out(source: str, capsys: pytest.CaptureFixture[str]) -> No
     ] == WRITTEN
     lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(row["time"], row["symbol"], row["mean"]) for row in lines[:3]] == WRITTEN
-    assert lines[-1] == {"time": "1970-01-01T00:00:12+00:00", "seq": 5, "kind": "insert", "symbol": None, "mean": None}
+    assert lines[-1] == {
+        "time": "1970-01-01T00:00:12.000+00:00",
+        "seq": 5,
+        "kind": "insert",
+        "symbol": None,
+        "mean": None,
+    }
     table = sqlite3.connect("out.db").execute("select time, symbol, mean from q").fetchall()
     assert table[:3] == WRITTEN and len(table) == 6
     parquet = pd.read_parquet("out.parquet")

@@ -36,7 +36,8 @@ def _differ_in_elements(left: Type, right: Type) -> bool:
 def orderable(left: Type, right: Type) -> bool:
     """Return whether ``left < right`` is defined."""
     both = [type_ for type_ in (left, right) if type_ not in UNTYPED]
-    return all(t.is_numeric(b) for b in both) or all(b in TEXT_TYPES for b in both)
+    alike = all(b in t.DATES and b == both[0] for b in both)
+    return all(t.is_numeric(b) for b in both) or all(b in TEXT_TYPES for b in both) or alike
 
 
 def sortable(type_: Type) -> bool:

@@ -120,6 +120,8 @@ def _of_arrow(name: str, column: str, of: Any, nested: dict[str, EventType]) -> 
         return _of_arrow(name, column, of.value_type, nested)
     if kind in ("timestamp", "date32", "date64"):
         return t.LONG_DATE
+    if kind in ("time32", "time64"):
+        return t.LOCALTIME
     if kind == "duration":
         return t.LONG
     if kind.startswith("decimal"):

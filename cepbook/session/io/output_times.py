@@ -1,8 +1,8 @@
 """Times on their way out: numbers of the engine's clock become dates in frames and files.
 
 A frame has ``datetime64``, in the clock's unit and the zone of ``Config(time_zone=…)``. In a workbench without a zone
-of its own the dates are naive and mean UTC, as dates without a zone do on their way in. Arrow and Parquet have the same.
-Text has ISO 8601 with the offset from UTC.
+of its own the dates are naive and mean UTC, as dates without a zone do on their way in. Arrow and Parquet have the
+same. Text has ISO 8601 with the offset from UTC.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class TimeType(Type):
             return value
         try:
             moment = _EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=value * (1_000_000 // self.second))
-            finest = "seconds" if value % self.second == 0 else "milliseconds" if self.second == 1000 else "auto"
-            return moment.astimezone(zone_of(self.zone)).isoformat(timespec=finest)
+            digits = "milliseconds" if self.second == 1000 else "microseconds"  # always, as readers of columns expect
+            return moment.astimezone(zone_of(self.zone)).isoformat(timespec=digits)
         except OverflowError:
             return value
 

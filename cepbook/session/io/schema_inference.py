@@ -9,12 +9,13 @@
 | str, string | string |
 | datetime64 of any unit and zone, object of dates | long: milliseconds since 1970 UTC |
 | timedelta64 | long: milliseconds |
+| object of times of day | localtime |
 | category | the type of the categories |
 | object | by its values: string, boolean, long, double, bigdecimal, map, arrays of these |
 
 Python annotations: ``int`` long, ``float`` double, ``bool`` boolean, ``str`` string, ``Decimal`` bigdecimal,
-``datetime``/``date``/``timedelta`` long, ``list[X]`` X[], ``dict`` map, ``Any`` object, a dataclass or TypedDict a
-nested event; ``X | None`` is X, because every EPL type has null.
+``datetime``/``date``/``timedelta`` long, ``time`` localtime, ``list[X]`` X[], ``dict`` map, ``Any`` object, a dataclass
+or TypedDict a nested event; ``X | None`` is X, because every EPL type has null.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import typing
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime, timedelta
+from datetime import time as time_of_day
 from decimal import Decimal
 from typing import Any
 
@@ -47,6 +49,7 @@ _PYTHON: dict[object, t.Type] = {
     Decimal: t.BIGDECIMAL,
     datetime: t.LONG_DATE,
     date: t.LONG_DATE,
+    time_of_day: t.LOCALTIME,
     timedelta: t.LONG,
     dict: t.MAP,
     object: t.OBJECT,
@@ -65,6 +68,7 @@ _INFERRED = {
     "datetime": t.LONG_DATE,
     "datetime64": t.LONG_DATE,
     "date": t.LONG_DATE,
+    "time": t.LOCALTIME,
     "timedelta": t.LONG,
     "timedelta64": t.LONG,
     "empty": t.OBJECT,

@@ -22,7 +22,7 @@ from cepbook.session import Workbench
 from cepbook.session.io.sinks import SinkError
 from cepbook.session.io.writers import RowWriter, open_writer
 
-AT = "1970-01-01T00:00:00+00:00"
+AT = "1970-01-01T00:00:00.000+00:00"
 EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
 
 

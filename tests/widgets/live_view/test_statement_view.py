@@ -370,7 +370,8 @@ def test_rows_are_taken_as_files() -> None:
 
     answer, made = take("csv", stream=True)
     assert (answer["file"], answer["rows"]) == ("out.csv", 4)
-    assert made.decode().splitlines()[:2] == ["time,seq,kind,symbol,price", '1970-01-01T00:00:00+00:00,0,insert,"A""\t",1.0']
+    row = '1970-01-01T00:00:00.000+00:00,0,insert,"A""\t",1.0'
+    assert made.decode().splitlines()[:2] == ["time,seq,kind,symbol,price", row]
     answer, made = take("text", stream=False)
     assert made.decode().splitlines() == ["symbol\tprice", '"A""\t"\t2.0', '"A""\t"\t3.0']
     answer, made = take("parquet", stream=False)

@@ -23,6 +23,7 @@ from cepbook.lang.bind.coercion import (
 )
 from cepbook.lang.bind.expressions import chain
 from cepbook.lang.bind.expressions.cast import bind_cast, bind_type_name
+from cepbook.lang.bind.expressions.date_operands import bind_distance, read_dates
 from cepbook.lang.bind.expressions.new_array import bind_new_array
 from cepbook.lang.bind.expressions.time_period import bind_period
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, builtin_type, error_expression, type_text
@@ -129,6 +130,9 @@ def _operation(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: S
     if ERROR in (left.type, right.type):
         return error_expression(node.span)
     type_ = _arithmetic_type(node.op, left.type, right.type, scope)
+    distance = bind_distance(left, right, scope) if type_ is None and node.op == "-" else None
+    if distance is not None:
+        return replace(distance, span=node.span)
     if type_ is None:
         hint = "use || to join strings" if node.op == "+" and t.STRING in (left.type, right.type) else None
         hint = "cast it: cast(…, double)" if t.OBJECT in (left.type, right.type) else hint
@@ -176,7 +180,7 @@ def _logical(node: ast.Logical, scope: Scope) -> x.BoundExpr:
 
 
 def _compare(node: ast.Compare, scope: Scope) -> x.BoundExpr:
-    left, right = bind_expr(node.left, scope), bind_expr(node.right, scope)
+    left, right = read_dates(bind_expr(node.left, scope), bind_expr(node.right, scope), scope=scope)
     _check_comparison(node.op, left, right, node.span, scope)
     left, right = comparable_operands(left, right)
     if node.op in ("is", "is not"):
@@ -220,7 +224,7 @@ def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.BoundExpr:
     left = bind_expr(node.left, scope)
     if isinstance(node.operands[0], ast.Subquery):
         return _bind_subquery(node.operands[0].select, node.quantifier, left, node.op, node.span, scope)
-    options = tuple(bind_expr(o, scope) for o in node.operands)
+    left, *options = read_dates(left, *(bind_expr(o, scope) for o in node.operands), scope=scope)
     for option in options:
         element = x.Const(option.type.of, None) if option.type.of is not None and left.type.of is None else option
         _check_comparison(node.op, left, element, option.span, scope)
@@ -232,7 +236,7 @@ def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.BoundExpr:
 
 
 def _between(node: ast.Between, scope: Scope) -> x.BoundExpr:
-    operand, low, high = (bind_expr(e, scope) for e in (node.operand, node.low, node.high))
+    operand, low, high = read_dates(*(bind_expr(e, scope) for e in (node.operand, node.low, node.high)), scope=scope)
     return _range_test(operand, low, high, (True, True), node, scope)
 
 
@@ -260,8 +264,7 @@ def _check_range(operand: x.BoundExpr, bounds: Sequence[x.BoundExpr], span: Span
 
 
 def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
-    operand = bind_expr(node.operand, scope)
-    options = tuple(bind_expr(o, scope) for o in node.operands)
+    operand, *options = read_dates(*(bind_expr(o, scope) for o in (node.operand, *node.operands)), scope=scope)
     if node.range_ is not None:
         closed = node.range_[0] == "[", node.range_[-1] == "]"
         return _range_test(operand, options[0], options[1], closed, node, scope)
@@ -270,7 +273,7 @@ def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
         if not comparable(operand.type, type_):
             fact = f"`in` cannot compare {type_text(operand.type)} with {type_text(type_)}"
             scope.report("type-mismatch", fact, option.span, _comparison_hint(operand.type, type_, scope))
-    return x.InList(t.BOOLEAN, operand, options, node.negated, span=node.span)
+    return x.InList(t.BOOLEAN, operand, tuple(options), node.negated, span=node.span)
 
 
 def _like(node: ast.Like, scope: Scope) -> x.BoundExpr:
@@ -307,7 +310,7 @@ def _case(node: ast.Case, scope: Scope) -> x.BoundExpr:
         if operand is None:
             condition = bind_condition(when, scope, "the condition of `when`")
         else:
-            value = bind_expr(when, scope)
+            operand, value = read_dates(operand, bind_expr(when, scope), scope=scope)
             _check_comparison("=", operand, value, when.span, scope)
             condition = x.Is(t.BOOLEAN, *comparable_operands(operand, value), False, span=when.span)
         branches.append((condition, bind_expr(then, scope)))
