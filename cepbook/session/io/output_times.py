@@ -60,7 +60,7 @@ def time_type(config: Config, times: str = DATES) -> Type:
 
     Raises UsageError for another form.
     """
-    clock = TimeType("time", second=config.second, zone=config.time_zone)
+    clock = TimeType("clock time", second=config.second, zone=config.time_zone)
     if times == DATES:
         return clock
     if times == clock.unit:
@@ -100,8 +100,8 @@ def local_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:
 def _clock_units(values: Sequence[Any], epoch: datetime, zone: str) -> tuple[list[int | None], Type]:
     units = [None if value is None else (value - epoch) // timedelta(microseconds=1) for value in values]
     if any(value is not None and value % 1000 for value in units):
-        return units, TimeType("time", second=1_000_000, zone=zone)
-    return [None if value is None else value // 1000 for value in units], TimeType("time", zone=zone)
+        return units, TimeType("clock time", second=1_000_000, zone=zone)
+    return [None if value is None else value // 1000 for value in units], TimeType("clock time", zone=zone)
 
 
 def whole_numbers(dates: pd.Series[Any], unit: str) -> list[int | None]:

@@ -31,7 +31,7 @@ _DTYPES = {
     "string": "string",
     "char": "string",
 }
-_DATES = {"time": clock_dates, "moment": moment_dates, "localdatetime": local_dates}
+_DATES = {"clock time": clock_dates, "moment": moment_dates, "localdatetime": local_dates}
 
 
 def typed_series(values: Sequence[Any], of: Type) -> pd.Series[Any]:

@@ -90,7 +90,7 @@ class _Dates:
     """Writes the times of the clock among the columns of rows in ISO 8601, for files that have no type for them."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._texts = [(place, of.text) for place, of in enumerate(columns.values()) if of.name == "time"]
+        self._texts = [(place, of.text) for place, of in enumerate(columns.values()) if of.name == "clock time"]
 
     def __call__(self, rows: Rows) -> Rows:
         if not self._texts:
@@ -383,7 +383,7 @@ def _arrow_type(arrow: Any, of: Type) -> Any:
     if of.name in _PLAIN:
         plain: Any = {"double": arrow.float64, "boolean": arrow.bool_, "char": arrow.string, "string": arrow.string}
         return plain[of.name]() if of.name in plain else getattr(arrow, names[of.name])()
-    if of.name == "time":
+    if of.name == "clock time":
         clock: Any = of
         zone = zone_of(clock.zone)
         return arrow.timestamp(clock.unit, tz=None if zone is UTC else str(zone))
