@@ -141,7 +141,12 @@ class GroupWindow(WindowView):
         return sum(view.retained() for view in self.by_key.values())
 
     def prev_item(self, item: Item, index: int) -> Item | None:
-        return self.view(item).prev_item(item, index)
+        return None if _is_absent(item) else self.view(item).prev_item(item, index)
 
     def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
-        return self.view(item).prev_items(item)
+        return None if _is_absent(item) else self.view(item).prev_items(item)
+
+
+def _is_absent(item: Item) -> bool:
+    """Return True for the missing side of an outer join, which is in no group."""
+    return bool(item[0] < 0)
