@@ -142,7 +142,7 @@ class DeliveryOutlet(DeliveryHolder):
     @property
     def traced(self) -> bool:
         """True if a sink wants the causes of the deliveries of a batch."""
-        return any(isinstance(sink, TracingSink) for sink in self._sinks)
+        return bool(self._tracing_sinks)
 
     def connect_listeners(self) -> None:
         """Rebuild the ports after a listener or sink was added or removed."""

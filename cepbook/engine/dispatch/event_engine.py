@@ -15,7 +15,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.delivery.outlet import DeliveryServices, Precedence
 from cepbook.engine.dispatch.failures import ErrorListener, FailureLog, attribute_failure
-from cepbook.engine.dispatch.routing import EventRoutes, StatementRegistry, build_route, ignore_call
+from cepbook.engine.dispatch.routing import EventRoutes, StatementRegistry, ignore_call
 from cepbook.engine.dispatch.turn import Turn, build_handler_sender, build_sender
 from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices
@@ -174,7 +174,7 @@ class EventEngine:
             self.turn.check()
             if type_name not in self.catalog.event_types:
                 raise EventError(f"event type `{type_name}` was dropped")
-            self._routes[type_name] = build_route(self.registry, type_name, self._caught)
+            self._routes[type_name] = self.routes.build(type_name)
             self._routes[type_name](event)
 
         return first

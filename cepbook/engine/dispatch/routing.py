@@ -26,6 +26,7 @@ from cepbook.engine.statements.update import combine_updates, handler_after_upda
 from cepbook.engine.statements.variables import Variables
 from cepbook.engine.subscriptions.filter_index import (
     EventHandler,
+    FilterIndexNode,
     StatementOrder,
     Subscription,
     build_dispatcher,
@@ -67,20 +68,6 @@ class StatementRegistry:
         return sorted(readers, key=lambda statement: statement.order)
 
 
-def build_route(registry: StatementRegistry, type_name: str, failed: Callable[[Exception], None]) -> EventHandler:
-    """Return a function that passes an event of `type_name` to all subscribers in delivery order."""
-    dispatch = _build_updated_route(registry, type_name, failed)
-    return handler_after_updates(_updates(registry, type_name, None), dispatch)
-
-
-def _build_updated_route(
-    registry: StatementRegistry, type_name: str, failed: Callable[[Exception], None]
-) -> EventHandler:
-    subscriptions, contexts = _subscriptions(registry, type_name, None)
-    dispatch = _with_former_variables(registry, type_name, build_dispatcher(subscriptions, failed, contexts))
-    return _with_type(registry, type_name, dispatch)
-
-
 class EventRoutes:
     """Routes to a subset of the statements, and notification of events that come from outside.
 
@@ -104,11 +91,25 @@ class EventRoutes:
         self._failed = failed
         self._updated: dict[str, EventHandler] = {}
         self._updates: dict[str, Callable[[Any], Any] | None] = {}
+        self._indexed: dict[str, tuple[list[Subscription], int, FilterIndexNode]] = {}  # by types not yet routed
 
     def rewired(self) -> None:
         """Drop routes that are built anew at the next event."""
+        self._indexed.clear()
         self._updated.clear()
         self._updates.clear()
+
+    def build(self, type_name: str) -> EventHandler:
+        """Return a function that passes an event of `type_name` to all subscribers in delivery order."""
+        return handler_after_updates(_updates(self._registry, type_name, None), self._build_updated(type_name))
+
+    def _build_updated(self, type_name: str) -> EventHandler:
+        subscriptions, contexts, index = self._indexed.pop(type_name, None) or (
+            *_subscriptions(self._registry, type_name, None),
+            None,
+        )
+        dispatch = build_dispatcher(subscriptions, self._failed, contexts, index)
+        return _with_type(self._registry, type_name, _with_former_variables(self._registry, type_name, dispatch))
 
     def update(self, type_name: str, rows: list[Any]) -> list[Any]:
         """Return derived events as `update istream` changes them, without those that are dropped."""
@@ -123,7 +124,7 @@ class EventRoutes:
         """
         handler = self._updated.get(type_name)
         if handler is None:
-            handler = dispatch = _build_updated_route(self._registry, type_name, self._failed)
+            handler = dispatch = self._build_updated(type_name)
             if store is not None:
 
                 def insert(row: Any) -> None:
@@ -138,8 +139,9 @@ class EventRoutes:
 
     def call_counter(self, type_name: str) -> Callable[[Any], int]:
         """Return a function that counts the handlers that the filter index calls for an event; valid until a change."""
-        subscriptions, _ = _subscriptions(self._registry, type_name, None)
+        subscriptions, contexts = _subscriptions(self._registry, type_name, None)
         index = build_filter_index(subscriptions)
+        self._indexed[type_name] = subscriptions, contexts, index
 
         def count(event: Any) -> int:
             handlers: list[tuple[StatementOrder, EventHandler]] = []

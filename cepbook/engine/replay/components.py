@@ -70,9 +70,11 @@ def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], li
 
 def _by_streams(running: Iterable[_Running], contexts: dict[str, _Context], catalog: Catalog, links: _Links) -> None:
     readers = [reader for reader in running if isinstance(reader, p.StreamStatement)]
-    reads = {reader.name: set(event_types_read((reader, contexts.get(reader.context or "")))) for reader in readers}
-    inserts = {reader.name: {insert.target for insert in reader.inserts} for reader in readers}
+    inserts = {reader.name: {insert.target for insert in reader.inserts} for reader in readers if reader.inserts}
     shaping = {reader.name for reader in readers if reader.drop or isinstance(reader, p.UpdateStatement)}
+    if not (inserts or shaping):
+        return  # otherwise the types that all of them read are looked for
+    reads = {reader.name: set(event_types_read((reader, contexts.get(reader.context or "")))) for reader in readers}
     shared = set[str]().union(*inserts.values())
     for name in shaping:
         shared.update(t for t in catalog.event_types if any(catalog.is_a(t, read) for read in reads[name]))

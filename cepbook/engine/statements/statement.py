@@ -493,7 +493,11 @@ class RunningStatement(StoreAccess, ContextMember):
         if self.steps.owned_store is not None:
             return None
         is_a = self._services.catalog.is_a
-        return next((read for read in self.steps.event_types if is_a(type_name, read)), None)
+        return next((read for read in self._event_types if is_a(type_name, read)), None)
+
+    @cached_property
+    def _event_types(self) -> tuple[str, ...]:
+        return self.steps.event_types
 
     def _takes(self, source: p.SourceNode, type_name: str) -> bool:
         return any(self._services.catalog.is_a(type_name, read) for read in source.event_types)

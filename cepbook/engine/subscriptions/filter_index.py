@@ -182,12 +182,16 @@ def _node(entries: list[IndexEntry]) -> FilterIndexNode:
 
 
 def build_dispatcher(
-    subscribers: Sequence[Subscription], failed: Callable[[Exception], None], contexts: int = 0
+    subscribers: Sequence[Subscription],
+    failed: Callable[[Exception], None],
+    contexts: int = 0,
+    index: FilterIndexNode | None = None,
 ) -> Callable[[Any], object]:
     """Return a function that passes an event to each subscriber that must see it, in delivery order.
 
     A failure of one statement is passed to `failed`; the others still see the event. If `contexts` contexts look at the
-    type, handlers are called as `handler(event, slots)`, with one slot per context.
+    type, handlers are called as `handler(event, slots)`, with one slot per context. `index` is that of the subscribers,
+    if it exists already.
     """
     ordered = sorted(subscribers, key=lambda s: s.order)
     if not ordered:
@@ -197,7 +201,7 @@ def build_dispatcher(
     if len(ordered) <= MAX_UNINDEXED:
         handlers = [s.checked for s in ordered]
         return _with_slots(handlers, failed, contexts) if contexts else _linear(handlers, failed)
-    root = build_filter_index(ordered)
+    root = index or build_filter_index(ordered)
     single = None if contexts else _single_table(root)
     return _tree(root, failed, contexts) if single is None else _table(*single, failed)
 
