@@ -68,6 +68,7 @@ _KINDS: dict[str, _Kind] = {
     "SparkSession": ("a Spark session", lambda value: hasattr(type(value), "createDataFrame")),
     "Runtime": ("a runtime, such as `Workbench.runtime`", lambda value: hasattr(type(value), "deploy")),
     "LatePolicy": ('"error" or "drop"', lambda value: _text(value) and value in ("error", "drop")),
+    "ErrorPolicy": ('"raise" or "keep"', lambda value: _text(value) and value in ("raise", "keep")),
     "Path": ("a path", _path),
     "str | os.PathLike[str]": ("a path", _path),
     "Sequence[str]": ("a list of names", lambda value: _names(value) and not _text(value)),

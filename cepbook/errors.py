@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Self
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +255,18 @@ class StatementError(CepbookError):
         self.span = span
         self.cause = cause
         super().__init__(message)
+
+
+class ReplayError(StatementError):
+    """Statements or listeners failed in a replay, which went on to its end.
+
+    `result` is the result of the replay: a `ReplayResult`, whose `failures` are the latest errors, or the rows of a run
+    on Spark. `statement`, `span` and `cause` are those of the first of these errors.
+    """
+
+    def __init__(self, first: StatementError, message: str, result: Any) -> None:
+        super().__init__(first.statement, message, first.span, first.cause)
+        self.result = result
 
 
 @contextmanager

@@ -116,6 +116,7 @@ def run(options: argparse.Namespace) -> int:
         speed=options.speed,
         late=options.late,
         leap=options.leap,
+        errors="keep",  # printed at the end
     )
     write_progress_line(None)
     sinks: list[FileSink] = []

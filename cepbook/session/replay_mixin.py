@@ -17,6 +17,7 @@ from cepbook.session.io.frame_source import LatePolicy
 from cepbook.session.io.sources import ReplayInputs, sources_by_type
 from cepbook.session.io.time_conversion import ClockTime, TimeLike
 from cepbook.session.replay.replay import ENDED, Replay
+from cepbook.session.replay.replay_results import ErrorPolicy
 from cepbook.session.replay.wall_clock import WallClock
 
 
@@ -61,6 +62,7 @@ class ReplayMixin(WorkbenchCore):
         late: LatePolicy = "error",
         paused: bool = False,
         leap: bool = False,
+        errors: ErrorPolicy = "raise",
         keep: SnapshotInterval | None = None,
     ) -> Replay[Self]:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
@@ -83,7 +85,9 @@ class ReplayMixin(WorkbenchCore):
         extension.
 
         Raises EventError for unknown types, missing columns and values that do not fit, before any event is sent.
-        Events of an iterable are checked one by one as they come.
+        Events of an iterable are checked one by one as they come. Statements and listeners that fail stop nothing; the
+        replay raises ReplayError after its last event. With ``errors="keep"`` it does not raise: `ReplayResult.errors`
+        counts the errors, and `Workbench.errors` has them.
         """
         with self._lock:
             if self.replaying is not None:
@@ -108,6 +112,7 @@ class ReplayMixin(WorkbenchCore):
                 late=late,
                 paused=paused,
                 leap=leap,
+                errors=errors,
                 snapshots=snapshots,
                 workbench=self,
             )

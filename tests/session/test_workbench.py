@@ -16,7 +16,7 @@ import pytest
 
 from cepbook.engine.config import Config
 from cepbook.engine.delivery.delta import Delta
-from cepbook.errors import BindError, CepbookError, EventError, ParseError, StatementError, UsageError
+from cepbook.errors import BindError, CepbookError, EventError, ParseError, ReplayError, StatementError, UsageError
 from cepbook.session import Workbench
 
 SCHEMA = "create schema Tick(ts long, symbol string, price double)"
@@ -453,10 +453,13 @@ def test_a_failing_statement_is_reported_and_others_go_on(cep: Workbench) -> Non
     with pytest.raises(StatementError, match="`bad` failed"):
         cep.send("Tick", price=1)
     assert cep.changes("good")["price"].tolist() == [1.0]
-    result = cep.replay(ticks((1, "a", 1.0), (2, "a", 2.0)), type="Tick", time="ts").run()
-    assert result is not None
-    assert (result.errors, len(cep.errors)) == (2, 3)
+    with pytest.raises(StatementError, match="2 statement errors in a replay of 2 events: `bad` 2") as raised:
+        cep.replay(ticks((1, "a", 1.0), (2, "a", 2.0)), type="Tick", time="ts").run()
+    assert isinstance(raised.value, ReplayError)
+    result = raised.value.result
+    assert (result.errors, len(result.failures), len(cep.errors)) == (2, 2, 3)
     assert "2 statement errors" in repr(result)
+    assert cep.changes("good")["price"].tolist() == [1.0, 1.0, 2.0]
 
 
 def test_define_from_python(cep: Workbench) -> None:

@@ -175,6 +175,8 @@ class FakeReplay:
     state: str = "ready"
     behind: float = 0.0
     estimate: int | None = None
+    late: int = 0
+    errors: int = 0
     orders: list[str] = field(default_factory=list)
     subscribers: list[Callable[[], object]] = field(default_factory=list)
 

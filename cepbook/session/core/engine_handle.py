@@ -184,9 +184,13 @@ class EngineHandle:
 
     def raise_failure_since(self, before: int) -> None:
         """Raise the first statement error after the first `before` ones."""
-        failures = self.runtime.errors
-        first = failures[max(0, len(failures) - (self.failures - before))]
-        raise first from first.cause
+        for first in self.failures_since(before):
+            raise first from first.cause
+
+    def failures_since(self, before: int) -> tuple[StatementError, ...]:
+        """Return the statement errors after the first `before` ones that the runtime still has, oldest first."""
+        recorded = tuple(self.runtime.errors)
+        return recorded[max(0, len(recorded) - (self.failures - before)) :]
 
     def follow_deployments(self) -> None:
         """Attach feeds and listeners to new statements, and detach them from statements that are gone."""

@@ -16,12 +16,13 @@ events that are due by the wall clock go in together.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time as wall
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
-from cepbook.errors import Interrupted, UsageError
+from cepbook.errors import CepbookError, Interrupted, UsageError, exception_text
 from cepbook.interrupts import InterruptGuard
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.core.garbage_collection import CollectionPause, garbage
@@ -31,7 +32,13 @@ from cepbook.session.io.frame_source import LatePolicy, ReplaySource
 from cepbook.session.io.time_conversion import TimeLike, clock_text
 from cepbook.session.replay.batch_sizer import LONG_SLICE, SLICE
 from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, check_speed
-from cepbook.session.replay.replay_results import Progress, ReplayInterrupted, ReplayResult, paused_message
+from cepbook.session.replay.replay_results import (
+    ErrorPolicy,
+    Progress,
+    ReplayInterrupted,
+    ReplayResult,
+    paused_message,
+)
 
 WorkbenchT = TypeVar("WorkbenchT", bound=WorkbenchCore)
 
@@ -43,6 +50,9 @@ NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), 
 
 class Replay(Generic[WorkbenchT]):
     """A replay, made by `Workbench.replay`. ``await`` it, or call `run()` in a script; both return a `ReplayResult`.
+
+    If statements or listeners failed, both raise ReplayError after the last event, unless ``errors="keep"``. The
+    failures of a `step` are raised by that step, as by `send`. A replay that nobody awaits prints its error.
 
     Ctrl-C (or the kernel's stop button) pauses the replay between two events, or between two due times; `resume()`
     continues. An event whose ``insert into`` never ends is given up, which ends the replay. So does a second Ctrl-C.
@@ -59,6 +69,7 @@ class Replay(Generic[WorkbenchT]):
         late: LatePolicy = "error",
         paused: bool = False,
         leap: bool = False,
+        errors: ErrorPolicy = "raise",
         snapshots: ReplaySnapshots[WorkbenchT] | None = None,
         skip: int = 0,
         workbench: WorkbenchT | None = None,
@@ -81,6 +92,8 @@ class Replay(Generic[WorkbenchT]):
         self.workbench = workbench
         self._inside = False
         self._patience = CollectionPause()
+        self._raising = errors == "raise"
+        self._heeded = 0  # callers that wait for the end, or that got the outcome
         self._active = 0.0
         self._resumed_at: float | None = None
         self._subscribers: list[Callable[[], object]] = []
@@ -123,11 +136,14 @@ class Replay(Generic[WorkbenchT]):
         clock = self._engine.now * 1000 // self._engine.second
         behind = loop.behind if self.state == "running" else 0.0
         done, total = loop.events, loop.total()
-        return Progress(done, total, rate, clock, self.state, loop.late, behind, loop.estimated_total())
+        return Progress(done, total, rate, clock, self.state, loop.late, behind, loop.estimated_total(), loop.errors)
 
     @property
     def result(self) -> ReplayResult:
-        """The result of the ended replay. Raises UsageError before the end, and its error if the replay failed."""
+        """The result of the ended replay. Raises UsageError before the end, and its error if the replay failed.
+
+        Statement errors do not raise here.
+        """
         if self.error is not None:
             raise self.error
         if self._replay_loop.result is None:
@@ -157,6 +173,7 @@ class Replay(Generic[WorkbenchT]):
             limit=None if loop.limit is None else loop.limit - snapshot.events,
             late=loop.late_rule,
             leap=loop.leap and loop.speed is None,
+            errors="keep",
             skip=snapshot.taken,
         )
         rest.run()
@@ -248,9 +265,12 @@ class Replay(Generic[WorkbenchT]):
             return
         self._controls.hold = True
         if threading.get_ident() == self._thread and not self._inside:
+            before = self._engine.failures
             self._slice(float("inf"), n)
             if self.error is not None:
                 raise self.error
+            if self._raising:
+                self._engine.raise_failure_since(before)
         else:
             self._controls.steps += n
             self._poke()
@@ -277,7 +297,8 @@ class Replay(Generic[WorkbenchT]):
     def run(self) -> ReplayResult | None:
         """Replay to the end, blocking. Return None if the replay was paused before the end.
 
-        Raises EventError for a bad event; all events before it are in the engine. Ctrl-C pauses the replay and raises
+        Raises EventError for a bad event; all events before it are in the engine. Raises ReplayError at the end if
+        statements or listeners failed, unless ``errors="keep"``; it has the `result`. Ctrl-C pauses the replay and raises
         Interrupted, a KeyboardInterrupt that says where.
         """
         if self._inside:
@@ -296,7 +317,16 @@ class Replay(Generic[WorkbenchT]):
         finally:
             self._heard()
             self._patience.end()
-        return None if self._replay_loop.end is None else self.result
+        return None if self._replay_loop.end is None else self._outcome()
+
+    def _outcome(self) -> ReplayResult:
+        """Return the result of the ended replay, or raise its error."""
+        self._heeded += 1
+        result = self.result
+        if self._raising and result.errors:
+            error = result.error()
+            raise error from error.cause
+        return result
 
     def _paused_at(self) -> str:
         return paused_message(self._replay_loop.events, self._engine.now, self._engine.second)
@@ -317,13 +347,16 @@ class Replay(Generic[WorkbenchT]):
 
     async def _wait(self) -> ReplayResult:
         self._start_task()
+        self._heeded += 1
         try:
             if self._task is not None:
                 await asyncio.shield(self._task)
         except asyncio.CancelledError:
             self.pause()
             raise ReplayInterrupted(self._paused_at()) from None
-        return self.result
+        finally:
+            self._heeded -= 1
+        return self._outcome()
 
     def _start_task(self) -> None:
         if self._replay_loop.end is not None or (self._task is not None and not self._task.done()):
@@ -354,8 +387,18 @@ class Replay(Generic[WorkbenchT]):
                 await asyncio.sleep(min(pause, NAP))
                 for _ in range(TURNS):
                     await asyncio.sleep(0)
+            if not self._heeded:
+                self._print_error()
         finally:
             self._patience.end()
+
+    def _print_error(self) -> None:
+        try:
+            self._outcome()
+        except CepbookError as error:
+            sys.stderr.write(f"cepbook: {error}\n")
+        except Exception as error:  # noqa: BLE001  printed
+            sys.stderr.write(f"cepbook: the replay failed: {exception_text(error)}\n")
 
     def _poke(self) -> None:
         if self._loop is not None and self._poked is not None and not self._loop.is_closed():

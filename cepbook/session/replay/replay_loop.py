@@ -241,6 +241,11 @@ class ReplayLoop:
         return engine.now >= bound or due is None or due > bound
 
     @property
+    def errors(self) -> int:
+        """The number of statement errors so far."""
+        return self.result.errors if self.result is not None else self.engine.failures - self._errors_before
+
+    @property
     def late(self) -> int:
         """The number of events that were left out because they were late."""
         return self._late + sum(source.late for source in self.sources)
@@ -273,9 +278,17 @@ class ReplayLoop:
         counts, errors = engine.counts()
         deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items() if c > self._before.get(n, 0)}
         late, timers = self.late, self._late_timers
-        errors -= self._errors_before
         self.result = ReplayResult(
-            state, self.events, engine.now, deliveries, late, errors, engine.second, timers.count, timers.longest
+            state,
+            self.events,
+            engine.now,
+            deliveries,
+            late,
+            errors - self._errors_before,
+            engine.second,
+            timers.count,
+            timers.longest,
+            engine.failures_since(self._errors_before),
         )
         self._merge = SourceMerge(())
         self._feed_batches = lambda *_: None  # the function holds the engine, which may be replaced

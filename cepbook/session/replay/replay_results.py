@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Literal
 
 from cepbook.display import DisplayTable, captioned_html, format_count, format_time
+from cepbook.errors import ReplayError, StatementError
 from cepbook.session.io.time_conversion import clock_text
+
+ErrorPolicy = Literal["raise", "keep"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +21,9 @@ class ReplayResult:
     """The result of a replay. Nothing in it depends on the wall clock.
 
     `state` is ``finished`` or ``stopped``. `clock` is the engine's time at the end; a second has `second` of its units.
-    `deliveries` counts deliveries by statement. `late` events were dropped. `errors` counts statement errors. Where the
-    clock leapt, `late_timers` fired after they were due, by at most `longest_delay` (clock units).
+    `deliveries` counts deliveries by statement. `late` events were dropped. `errors` counts errors of statements and
+    their listeners, `failures` are the latest of them, oldest first. Where the clock leapt, `late_timers` fired after
+    they were due, by at most `longest_delay` (clock units).
     """
 
     state: str
@@ -29,6 +35,7 @@ class ReplayResult:
     second: int = 1000
     late_timers: int = 0
     longest_delay: int = 0
+    failures: tuple[StatementError, ...] = field(default=(), repr=False, compare=False)
 
     def _head(self) -> str:
         clock = format_time(self.clock, second=self.second)
@@ -40,11 +47,23 @@ class ReplayResult:
             delay = delay.rstrip("0") if "." in delay else delay
             text += f", {format_count(self.late_timers, 'timer')} fired late, by up to {delay}"
         if self.errors:
-            text += f", {self.errors:,} statement error{'' if self.errors == 1 else 's'} (see Workbench.errors)"
+            text += f", {format_count(self.errors, 'statement error')} (see Workbench.errors)"
         return text
 
     def __repr__(self) -> str:
         return "\n".join((self._head(), *(f"  {name}: {n:,} deliveries" for name, n in self.deliveries.items())))
+
+    def error(self) -> ReplayError:
+        """Return the exception that tells of the statement errors."""
+        counts = Counter(failure.statement for failure in self.failures)
+        texts = [f"`{name}` {n:,}" for name, n in counts.items()]
+        texts += [f"earlier {self.errors - counts.total():,}"] if self.errors > counts.total() else []
+        head = f"{format_count(self.errors, 'statement error')} in a replay of {format_count(self.events, 'event')}"
+        end = "All events were processed." if self.state == "finished" else "The replay was stopped."
+        first = next(iter(self.failures), None) or StatementError("", "", None, Exception("the errors were cleared"))
+        hint = '  hint: `cep.errors` lists the errors; `replay(…, errors="keep")` does not raise'
+        lines = (f"{head}: {', '.join(texts)}. {end}", str(first), hint)
+        return ReplayError(first, "\n".join(filter(None, lines)), self)
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{n:,}") for name, n in self.deliveries.items()]
@@ -57,7 +76,8 @@ class Progress:
     `clock` in ms.
 
     `rate` is in events per second of running time. `state` is ``ready``, ``running``, ``paused``, ``finished``,
-    ``stopped`` or ``failed``. A replay with a speed is `behind` the wall clock by that many seconds.
+    ``stopped`` or ``failed``. A replay with a speed is `behind` the wall clock by that many seconds. `late` events were
+    dropped, `errors` counts statement errors.
     """
 
     events: int
@@ -68,6 +88,7 @@ class Progress:
     late: int = 0
     behind: float = 0.0
     estimate: int | None = None
+    errors: int = 0
 
 
 class ReplayInterrupted(asyncio.CancelledError):

@@ -67,6 +67,7 @@ function show(control, el) {
   const state = make("span", { class: "cp-state", role: "status" });
   const count = make("span", { class: "cp-count" });
   const rate = make("span", { class: "cp-rate", title: "events per second" });
+  const troubles = make("span", { class: "cp-troubles", title: "late events and statement errors" });
   const clock = make("span", { class: "cp-clock", title: "engine time (UTC)" });
   const pause = button("Pause", "pause or resume the replay", () =>
     control.order(control.frame.state === "paused" ? "resume" : "pause"),
@@ -79,7 +80,7 @@ function show(control, el) {
   const root = make("section", { class: "cepbook-progress", "aria-label": "replay" });
   root.setAttribute("data-lm-suppress-shortcuts", "true");
   root.append(
-    make("div", { class: "cp-line" }, state, count, rate, make("span", { class: "cp-space" }), clock),
+    make("div", { class: "cp-line" }, state, count, troubles, rate, make("span", { class: "cp-space" }), clock),
     make("div", { class: "cp-line" }, bar, pause, step, size, stop),
   );
   const scrub = new Scrub(control, button);
@@ -92,7 +93,8 @@ function show(control, el) {
     const share = all ? Math.min(100, (100 * events) / all) : ended ? 100 : 0;
     setText(state, control.silent ? UNHEARD : now);
     setAttribute(state, "title", control.silent ? SILENT : "");
-    setAttribute(root, "data-state", control.silent ? "silent" : now);
+    setAttribute(root, "data-state", control.silent ? "silent" : ended && control.frame.failed ? "failed" : now);
+    setText(troubles, control.frame.troubles ?? "");
     const about = total === null ? "about " : "";
     setText(count, all === null ? plural(events, "event") : `${numbers.format(events)} of ${about}${plural(all, "event")}`);
     const lag = control.frame.behind ? `${compact.format(control.frame.behind)} s behind the wall clock` : "";

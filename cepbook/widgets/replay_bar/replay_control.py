@@ -5,17 +5,25 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from html import escape
 from typing import Any
 
-from cepbook.display import format_time
-from cepbook.session import Replay
+from cepbook.display import format_count, format_time
+from cepbook.errors import StatementError
+from cepbook.session import Progress, Replay
 from cepbook.session.replay.replay import ENDED
 from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.replay_bar.scrubber import Scrubber
 
 NOTABLE_LAG = 1.0  # seconds that a replay must lag behind the wall clock to be told
+
+
+def _troubles(progress: Progress) -> str:
+    """Return what went wrong, each part behind a comma: late events, statement errors."""
+    text = f", {progress.late:,} late" if progress.late else ""
+    return text + (f", {format_count(progress.errors, 'statement error')}" if progress.errors else "")
 
 
 class ReplayControl(LiveWidget):
@@ -70,7 +78,8 @@ class ReplayControl(LiveWidget):
         total = f" of {progress.total:,}" if progress.total is not None else ""
         total = f" of about {progress.estimate:,}" if progress.estimate is not None else total
         noun = "event" if not total and progress.events == 1 else "events"
-        text = f"replay {progress.state}: {progress.events:,}{total} {noun}, clock {format_time(progress.clock)}"
+        text = f"replay {progress.state}: {progress.events:,}{total} {noun}{_troubles(progress)}, clock "
+        text += format_time(progress.clock)
         return StaticPicture(f"<div>{escape(text)}</div>", text)
 
     def _mark(self) -> object:
@@ -84,6 +93,8 @@ class ReplayControl(LiveWidget):
             "estimate": progress.estimate,
             "clock": format_time(progress.clock),
             "state": progress.state,
+            "troubles": _troubles(progress)[2:],
+            "failed": progress.errors > 0,
             "behind": round(progress.behind, 1) if progress.behind >= NOTABLE_LAG else 0,
         }
         if self._scrubber is not None:
@@ -108,7 +119,8 @@ class ReplayControl(LiveWidget):
             case {"kind": "order", "order": "stop"}:
                 self._target.stop()
             case {"kind": "order", "order": "step", "n": int(n)} if n > 0:
-                self._target.step(n)
+                with suppress(StatementError):  # the bar shows it
+                    self._target.step(n)
             case {"kind": "order"}:
                 self._orders.append(content)
                 self._pump.soon(self._run_orders)

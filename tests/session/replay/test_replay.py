@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.errors import EventError, Interrupted, UsageError
+from cepbook.errors import EventError, Interrupted, StatementError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.frame_source import SourceOptions
@@ -42,6 +42,7 @@ class FakeEngine:
         self.calls: list[int] = []  # how many events came with each
         self.on_event: Any = None
         self.calls_out = False
+        self.failures = 0
 
     @property
     def next_due(self) -> int | None:
@@ -84,7 +85,13 @@ class FakeEngine:
                 self.on_event()
 
     def counts(self) -> tuple[dict[str, int], int]:
-        return {"out": len(self.log), "idle": 0}, 0
+        return {"out": len(self.log), "idle": 0}, self.failures
+
+    def failures_since(self, before: int) -> tuple[StatementError, ...]:
+        return ()
+
+    def raise_failure_since(self, before: int) -> None:
+        return None
 
     @property
     def numbers(self) -> list[int]:

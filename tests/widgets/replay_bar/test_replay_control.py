@@ -46,6 +46,7 @@ def test_slices_move_the_bar_at_most_at_the_rate() -> None:
     assert browser.frames[0] == {
         "kind": "frame", "n": 1, "events": 1, "total": 10, "estimate": None,
         "clock": "00:00:01.000", "state": "running", "behind": 0,
+        "troubles": "", "failed": False,
     }  # fmt: skip
 
 
