@@ -136,7 +136,9 @@ class Replay(Generic[WorkbenchT]):
         clock = self._engine.now * 1000 // self._engine.second
         behind = loop.behind if self.state == "running" else 0.0
         done, total = loop.events, loop.total()
-        return Progress(done, total, rate, clock, self.state, loop.late, behind, loop.estimated_total(), loop.errors)
+        return Progress(
+            done, total, rate, clock, self.state, loop.late, behind, loop.estimated_total(), errors=loop.errors
+        )
 
     @property
     def result(self) -> ReplayResult:

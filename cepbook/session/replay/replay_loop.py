@@ -286,9 +286,9 @@ class ReplayLoop:
             late,
             errors - self._errors_before,
             engine.second,
-            timers.count,
-            timers.longest,
-            engine.failures_since(self._errors_before),
+            late_timers=timers.count,
+            longest_delay=timers.longest,
+            failures=engine.failures_since(self._errors_before),
         )
         self._merge = SourceMerge(())
         self._feed_batches = lambda *_: None  # the function holds the engine, which may be replaced

@@ -20,7 +20,11 @@ FAILURES = {
     "an expression": ("@name('out') select inverse(v) as y from E", None, 1),
     "a filter": ("@name('out') select v from E(inverse(v) > 0)", None, 1),
     "an aggregate": ("@name('out') select sum(inverse(v)) as y from E#length(3)", None, 1),
-    "a statement fed by another": ("insert into F select v from E; @name('out') select inverse(v) as y from F", None, 1),
+    "a statement fed by another": (
+        "insert into F select v from E; @name('out') select inverse(v) as y from F",
+        None,
+        1,
+    ),
     "a key": ("create context C partition by v from E; @name('out') context C select inverse(v) as y from E", None, 1),
     "a timer": ("@name('out') select inverse(0) as y from pattern [every timer:interval(2 sec)]", None, 2),
     "a listener": ("@name('out') select v from E", KeyError("nobody"), 5),
