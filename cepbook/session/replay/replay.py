@@ -300,8 +300,8 @@ class Replay(Generic[WorkbenchT]):
         """Replay to the end, blocking. Return None if the replay was paused before the end.
 
         Raises EventError for a bad event; all events before it are in the engine. Raises ReplayError at the end if
-        statements or listeners failed, unless ``errors="keep"``; it has the `result`. Ctrl-C pauses the replay and raises
-        Interrupted, a KeyboardInterrupt that says where.
+        statements or listeners failed, unless ``errors="keep"``; it has the `result`. Ctrl-C pauses the replay and
+        raises Interrupted, a KeyboardInterrupt that says where.
         """
         if self._inside:
             raise UsageError("a replay cannot be run from within itself")

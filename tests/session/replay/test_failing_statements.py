@@ -82,12 +82,12 @@ def _bar(cep: Workbench, options: dict[str, Any]) -> ReplayResult | None:
 
 
 def _thread(cep: Workbench, options: dict[str, Any]) -> ReplayResult | None:
-    outcome: list[ReplayResult | None | BaseException] = []
+    outcome: list[ReplayResult | BaseException | None] = []
 
     def work() -> None:
         try:
             outcome.append(cep.replay(FRAME, "E", **options).run())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  raised below
             outcome.append(error)
 
     thread = threading.Thread(target=work)
