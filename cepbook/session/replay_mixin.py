@@ -101,7 +101,9 @@ class ReplayMixin(WorkbenchCore):
             if end is not None and end < self.runtime.now:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
             types, second = self.runtime.catalog.event_types, self._config.second
-            inputs = ReplayInputs(sources_by_type(events, type), time, sequence, types, sort, late, second)
+            zone, now = self._config.time_zone, self.runtime.now
+            sources = sources_by_type(events, type)
+            inputs = ReplayInputs(sources, time, sequence, types, sort, late, second, zone, now)
             snapshots = self._replay_snapshots(inputs, keep)
             self._replay = Replay(
                 self._engine,

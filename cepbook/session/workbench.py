@@ -28,7 +28,7 @@ from cepbook.session.io.parameter_values import ParameterValues as Values
 from cepbook.session.io.parameter_values import with_dialect_settings
 from cepbook.session.io.python_values import set_variable
 from cepbook.session.io.schema_inference import infer_event_types
-from cepbook.session.io.time_conversion import TimeLike, clock_text, to_clock_units
+from cepbook.session.io.time_conversion import TimeLike, clock_text
 from cepbook.session.live_mixin import LiveMixin
 from cepbook.session.output_mixin import OutputMixin
 from cepbook.session.registration_mixin import RegistrationMixin
@@ -61,7 +61,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         UsageError if the names belong to other cells or dependants stand in the way; then nothing has changed.
         """
         if dialect != "epl" or settings:
-            epl = with_dialect_settings(epl, dialect, settings, self._config.second)
+            epl = with_dialect_settings(epl, dialect, settings, self._config)
         with self._lock, self._engine.manual_call():
             names = declared_names(epl)
             target = cells.replaced_deployment(names, epl, cell, self._cells)
@@ -172,12 +172,15 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         name -> type.
 
         `cepbook.session.io.schema_inference` and `foreign_frames` list the EPL types. `time` is the property with the
-        event time for `replay`. Defining the same again changes nothing. Raises UsageError with the column that has no
-        EPL type, or the statements that prevent a change of the type.
+        event time for `replay`: dates, texts in ISO 8601, or numbers in the unit of the clock. Without it an index of
+        dates is the time of a DataFrame. Defining the same again changes nothing. Raises UsageError with the column
+        that has no EPL type, or the statements that prevent a change of the type.
         """
         parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)
         with self._lock:
-            event_types = infer_event_types(name, source, self.runtime.catalog.event_types, time=time, inherits=parents)
+            clock = (self._config.second, self._config.time_zone, self.runtime.now)
+            known = self.runtime.catalog.event_types
+            event_types = infer_event_types(name, source, known, time=time, inherits=parents, clock=clock)
             for event_type in event_types:
                 if self.runtime.catalog.event_types.get(event_type.name) != event_type:
                     self.runtime.define(event_type, replace=True)
@@ -332,7 +335,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             sequence=sequence,
             statements=statements,
             start=self._start,
-            until=None if until is None else to_clock_units(until, self._config.second),
+            until=None if until is None else self._moment(until),
             session=session,
             persist=persist,
             leap=leap,

@@ -38,6 +38,12 @@ class EventType:
         """The properties that EPL can name; a variant stream has two more."""
         return self.properties if self.variant is None else {n: t for n, t in self.properties.items() if n[0] != " "}
 
+    @property
+    def timed(self) -> frozenset[str]:
+        """The properties that are times, for which Python may have dates and texts of dates."""
+        own = {self.time_property, self.end_time_property, *self.times}
+        return frozenset(name for name in own if name is not None)
+
     def __repr__(self) -> str:
         columns = ", ".join(f"{name} {of}" for name, of in self.shown.items())
         parents = f" inherits {', '.join(self.supertypes)}" if self.supertypes else ""

@@ -66,8 +66,8 @@ class WorkbenchCore:
         return times.ClockTime(self._start, self._config.second)
 
     def _moment(self, value: object) -> int:
-        second = self._config.second
-        return times.check_clock_range(times.to_clock_units(value, second), second)
+        second, zone = self._config.second, self._config.time_zone
+        return times.check_clock_range(times.to_clock_units(value, second, zone), second)
 
     def advance(
         self, to: times.TimeLike | timedelta | None = None, *, by: str | timedelta | None = None, stepping: bool = False
@@ -90,7 +90,7 @@ class WorkbenchCore:
             elif isinstance(to, str) and (period := times.parse_period(to, second)) is not None:
                 time = self.runtime.now + period
             else:
-                time = times.to_clock_units(to, second)
+                time = times.to_clock_units(to, second, self._config.time_zone)
             times.check_clock_range(time, second)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {times.ClockTime(time, second)}")
@@ -104,7 +104,7 @@ class WorkbenchCore:
         event_type = find_type(type_name, types)
         known = self._checks.get(type_name)
         if known is None or known[0] is not event_type:
-            check = EventValidator(event_type, types, second=self._config.second)
+            check = EventValidator(event_type, types, second=self._config.second, zone=self._config.time_zone)
             record = self._engine.event_log.recorder(type_name)
             known = self._checks[type_name] = (event_type, check, record)
         return known[1:]

@@ -114,7 +114,7 @@ def run_query(
     if not isinstance(asked, str | PreparedQuery):
         raise UsageError(f"a query is EPL text, or what `prepare` gives, not {type(asked).__name__}")
     text = asked.epl if isinstance(asked, PreparedQuery) else asked
-    epl = with_parameters(text, parameters, config.second, _parsed)
+    epl = with_parameters(text, parameters, config, _parsed)
     values = settings_of(epl).get("parameters")
     context, stores = _stores(epl, runtime)
     if stores is not None:

@@ -31,7 +31,7 @@ def find_problems(
     try:
         with rejecting_deep_nesting():
             if dialect != EPL or settings:
-                epl = with_dialect_settings(epl, dialect, settings, runtime.config.second)
+                epl = with_dialect_settings(epl, dialect, settings, runtime.config)
             if alone:
                 bind_text(epl, Catalog(functions=dict(runtime.catalog.functions)), runtime.config, ())
             else:

@@ -42,10 +42,11 @@ class TimeColumns:
         event_type = self._runtime.catalog.event_types.get(name)
         if event_type is None or self._none:
             return frozenset()
-        own = {event_type.time_property, event_type.end_time_property, *event_type.times}
         filled = [self.of_plan(item) for item in self._plans if name in _targets(item)]
         computed = frozenset.intersection(*filled) if filled else frozenset()
-        return frozenset(item for item, of in event_type.properties.items() if of == LONG and item in own | computed)
+        return frozenset(
+            item for item, of in event_type.properties.items() if of == LONG and item in event_type.timed | computed
+        )
 
     def of_statement(self, name: str) -> frozenset[str]:
         """Return the columns of a statement that hold times."""

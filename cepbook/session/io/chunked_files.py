@@ -189,7 +189,9 @@ class _Check:
         frame.index = pd.RangeIndex(rows, rows + len(frame), name=ROW_OF_FILE)
         try:
             if self._texts:
-                files.check_numeric_columns(self._path, frame, options.event_type, {options.time}, rows)
+                files.check_numeric_columns(
+                    self._path, frame, options.event_type, {options.time, *options.event_type.timed}, rows
+                )
             source = FrameSource(frame, options)
             self._kinds.take(frame)
             odd = self._kinds.odd(options.event_type, {options.time})

@@ -8,7 +8,7 @@ are whole, because pandas turns integers with gaps into floats.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,18 @@ import pandas as pd
 
 from cepbook.engine.vectorized import array_columns as arrays
 from cepbook.errors import EventError, UsageError
+from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.types import BITS, Type, is_integral
 from cepbook.session.io.event_validation import EventTypes, TypeMismatch, value_converter
-from cepbook.session.io.time_conversion import to_clock_units
+from cepbook.session.io.time_conversion import check_unit, to_clock_units, warn_of_cut_times
 
 ColumnValues = list[Any]
 ColumnReader = Callable[["pd.Series[Any]"], ColumnValues]
 _FLOATING = ("float", "double")
 _SAMPLE = 20_000  # texts that are sampled for repetition
+_FINER = {1000: ("us", "ns"), 1_000_000: ("ns",)}  # units of columns that are finer than the clock
+_DATE_HINT = '\n  hint: frame["{0}"] = pd.to_datetime(frame["{0}"], format=…)'
+_ZONED = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # how a text with a zone ends
 _NUMPY = {1000: "ms", 1_000_000: "us"}  # numpy's name of the clock's unit
 
 
@@ -39,15 +43,17 @@ def row_name(index: pd.Index[Any], position: int) -> str:
     return f"row {position}" if isinstance(index, pd.RangeIndex) else f"row {position} (index {label!r})"
 
 
-def column_reader(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int = 1000) -> ColumnReader:
+def column_reader(
+    where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int = 1000, zone: str = "UTC"
+) -> ColumnReader:
     """Return the function that turns a slice of `values` into engine values of type `of`.
 
-    Dates and spans become clock units, `second` per second. Raises EventError with `where` (the column) and the row if
-    a value does not fit.
+    Dates and spans become clock units, `second` per second, dates without a zone as times of `zone`. Raises EventError
+    with `where` (the column) and the row if a value does not fit.
     """
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return _categories(where, values, of, types, second)
+        return _categories(where, values, of, types, second, zone)
     if pd.api.types.is_bool_dtype(dtype) and of.name in ("boolean", "object"):
         return _objects if pd.api.types.is_extension_array_dtype(dtype) else _as_is
     if pd.api.types.is_integer_dtype(dtype) and (is_integral(of) or of.name in (*_FLOATING, "object")):
@@ -57,12 +63,12 @@ def column_reader(where: str, values: pd.Series[Any], of: Type, types: EventType
     if pd.api.types.is_float_dtype(dtype) and is_integral(of):
         return _whole_floats(where, values, of)
     if pd.api.types.is_datetime64_any_dtype(dtype) and of.name == "long":
-        return lambda rows: _nullable(datetime_units(rows, second), rows)
+        return lambda rows: _nullable(datetime_units(rows, second, zone), rows)
     if pd.api.types.is_timedelta64_dtype(dtype) and of.name == "long":
         return lambda rows: _nullable(rows.to_numpy(dtype=f"timedelta64[{_NUMPY[second]}]").astype("int64"), rows)
     if of.name in ("string", "object") and _all_text(values):
         return _objects
-    return _one_by_one(where, values, of, types, second)
+    return _one_by_one(where, values, of, types, second, zone)
 
 
 def _as_is(rows: pd.Series[Any]) -> ColumnValues:
@@ -110,9 +116,33 @@ def _nullable(numbers: npt.NDArray[np.int64], rows: pd.Series[Any]) -> ColumnVal
     return arrays.python_values(values)
 
 
-def datetime_units(rows: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
-    """Return clock units since 1970 of datetimes (naive ones are UTC), cut off to the past; arbitrary if missing."""
+def datetime_units(rows: pd.Series[Any], second: int, zone: str = "UTC") -> npt.NDArray[np.int64]:
+    """Return clock units since 1970 of datetimes (naive ones are of `zone`), cut to the past; arbitrary if missing."""
+    if rows.dt.tz is None and zone_of(zone) is not UTC:
+        rows = _localized(rows, zone_of(zone))
     return rows.to_numpy(dtype=f"datetime64[{_NUMPY[second]}]").astype("int64")
+
+
+def _localized(rows: pd.Series[Any], zone: tzinfo) -> pd.Series[Any]:
+    """Return local times as moments: of those that clocks show twice the first, and on from before those they skip."""
+    moments: pd.Series[Any] = rows.dt.tz_localize(zone, ambiguous=np.ones(len(rows), dtype=bool), nonexistent="NaT")
+    skipped = moments.isna() & rows.notna()
+    if skipped.any():
+        before = rows[skipped].map(lambda local: local.to_pydatetime(warn=False).replace(tzinfo=zone).utcoffset())
+        utc = (rows[skipped] - pd.to_timedelta(before)).dt.tz_localize(UTC)
+        moments = moments.dt.tz_convert(UTC)
+        moments[skipped] = utc.astype(moments.dtype)
+    return moments
+
+
+def warn_of_cut_column(where: str, values: pd.Series[Any], second: int) -> None:
+    """Warn if dates of a column are finer than the clock."""
+    if pd.api.types.is_datetime64_any_dtype(values.dtype) and values.dt.unit in _FINER[second]:
+        step = np.timedelta64(1_000_000 // second * 1000, "ns")
+        utc = values if values.dt.tz is None else values.dt.tz_convert(None)
+        fine = int(((utc - utc.dt.floor(pd.Timedelta(step))) > pd.Timedelta(0)).sum())
+        if fine:
+            warn_of_cut_times(f"{where}: {fine:,} of {len(values):,} times", second)
 
 
 def _all_text(values: pd.Series[Any]) -> bool:
@@ -151,17 +181,21 @@ def _whole_floats(where: str, values: pd.Series[Any], of: Type) -> ColumnReader:
     return lambda rows: [None if v is None else int(v) for v in _floats(rows)]
 
 
-def _categories(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int) -> ColumnReader:
+def _categories(
+    where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int, zone: str
+) -> ColumnReader:
     categories = pd.Series(values.cat.categories)
     category_values = [
-        *column_reader(where, categories, of, types, second)(categories),
+        *column_reader(where, categories, of, types, second, zone)(categories),
         None,
     ]  # code -1 (missing) is the last one
     return lambda rows: [category_values[code] for code in rows.cat.codes.tolist()]
 
 
-def _one_by_one(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int) -> ColumnReader:
-    convert = value_converter(of, types, second)
+def _one_by_one(
+    where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int, zone: str
+) -> ColumnReader:
+    convert = value_converter(of, types, second, zone)
     at = 0
     try:
         for at, value in enumerate(values.tolist()):  # noqa: B007  the row is needed when convert fails
@@ -183,39 +217,80 @@ def _hint(of: Type, value: object) -> str:
     return "\n  hint: as a frame with dates it fits: pd.read_csv(…, parse_dates=[…]), or pd.to_datetime of the column"
 
 
-def event_times(where: str, values: pd.Series[Any], second: int = 1000) -> npt.NDArray[np.int64]:
-    """Return event times in clock units of datetimes, whole numbers or ISO 8601 texts. Raises EventError."""
+def event_times(
+    where: str, values: pd.Series[Any], second: int = 1000, zone: str = "UTC", now: int = 0
+) -> npt.NDArray[np.int64]:
+    """Return event times in clock units of datetimes, whole numbers or ISO 8601 texts.
+
+    Raises EventError, also for numbers that can only be in another unit than that of the clock at `now`.
+    """
     missing = values.isna().to_numpy()
     if missing.any():
         raise EventError(f"{where}, {row_name(values.index, int(missing.argmax()))}: the event time is missing")
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return event_times(where, values.astype(dtype.categories.dtype), second)
+        return event_times(where, values.astype(dtype.categories.dtype), second, zone, now)
     if pd.api.types.is_datetime64_any_dtype(dtype):
-        return datetime_units(values, second)
+        warn_of_cut_column(where, values, second)
+        return datetime_units(values, second, zone)
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
         raise EventError(f"{where}: an event time is a date or whole milliseconds, not {dtype}")
     if pd.api.types.is_integer_dtype(dtype):
-        return values.to_numpy(dtype="int64")
+        return _numbers(where, values, values.to_numpy(dtype="int64"), second, now)
     if pd.api.types.is_float_dtype(dtype):
         numbers = values.to_numpy(dtype="float64")
         wrong = ~np.isfinite(numbers) | (numbers != np.trunc(numbers))
+        if np.isfinite(numbers).all():
+            _numbers(where, values, numbers.astype("int64"), second, now)
         if wrong.any():
             at = int(wrong.argmax())
             raise EventError(f"{where}, {row_name(values.index, at)}: {numbers[at]} is no time in whole milliseconds")
         return numbers.astype("int64")
     if _all_text(values):
-        parsed = pd.to_datetime(values, utc=True, format="ISO8601", errors="coerce")
+        parsed = _parsed(values, zone)
         if not parsed.isna().any():
+            warn_of_cut_column(where, parsed, second)
             return datetime_units(parsed, second)
-    return _times_one_by_one(where, values, second)
+    return _times_one_by_one(where, values, second, zone)
 
 
-def _times_one_by_one(where: str, values: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
+def dates_of_texts(where: str, values: pd.Series[Any], zone: str) -> pd.Series[Any]:
+    """Return a column of times; texts in ISO 8601 as dates. Raises EventError with the row of another text."""
+    if not _all_text(values) or values.isna().all():
+        return values
+    parsed = _parsed(values, zone)
+    wrong = (parsed.isna() & values.notna()).to_numpy()
+    if wrong.any():
+        at = int(wrong.argmax())
+        fact = f"{where}, {row_name(values.index, at)}: {values.iloc[at]!r} is not an ISO 8601 date and time"
+        raise EventError(fact + _DATE_HINT.format(values.name))
+    return parsed
+
+
+def _numbers(
+    where: str, values: pd.Series[Any], numbers: npt.NDArray[np.int64], second: int, now: int
+) -> npt.NDArray[np.int64]:
+    if len(numbers):
+        check_unit(where, str(values.name), int(numbers.min()), int(numbers.max()), now, second)
+    return numbers
+
+
+def _parsed(values: pd.Series[Any], zone: str) -> pd.Series[Any]:
+    """Return texts in ISO 8601 as moments, missing where they are none; those without a zone are of `zone`."""
+    if zone_of(zone) is UTC:
+        return pd.to_datetime(values, utc=True, format="ISO8601", errors="coerce")
+    zoned = values.str.contains(_ZONED, regex=True)
+    moments = pd.to_datetime(values.where(zoned), utc=True, format="ISO8601", errors="coerce")
+    local = pd.to_datetime(values.where(~zoned), format="ISO8601", errors="coerce")
+    return moments.where(zoned, _localized(local, zone_of(zone)).dt.tz_convert(UTC).astype(moments.dtype))
+
+
+def _times_one_by_one(where: str, values: pd.Series[Any], second: int, zone: str) -> npt.NDArray[np.int64]:
     times = np.empty(len(values), dtype="int64")
     for at, value in enumerate(values.tolist()):
         try:
-            times[at] = to_clock_units(value, second)
+            times[at] = to_clock_units(value, second, zone)
         except UsageError as error:
-            raise EventError(f"{where}, {row_name(values.index, at)}: {error}") from None
+            hint = _DATE_HINT.format(values.name) if isinstance(value, str) else ""
+            raise EventError(f"{where}, {row_name(values.index, at)}: {error}{hint}") from None
     return times

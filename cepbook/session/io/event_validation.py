@@ -5,8 +5,9 @@ Rules for everything that enters through the workbench:
 - ``None``, ``NaN``, ``NaT`` and ``pandas.NA`` are null. A missing property is null. - ``int`` fits byte to long within
 their range (Esper reference, "Event Representations"), float, double and the big types; ``float`` fits float and double
 only; ``bool`` is no number. A float has single precision, as in Java: ``1.1`` becomes 1.100000023841858. -
-``datetime``, ``date`` and ``timedelta`` for a long become clock units (`second` per second); naive times are UTC. -
-``datetime`` fits timestamp (``date``), calendar and zoneddatetime, naive ones are UTC; localdatetime takes one without
+``datetime``, ``date`` and ``timedelta`` for a long become clock units (`second` per second); naive times are of the
+workbench's zone. A property that is a time takes texts of dates, too. -
+``datetime`` fits timestamp (``date``), calendar and zoneddatetime; localdatetime takes one without
 a zone, localdate a ``date``, localtime a ``time``. Each may be ISO 8601 text, as in JSON. - numpy scalars and arrays
 become plain Python values; tuples become lists.
 """
@@ -25,6 +26,7 @@ import pandas as pd
 
 from cepbook.argument_checks import describe_value, short_repr
 from cepbook.errors import EventError, UsageError, hint_line
+from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.java.numbers import to_float32
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import BITS, CALENDAR, TIMESTAMP, ZONEDDATETIME, Type
@@ -53,12 +55,21 @@ def _integer(low: int, high: int, name: str, value: Any) -> int:
     return value
 
 
-def _long(second: int, value: Any) -> int:
+def _long(second: int, zone: str, value: Any) -> int:
     if isinstance(value, datetime | date):
-        return to_clock_units(value, second)
+        return to_clock_units(value, second, zone)
     if isinstance(value, timedelta):
         return timedelta_units(value, second)
     return _integer(-(2**63), 2**63 - 1, "long", value)
+
+
+def _time(second: int, zone: str, value: Any) -> int:
+    if not isinstance(value, str):
+        return _long(second, zone, value)
+    try:
+        return to_clock_units(value, second, zone)
+    except UsageError as error:
+        raise TypeMismatch(f"is a time, and {error}") from None
 
 
 def _floating(name: str, value: Any) -> float:
@@ -116,9 +127,12 @@ def iso_example(name: str) -> str:
     return _WRITTEN.get(name, "2024-01-02T10:30:00")
 
 
-def _moment(name: str, value: Any) -> datetime:
+def _moment(name: str, zone: str, value: Any) -> datetime:
     moment: datetime = _exactly(datetime, name, _read(name, value))
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if moment.tzinfo is not None:
+        return moment
+    local = moment.replace(tzinfo=zone_of(zone))
+    return local.astimezone(UTC) if name == TIMESTAMP.name else local
 
 
 def _local(kind: type, name: str, value: Any) -> Any:
@@ -155,7 +169,6 @@ _SCALARS: dict[str, Converter] = {
     "boolean": partial(_exactly, bool, "boolean"),
     "string": partial(_exactly, str, "string"),
     "char": _char,
-    **{type_.name: partial(_moment, type_.name) for type_ in (TIMESTAMP, CALENDAR, ZONEDDATETIME)},
     "localdatetime": partial(_local, datetime, "localdatetime"),
     "localdate": partial(_local, date, "localdate"),
     "localtime": partial(_local, time, "localtime"),
@@ -175,15 +188,22 @@ _WRITTEN = {"localdate": "2024-01-02", "localtime": "10:30:00", "zoneddatetime":
 _PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "long": int}
 
 
-def value_converter(of: Type, types: EventTypes, second: int = 1000) -> Converter:
-    """Return the function that converts a value to type `of`, or raises `TypeMismatch`."""
+def value_converter(
+    of: Type, types: EventTypes, second: int = 1000, zone: str = "UTC", *, timed: bool = False
+) -> Converter:
+    """Return the function that converts a value to type `of`, or raises `TypeMismatch`.
+
+    Dates without a zone are of `zone`. A long that is `timed` may be the text of a date.
+    """
     convert: Converter
     if of.of is not None:
-        convert = partial(_array, value_converter(of.of, types, second), str(of))
+        convert = partial(_array, value_converter(of.of, types, second, zone), str(of))
     elif of.event is not None:
-        convert = partial(_nested, of.event, types, second)
+        convert = partial(_nested, of.event, types, second, zone)
     elif of.name == "long":
-        convert = partial(_long, second)
+        convert = partial(_time if timed else _long, second, zone)
+    elif of in (TIMESTAMP, CALENDAR, ZONEDDATETIME):
+        convert = partial(_moment, of.name, zone)
     else:
         convert = _SCALARS.get(of.name, _anything)
 
@@ -195,12 +215,12 @@ def value_converter(of: Type, types: EventTypes, second: int = 1000) -> Converte
     return nullable
 
 
-def _nested(name: str, types: EventTypes, second: int, value: Any) -> dict[str, Any]:
+def _nested(name: str, types: EventTypes, second: int, zone: str, value: Any) -> dict[str, Any]:
     event_type = types.get(name)
     if event_type is None:
         return _mapping(value)
     try:
-        return EventValidator(event_type, types, second=second)(value)
+        return EventValidator(event_type, types, second=second, zone=zone)(value)
     except EventError as error:
         raise TypeMismatch(f"is an event of type `{name}`: {error}") from None
 
@@ -224,14 +244,24 @@ class EventValidator:
     """Checks events of one event type. A call returns a new dict that the engine may keep.
 
     The dict has all properties in declaration order; missing ones are null. `also` names keys that are allowed without
-    being properties, such as the time of a replayed event.
+    being properties, such as the time of a replayed event. Times may be texts of dates.
     """
 
     def __init__(
-        self, event_type: EventType, types: EventTypes, also: Iterable[str] = (), *, second: int = 1000
+        self,
+        event_type: EventType,
+        types: EventTypes,
+        also: Iterable[str] = (),
+        *,
+        second: int = 1000,
+        zone: str = "UTC",
     ) -> None:
         self._type = event_type
-        self._convert = {name: value_converter(of, types, second) for name, of in event_type.properties.items()}
+        timed = event_type.timed.union(also)
+        self._convert = {
+            name: value_converter(of, types, second, zone, timed=name in timed)
+            for name, of in event_type.properties.items()
+        }
         self._plain = {name: _PLAIN.get(of.name, dict) for name, of in event_type.properties.items()}
         self._empty: dict[str, Any] = dict.fromkeys(event_type.properties)
         self._also = frozenset(also) - set(event_type.properties)

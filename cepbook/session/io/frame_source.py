@@ -18,12 +18,14 @@ from cepbook.session.io.column_readers import (
     ColumnReader,
     ColumnValues,
     column_reader,
+    dates_of_texts,
     engine_column,
     event_times,
     row_name,
+    warn_of_cut_column,
 )
 from cepbook.session.io.event_validation import EventTypes
-from cepbook.session.io.schema_inference import check_column_names
+from cepbook.session.io.schema_inference import check_column_names, with_time_index
 from cepbook.session.io.time_conversion import check_clock_range, clock_text
 
 LatePolicy = Literal["error", "drop"]
@@ -64,7 +66,10 @@ class EventChunk:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """How a replay reads a source: the event type, the time column, the rules of order, clock units per second."""
+    """How a replay reads a source: the event type, the time column, the rules of order, and how times are read.
+
+    `second`: clock units per second; `zone`: of dates without one; `now`: the clock when the replay begins.
+    """
 
     event_type: EventType
     time: str
@@ -74,6 +79,8 @@ class SourceOptions:
     until: int | None = None
     second: int = 1000
     sequence: str | None = None
+    zone: str = "UTC"
+    now: int = 0
     path: str | None = None  # of the file that the DataFrame was read from
 
     def origin(self, what: str) -> str:
@@ -136,15 +143,23 @@ class FrameSource(ReplaySource):
     def __init__(self, frame: pd.DataFrame, options: SourceOptions) -> None:
         self.type_name = name = options.event_type.name
         check_column_names(frame)
+        frame = with_time_index(frame, options.time)
         time = _time_column(frame, options)
         _check_present(frame, options)
         self._readers: dict[str, tuple[pd.Series[Any], ColumnReader]] = {}
         for column, of in options.event_type.properties.items():
-            read = column_reader(f"column `{column}` of `{name}`", frame[column], of, options.types, options.second)
-            self._readers[column] = (frame[column], read)
+            where, values = f"column `{column}` of `{name}`", frame[column]
+            if of == LONG and column == options.time:
+                continue  # `times` below
+            if of == LONG and column in options.event_type.timed:
+                values = dates_of_texts(where, values, options.zone)
+                warn_of_cut_column(where, values, options.second)
+            read = column_reader(where, values, of, options.types, options.second, options.zone)
+            self._readers[column] = (values, read)
         self._columns: dict[str, ArrayColumn] = {}  # columns in use
         self.late = 0
-        times = event_times(f"time column `{options.time}` of `{name}`", time, options.second)
+        where = f"time column `{options.time}` of `{name}`"
+        times = event_times(where, time, options.second, options.zone, options.now)
         numbers = _sequences(frame, options)
         self._times, self._order = self._in_order(times, numbers, options, frame.index)
         self._sequences = numbers if numbers is None or self._order is None else numbers[self._order]
@@ -156,7 +171,7 @@ class FrameSource(ReplaySource):
         if options.until is not None:
             self._times = self._times[: int(np.searchsorted(self._times, options.until, "right"))]
         self._clock = NumberColumn(self._times)
-        # Where the time is a property that holds just these milliseconds, it need not be read twice.
+        # A time that is a property holds just these clock units.
         if options.event_type.properties.get(options.time) == LONG:
             self._columns[options.time] = self._clock
         self.total = len(self._times)
@@ -260,8 +275,6 @@ def backwards_time_error(place: str, name: str, time: int, before: int, second: 
 def _time_column(frame: pd.DataFrame, options: SourceOptions) -> pd.Series[Any]:
     if options.time in frame.columns:
         return frame[options.time]
-    if options.time == frame.index.name:
-        return frame.index.to_series()
     hint = hint_line(options.time, [str(c) for c in frame.columns])
     raise EventError(f"{options.origin(f'`{options.event_type.name}`')} has no time column `{options.time}`{hint}")
 

@@ -3,7 +3,7 @@
 =========================================  ==================================================
 bool, int, float, str, None, Decimal       as the literal: an int is EPL's int if it fits, else long
 numbers of numpy                           the same, by their values
-datetime, date, pandas.Timestamp           long, the clock's unit since 1970; naive ones are UTC
+datetime, date, pandas.Timestamp           long, the clock's unit since 1970; naive ones are of the zone
 timedelta, pandas.Timedelta                long, the clock's unit
 list, tuple, range, numpy array, Series    arrays of these
 =========================================  ==================================================
@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from cepbook.display import format_count
+from cepbook.engine.config import Config
 from cepbook.errors import BindError, Diagnostic, UsageError
 from cepbook.lang.bind.substitution import missing_value, parameter_uses
 from cepbook.lang.syntax import ast
@@ -33,20 +34,20 @@ from cepbook.session.io.time_conversion import timedelta_units, to_clock_units
 ParameterValues = Mapping[str, Any] | Sequence[Any]
 
 
-def with_dialect_settings(text: str, dialect: str, settings: Mapping[str, Any], second: int) -> str:
+def with_dialect_settings(text: str, dialect: str, settings: Mapping[str, Any], config: Config) -> str:
     """Return the text in its dialect with its settings. For EPL's ``parameters`` see `with_parameters`."""
     if dialect == EPL and set(settings) == {"parameters"}:
-        return with_parameters(text, settings["parameters"], second)
+        return with_parameters(text, settings["parameters"], config)
     return SourceText(text, dialect, plain_settings(settings))
 
 
 def with_parameters(
-    text: str, given: ParameterValues | None, second: int, parsed: Callable[[str], ast.Module] = parser.parse_epl
+    text: str, given: ParameterValues | None, config: Config, parsed: Callable[[str], ast.Module] = parser.parse_epl
 ) -> str:
     """Return the text of a module with the values of its parameters. Values without a parameter are dropped.
 
-    `second` is the number of clock units per second. Raises ParseError, and BindError at parameters that have no value
-    or one of a type that EPL does not have.
+    Dates become units of the clock of `config`, those without a zone are of its time zone. Raises ParseError, and
+    BindError at parameters that have no value or one of a type that EPL does not have.
     """
     if "?" not in text and ":" not in text:
         return text
@@ -70,7 +71,7 @@ def with_parameters(
             problems.append(missing_value(node, key, [name for name in values if isinstance(name, str)]))
             continue
         try:
-            plain[key] = _plain(values[key], second)
+            plain[key] = _plain(values[key], config)
         except TypeError as error:
             fact = f"`:{key}` is {error}, which EPL has no type for"
             hint = "values are bool, int, float, str, None, Decimal, dates, durations and lists of these"
@@ -80,9 +81,9 @@ def with_parameters(
     return SourceText(text, EPL, {"parameters": plain})
 
 
-def _plain(value: Any, second: int) -> Any:
+def _plain(value: Any, config: Config) -> Any:
     if isinstance(value, np.ndarray | pd.Series | pd.Index | list | tuple | range):
-        return [_plain(item, second) for item in value]
+        return [_plain(item, config) for item in value]
     if is_missing(value):
         return None
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
@@ -92,9 +93,9 @@ def _plain(value: Any, second: int) -> Any:
     if isinstance(value, np.timedelta64):
         value = pd.Timedelta(value)
     if isinstance(value, datetime | date):
-        return {"long": to_clock_units(value, second)}
+        return {"long": to_clock_units(value, config.second, config.time_zone)}
     if isinstance(value, timedelta):
-        return {"long": timedelta_units(value, second)}
+        return {"long": timedelta_units(value, config.second)}
     if isinstance(value, Decimal):
         return {"bigdecimal": str(value)}
     if isinstance(value, float) and not math.isfinite(value):

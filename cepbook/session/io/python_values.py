@@ -56,8 +56,10 @@ def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
     if not isinstance(plain_rows, Iterable) or isinstance(plain_rows, str | bytes | Mapping):
         raise UsageError(f"the rows of `{name}` are dicts or tuples, or a DataFrame, not {describe_value(rows)}")
     types = runtime.catalog.event_types
+    timed = types[name].timed
     converters = {
-        column: value_converter(of, types, runtime.config.second) for column, of in types[name].properties.items()
+        column: value_converter(of, types, runtime.config.second, runtime.config.time_zone, timed=column in timed)
+        for column, of in types[name].properties.items()
     }
     plain: list[list[Any]] = []
     for row in plain_rows:
@@ -83,7 +85,9 @@ def set_variable(runtime: Runtime, name: str, value: object) -> None:
     fitting: Any = value
     if variable is not None:
         try:
-            fitting = value_converter(variable.type, runtime.catalog.event_types, runtime.config.second)(value)
+            config = runtime.config
+            convert = value_converter(variable.type, runtime.catalog.event_types, config.second, config.time_zone)
+            fitting = convert(value)
         except TypeMismatch as mismatch:
             raise UsageError(f"variable `{name}` {mismatch}") from None
     runtime.set_variable(name, fitting)

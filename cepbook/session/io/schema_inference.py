@@ -34,9 +34,10 @@ import numpy as np
 import pandas as pd
 
 from cepbook.argument_checks import short_repr
-from cepbook.errors import UsageError, hint_line
+from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang import types as t
 from cepbook.lang.plan.catalog import EventType
+from cepbook.session.io.column_readers import event_times
 from cepbook.session.io.event_validation import EventTypes
 from cepbook.session.io.files import CSV, PARQUET, parquet_head, read_file
 from cepbook.session.io.foreign_frames import is_arrow, is_spark, schema_properties
@@ -58,6 +59,7 @@ _PYTHON: dict[object, t.Type] = {
     pd.Timestamp: t.LONG_DATE,
     pd.Timedelta: t.LONG,
 }
+_SAMPLE = 1_000  # values of a time column that are judged when it is defined
 _BY_BITS = {8: t.BYTE, 16: t.SHORT, 32: t.INT, 64: t.LONG, 128: t.BIGINTEGER}
 _INFERRED = {
     "string": t.STRING,
@@ -76,15 +78,25 @@ _INFERRED = {
 
 
 def infer_event_types(
-    name: str, source: object, known: EventTypes, *, time: str | None = None, inherits: Sequence[str] = ()
+    name: str,
+    source: object,
+    known: EventTypes,
+    *,
+    time: str | None = None,
+    inherits: Sequence[str] = (),
+    clock: tuple[int, str, int] = (1000, "UTC", 0),
 ) -> list[EventType]:
     """Return the event type `name` described by `source`, preceded by the nested types that it needs and `known` lacks.
 
-    Raises UsageError with the column or field at fault.
+    A text property that is the `time` is a long: its values are dates. An index of dates is the time of a DataFrame
+    that has no other. `clock`: its units per second, zone and time. Raises UsageError with the column at fault.
     """
     if not isinstance(name, str) or not name.strip():
         raise UsageError(f"an event type needs a name, not {name!r}")
     nested: dict[str, EventType] = {}
+    if isinstance(source, pd.DataFrame):
+        time = index_time(source) if time is None and index_time(source) not in source.columns else time
+        source = with_time_index(source, time)
     own = _properties(name, source, known, nested)
     inherited: dict[str, t.Type] = {}
     supertypes: list[str] = []
@@ -101,7 +113,9 @@ def infer_event_types(
         supertypes += [s for s in (parent, *known[parent].supertypes) if s not in supertypes]
     properties = {**inherited, **own}
     if time is not None:
-        _check_time(name, time, properties)
+        _check_time(name, time, properties, source, clock)
+        if properties[time] == t.STRING:  # a time in EPL, too
+            properties[time] = t.LONG_DATE
     own_type = EventType(name, properties, tuple(supertypes), time)
     return [replace(of, times=_dated(of.properties)) for of in (*nested.values(), own_type)]
 
@@ -110,9 +124,16 @@ def _dated(properties: Mapping[str, t.Type]) -> frozenset[str]:
     return frozenset(name for name, of in properties.items() if of.dated)
 
 
-def _check_time(name: str, time: str, properties: Mapping[str, t.Type]) -> None:
+def _check_time(
+    name: str, time: str, properties: Mapping[str, t.Type], source: object, clock: tuple[int, str, int]
+) -> None:
     if time not in properties:
         raise UsageError(f"event type `{name}` has no property `{time}` for its time{hint_line(time, properties)}")
+    if isinstance(source, pd.DataFrame) and properties[time] in (t.LONG, t.INT, t.DOUBLE, t.STRING):
+        try:
+            event_times(f"time column `{time}` of `{name}`", source[time].dropna().iloc[:_SAMPLE], *clock)
+        except EventError as error:
+            raise UsageError(str(error)) from None
     if properties[time] not in (t.LONG, t.INT, t.TIMESTAMP, t.STRING):
         raise UsageError(f"property `{time}` of `{name}` is {properties[time]}; a time is a date or long milliseconds")
 
@@ -200,6 +221,25 @@ def frame_properties(frame: pd.DataFrame) -> dict[str, t.Type]:
     if not len(frame.columns):
         raise UsageError("the DataFrame has no columns")
     return {str(name): dtype_type(str(name), frame[name]) for name in frame.columns}
+
+
+def with_time_index(frame: pd.DataFrame, time: str | None) -> pd.DataFrame:
+    """Return a frame with its index as the column `time`, if the index has dates and there is no such column.
+
+    The column is called like the index if `time` is None, ``time`` if that has no name.
+    """
+    name = index_time(frame) if time is None else time
+    unnamed = frame.index.name is None and isinstance(frame.index, pd.DatetimeIndex)
+    if name is None or name in frame.columns or not (unnamed or frame.index.name == name):
+        return frame
+    return frame.reset_index(names=name)
+
+
+def index_time(frame: object) -> str | None:
+    """Return the name of a DatetimeIndex as a column, ``time`` if it has none; None without such an index."""
+    if not isinstance(frame, pd.DataFrame) or not isinstance(frame.index, pd.DatetimeIndex):
+        return None
+    return "time" if frame.index.name is None else str(frame.index.name)
 
 
 def datetime_columns(frame: object) -> list[str]:

@@ -37,8 +37,8 @@ from cepbook.session.io.frame_source import (
     backwards_time_error,
     undefined_order_error,
 )
-from cepbook.session.io.schema_inference import datetime_columns
-from cepbook.session.io.time_conversion import check_clock_range, clock_text, to_clock_units
+from cepbook.session.io.schema_inference import datetime_columns, index_time
+from cepbook.session.io.time_conversion import check_clock_range, check_unit, clock_text, to_clock_units
 
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 
@@ -59,7 +59,9 @@ def open_source(source: object, options: SourceOptions) -> ReplaySource:
             return large
         source = read_file(path, columns)
         if path.lower().endswith(CSV):
-            check_numeric_columns(path, source, options.event_type, {options.time, options.sequence})
+            check_numeric_columns(
+                path, source, options.event_type, {options.time, options.sequence, *options.event_type.timed}
+            )
         options = replace(options, path=path)
     source = as_pandas(source)
     if isinstance(source, pd.DataFrame):
@@ -84,6 +86,8 @@ class ReplayInputs:
     sort: bool
     late: LatePolicy
     second: int
+    zone: str = "UTC"
+    now: int = 0
     checked: dict[str, ChunkedFileSource] = field(default_factory=dict)  # large files that need not be checked again
 
     def open(self, until: int | None) -> list[ReplaySource]:
@@ -95,7 +99,18 @@ class ReplayInputs:
             number = self.sequence if isinstance(self.sequence, str | None) else self.sequence.get(name)
             if number is None and self.sequence is not None:
                 raise UsageError(f"sequence= names no column for `{name}`")
-            options = SourceOptions(event_type, column, self.types, self.sort, self.late, until, self.second, number)
+            options = SourceOptions(
+                event_type,
+                column,
+                self.types,
+                self.sort,
+                self.late,
+                until,
+                self.second,
+                number,
+                self.zone,
+                now=self.now,
+            )
             known = self.checked.get(name)
             opened = open_source(source, options) if known is None or not known.fits(options) else known.again(options)
             if isinstance(opened, ChunkedFileSource):
@@ -130,7 +145,9 @@ class IterableSource(ReplaySource):
         self._events = events
         self._wanted = options
         also = (options.time,) if options.sequence is None else (options.time, options.sequence)
-        self._check = EventValidator(options.event_type, options.types, also=also, second=options.second)
+        self._check = EventValidator(
+            options.event_type, options.types, also=also, second=options.second, zone=options.zone
+        )
 
     def chunks(self) -> Iterator[EventChunk]:
         number, last = 0, None
@@ -157,7 +174,7 @@ class IterableSource(ReplaySource):
                     sequences = None if sequences is None else []
                 continue
             try:
-                time = self._time(event)
+                time = self._time(event, last is None)
                 row = self._check(event)
                 if last is not None and time < last:
                     if self._wanted.late == "error":
@@ -183,14 +200,21 @@ class IterableSource(ReplaySource):
         if failure is not None:
             raise failure
 
-    def _time(self, event: object) -> int:
+    def _time(self, event: object, first: bool) -> int:
         properties = as_mapping(event)
         value = None if properties is None else properties.get(self._wanted.time)
         if properties is not None and is_missing(value):
             raise EventError(f"the event time `{self._wanted.time}` is missing")
         try:
+            if properties is None:
+                return 0
             second = self._wanted.second
-            return check_clock_range(to_clock_units(value, second), second) if properties is not None else 0
+            time = to_clock_units(value, second, self._wanted.zone)
+            if first and type(value) is int:
+                check_unit(
+                    f"the event time `{self._wanted.time}`", self._wanted.time, time, time, self._wanted.now, second
+                )
+            return check_clock_range(time, second)
         except UsageError as error:
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
 
@@ -235,6 +259,7 @@ def event_time_column(event_type: EventType, time: str | Mapping[str, str] | Non
     """Return the column of the event time in a source. Raises EventError if there is none."""
     column = time.get(event_type.name) if isinstance(time, Mapping) else time
     column = column if column is not None else event_type.time_property
+    column = column if column is not None else index_time(source)
     if column is None:
         likely = next(iter(datetime_columns(source)), "column")
         raise EventError(

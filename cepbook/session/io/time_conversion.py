@@ -1,22 +1,29 @@
 """Conversions between the times of users and of the engine.
 
 The engine counts milliseconds since 1970-01-01 UTC, or microseconds (`Config.microseconds`); `second` is always the
-number of clock units per second. Dates and times without a zone are UTC. Anything finer than the clock's unit is cut
-off towards the past.
+number of clock units per second, and `zone` (`Config.time_zone`) that of dates and times without one; of what clocks
+show twice it is the first. Anything finer than the clock's unit is cut off towards the past, with a warning.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import SupportsIndex
 
-from cepbook.argument_checks import short_repr
+from cepbook.argument_checks import caller_stacklevel, short_repr
 from cepbook.display import format_time
 from cepbook.errors import EventError, UsageError
+from cepbook.lang.java.dates.time_zone import zone_of
+
+
+class CutTimesWarning(UserWarning):
+    """Times are finer than the clock and were cut."""
+
 
 TimeLike = int | datetime | date | str
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,6 +39,9 @@ _UNITS = {
     "millisecond": 1_000, "milliseconds": 1_000, "msec": 1_000,
     "microsecond": 1, "microseconds": 1, "usec": 1,
 }  # fmt: skip
+_YEARS = (631_152_000, 4_102_444_800)  # seconds from 1970 to 1990 and to 2100
+_FOREIGN = {"seconds": 1, "ms": 1000, "µs": 1_000_000, "ns": 1_000_000_000}
+_PANDAS = {1: "s", 1000: "ms", 1_000_000: "us", 1_000_000_000: "ns"}
 _WHOLE = re.compile(r"[-+]?[0-9]{1,30}")  # more digits than any clock has
 _SINCE = re.compile(r"(-)?(?:(\d{1,3})d )?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 _PERIOD = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
@@ -48,7 +58,7 @@ def format_span(start: int, end: int, unit: str) -> str:
     return f"{format_time(start, second=second)} to {format_time(end, second=second)}"
 
 
-def to_clock_units(value: object, second: int = 1000) -> int:
+def to_clock_units(value: object, second: int = 1000, zone: str = "UTC") -> int:
     """Return clock units since the epoch for an int (already in units), a datetime, a date or an ISO 8601 text."""
     if isinstance(value, bool) or value is None:
         raise UsageError(f"{short_repr(value)} is not a point in time")
@@ -60,10 +70,12 @@ def to_clock_units(value: object, second: int = 1000) -> int:
     if isinstance(value, datetime):
         if value != value:  # NaT is a datetime and differs from itself
             raise UsageError("a missing time (NaT) is not a point in time")
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=zone_of(zone))
+        if value.microsecond % (1_000_000 // second) or getattr(value, "nanosecond", 0):
+            warn_of_cut_times("times", second)
         return timedelta_units(aware - EPOCH, second)
     if isinstance(value, date):
-        return timedelta_units(datetime(value.year, value.month, value.day, tzinfo=UTC) - EPOCH, second)
+        return timedelta_units(datetime(value.year, value.month, value.day, tzinfo=zone_of(zone)) - EPOCH, second)
     if isinstance(value, SupportsIndex):
         with suppress(TypeError):  # an array has the method, but is no number
             return value.__index__()
@@ -73,7 +85,37 @@ def to_clock_units(value: object, second: int = 1000) -> int:
     )
 
 
-def parse_time(text: str, second: int = 1000) -> int:
+def warn_of_cut_times(what: str, second: int) -> None:
+    """Warn that times are finer than the clock, and how they are kept."""
+    if second == 1000:
+        fact, hint = "milliseconds", "Workbench(config=Config(microseconds=True)) counts microseconds"
+    else:
+        fact, hint = "microseconds", "no clock is finer; keep what is finer as a number in another property"
+    message = f"{what} are cut to whole {fact}, the unit of the clock\n  hint: {hint}"
+    warnings.warn(message, CutTimesWarning, stacklevel=caller_stacklevel())
+
+
+def check_unit(where: str, name: str, first: int, last: int, now: int, second: int) -> None:
+    """Raise EventError if whole numbers `first` to `last` can only be times in another unit than the clock's.
+
+    Such numbers are dates from 1990 to 2100 in the other unit, and in the clock's unit a few days in 1970 or the far
+    future. Small ones are accepted if the clock, `now`, already counts in such numbers. The hint has the line that
+    converts a column `name`.
+    """
+    for unit, units in _FOREIGN.items():
+        lowest, highest = (bound * units for bound in _YEARS)
+        counted = units < second and 0 < now <= highest
+        if units != second and lowest <= first and last <= highest and not counted:
+            dates = dict.fromkeys(clock_text(time * 1_000_000 // units, 1_000_000) for time in (first, last))
+            own, factor = clock_unit(second), f"*= {second // units}" if units < second else f"//= {units // second}"
+            raise EventError(
+                f"{where}: {short_repr(first)} can only be a time in {unit} ({' to '.join(dates)}); the clock counts "
+                f'{own}\n  hint: frame["{name}"] = pd.to_datetime(frame["{name}"], unit="{_PANDAS[units]}"), in a dict '
+                f'event["{name}"] {factor}; if the numbers are {own} after all, unit="{_PANDAS[second]}"'
+            )
+
+
+def parse_time(text: str, second: int = 1000, zone: str = "UTC") -> int:
     """Return clock units of a time from a cell: ISO 8601, or ``00:05``, ``00:05:00.250``, ``2d 08:00`` for a clock that
     starts at 0.
 
@@ -81,7 +123,7 @@ def parse_time(text: str, second: int = 1000) -> int:
     """
     match = _SINCE.fullmatch(text.strip())
     if match is None:
-        return to_clock_units(text, second)
+        return to_clock_units(text, second, zone)
     sign, days, hours, minutes, seconds, fraction = match.groups()
     whole = (int(days or 0) * 24 + int(hours)) * 3600 + int(minutes) * 60 + int(seconds or 0)
     return (-1 if sign else 1) * (whole * second + int((fraction or "0").ljust(6, "0")) * second // 1_000_000)
@@ -174,7 +216,9 @@ def parse_period(text: str, second: int = 1000) -> int | None:
 def before_clock_error(name: str, time: int, now: int, second: int) -> EventError:
     """Return the error of an event that is before the clock."""
     at, clock = (f"{value} {clock_unit(second)} ({clock_text(value, second)})" for value in (time, now))
-    return EventError(
-        f"an event of `{name}` at {at} is before the clock, {clock}\n"
-        '  hint: `cep.rewind()` (`%epl rewind`) begins anew with what is deployed; late="drop" leaves such events out'
-    )
+    hint = '`cep.rewind()` (`%epl rewind`) begins anew with what is deployed; late="drop" leaves such events out'
+    if time < 0:
+        moment = to_datetime(time, second)
+        start = time if moment is None else f'"{moment:%Y-%m-%d}"'
+        hint = f"the clock begins in 1970 by default; Workbench(start={start}) begins earlier (--start in a shell)"
+    return EventError(f"an event of `{name}` at {at} is before the clock, {clock}\n  hint: {hint}")

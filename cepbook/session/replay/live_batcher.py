@@ -23,7 +23,7 @@ from cepbook.session.io.frame_source import EventChunk
 from cepbook.session.io.live_sources import Malformed, TextFields
 from cepbook.session.io.sinks import write_waiting
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.io.time_conversion import check_clock_range, to_clock_units
+from cepbook.session.io.time_conversion import check_clock_range, check_unit, to_clock_units
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
 from cepbook.session.replay.wall_clock import WallClock
 
@@ -51,6 +51,7 @@ class LiveBatcher:
         self._workbench = workbench
         self._engine = workbench._engine
         self._second = workbench.runtime.config.second
+        self._zone = workbench.runtime.config.time_zone
         self._time = time
         self._clock = clock
         self.events: Counter[str] = Counter()
@@ -179,7 +180,11 @@ class LiveBatcher:
         fields = as_mapping(item) or {}
         if fields.get(reading.column) is None:
             raise EventError(f"the event time `{reading.column}` is missing")
-        return check_clock_range(to_clock_units(_whole(fields[reading.column]), self._second), self._second), event
+        second, value = self._second, _whole(fields[reading.column])
+        time = to_clock_units(value, second, self._zone)
+        if type(value) is int and not self.events[name]:
+            check_unit(f"the event time `{reading.column}`", reading.column, time, time, self._engine.now, second)
+        return check_clock_range(time, second), event
 
     def _reading(self, name: str) -> _Reading:
         types = self._workbench.runtime.catalog.event_types
@@ -188,7 +193,7 @@ class LiveBatcher:
             column = self._time[name]
             extra = () if column is None else (column,)
             reading = self._readings[name] = _Reading(
-                type_, EventValidator(type_, types, extra, second=self._second), column
+                type_, EventValidator(type_, types, extra, second=self._second, zone=self._zone), column
             )
         return reading
 

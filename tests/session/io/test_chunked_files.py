@@ -209,6 +209,10 @@ def test_mistakes_in_texts_are_told_as_of_the_whole_before_any_event(kind: str) 
     cep.replay(written(frame().iloc[::-1], f"c.{kind}"), type="A", time="t").run()  # is sorted
     assert cep.feed("s").deliveries == len(frame())
     again = bench()
+    if kind == "jsonl":  # has a type for each value: times may be numbers and dates
+        again.replay(written(mixed, "d.jsonl"), type="A", time="t").run()
+        assert again.feed("s").deliveries == len(mixed)
+        return
     with pytest.raises(EventError):
         again.replay(written(mixed, f"d.{kind}"), type="A", time="t")
     assert again.feed("s").deliveries == 0

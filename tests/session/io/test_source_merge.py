@@ -122,8 +122,9 @@ def test_types_from_arrow_tables_and_parquet_files(tmp_path: Any) -> None:
         assert found[1].insert == [{"ts": 2, "big": None, "a": None, "b": None, "k": None, "word": None}]
     with pytest.raises(UsageError, match="there is no file"):
         Workbench().define("E", tmp_path / "none.parquet")
-    with pytest.raises(UsageError, match="column `t` has no EPL type: time64"):
-        Workbench().define("E", pa.table({"t": pa.array([1], pa.time64("us"))}))
+    assert str(Workbench().define("E", pa.table({"t": pa.array([1], pa.time64("us"))})).properties["t"]) == "localtime"
+    with pytest.raises(UsageError, match="column `t` has no EPL type: binary"):
+        Workbench().define("E", pa.table({"t": pa.array([b""], pa.binary())}))
     with pytest.raises(UsageError, match="the column `t` twice"):
         Workbench().define("E", pa.table([pa.array([1])] * 2, names=["t", "t"]))
 

@@ -107,7 +107,7 @@ def test_values_by_dtype_and_type(values: Any, of: t.Type, expected: list[Any]) 
         ({"symbol": pd.Series(["a", 1, "b"], dtype=object)}, "column `symbol` of `Tick`, row 1"),
         ({"symbol": pd.Categorical([1, 2, 3])}, "column `symbol` of `Tick`"),
         ({"at": [1.0, np.nan, 3.0]}, "time column `at` of `Tick`, row 1: the event time is missing"),
-        ({"at": [1.0, 2.5, 3.0]}, "column `at` of `Tick`, row 1: the property is long, not 2.5"),
+        ({"at": [1.0, 2.5, 3.0]}, "time column `at` of `Tick`, row 1: 2.5 is no time in whole milliseconds"),
         ({"at": pd.to_datetime(["2020", None, "2021"], format="%Y")}, "time column `at` of `Tick`, row 1: .* missing"),
     ],
 )
@@ -341,9 +341,9 @@ def test_timedelta_of_an_event_is_milliseconds() -> None:
 
 def test_dates_in_a_column_of_numbers_come_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(EventError, match=r"property is long, not '2024-03-01' .*\n  hint: .*parse_dates"):
-        open_source(pd.DataFrame({"at": ["2024-03-01"]}), wanted(EventType("T", {"at": t.LONG})))
+        open_source(pd.DataFrame({"at": [1], "n": ["2024-03-01"]}), wanted(EventType("T", {"at": t.LONG, "n": t.LONG})))
     with pytest.raises(EventError) as plain:
-        open_source(pd.DataFrame({"at": ["soon"]}), wanted(EventType("T", {"at": t.LONG})))
+        open_source(pd.DataFrame({"at": [1], "n": ["soon"]}), wanted(EventType("T", {"at": t.LONG, "n": t.LONG})))
     assert "hint" not in str(plain.value)
 
 
