@@ -62,6 +62,7 @@ CHRONOLOGY = Type("chronology")  # of constants that tell date-time methods how 
 # What date-time methods work on, besides LONG
 DATETIMES = (TIMESTAMP, CALENDAR, ZONEDDATETIME, LOCALDATETIME)
 DATES = (*DATETIMES, LOCALDATE, LOCALTIME)
+MOMENTS = (LONG, TIMESTAMP, CALENDAR, ZONEDDATETIME)  # what a date without a zone becomes in a time zone
 
 # Narrow to wide. Binary numeric promotion takes the wider one, but see `promote`.
 NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)

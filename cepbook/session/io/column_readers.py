@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cepbook.engine.time.time_units import check_unit
 from cepbook.engine.vectorized import array_columns as arrays
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.types import BITS, Type, is_integral
 from cepbook.session.io.event_validation import EventTypes, TypeMismatch, value_converter
-from cepbook.session.io.time_conversion import check_unit, to_clock_units, warn_of_cut_times
+from cepbook.session.io.time_conversion import to_clock_units, warn_of_cut_times
 
 ColumnValues = list[Any]
 ColumnReader = Callable[["pd.Series[Any]"], ColumnValues]

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cepbook.engine.time.time_units import check_unit
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.chunked_files import ChunkedFileSource, open_chunked
@@ -38,7 +39,7 @@ from cepbook.session.io.frame_source import (
     undefined_order_error,
 )
 from cepbook.session.io.schema_inference import datetime_columns, index_time
-from cepbook.session.io.time_conversion import check_clock_range, check_unit, clock_text, to_clock_units
+from cepbook.session.io.time_conversion import check_clock_range, clock_text, to_clock_units
 
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 

@@ -39,9 +39,6 @@ _UNITS = {
     "millisecond": 1_000, "milliseconds": 1_000, "msec": 1_000,
     "microsecond": 1, "microseconds": 1, "usec": 1,
 }  # fmt: skip
-_YEARS = (631_152_000, 4_102_444_800)  # seconds from 1970 to 1990 and to 2100
-_FOREIGN = {"seconds": 1, "ms": 1000, "µs": 1_000_000, "ns": 1_000_000_000}
-_PANDAS = {1: "s", 1000: "ms", 1_000_000: "us", 1_000_000_000: "ns"}
 _WHOLE = re.compile(r"[-+]?[0-9]{1,30}")  # more digits than any clock has
 _SINCE = re.compile(r"(-)?(?:(\d{1,3})d )?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 _PERIOD = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
@@ -93,26 +90,6 @@ def warn_of_cut_times(what: str, second: int) -> None:
         fact, hint = "microseconds", "no clock is finer; keep what is finer as a number in another property"
     message = f"{what} are cut to whole {fact}, the unit of the clock\n  hint: {hint}"
     warnings.warn(message, CutTimesWarning, stacklevel=caller_stacklevel())
-
-
-def check_unit(where: str, name: str, first: int, last: int, now: int, second: int) -> None:
-    """Raise EventError if whole numbers `first` to `last` can only be times in another unit than the clock's.
-
-    Such numbers are dates from 1990 to 2100 in the other unit, and in the clock's unit a few days in 1970 or the far
-    future. Small ones are accepted if the clock, `now`, already counts in such numbers. The hint has the line that
-    converts a column `name`.
-    """
-    for unit, units in _FOREIGN.items():
-        lowest, highest = (bound * units for bound in _YEARS)
-        counted = units < second and 0 < now <= highest
-        if units != second and lowest <= first and last <= highest and not counted:
-            dates = dict.fromkeys(clock_text(time * 1_000_000 // units, 1_000_000) for time in (first, last))
-            own, factor = clock_unit(second), f"*= {second // units}" if units < second else f"//= {units // second}"
-            raise EventError(
-                f"{where}: {short_repr(first)} can only be a time in {unit} ({' to '.join(dates)}); the clock counts "
-                f'{own}\n  hint: frame["{name}"] = pd.to_datetime(frame["{name}"], unit="{_PANDAS[units]}"), in a dict '
-                f'event["{name}"] {factor}; if the numbers are {own} after all, unit="{_PANDAS[second]}"'
-            )
 
 
 def parse_time(text: str, second: int = 1000, zone: str = "UTC") -> int:

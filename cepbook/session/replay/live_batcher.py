@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cepbook.engine.time.clock_stops import leaps_from_epoch
+from cepbook.engine.time.time_units import check_unit
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_integral
@@ -23,7 +24,7 @@ from cepbook.session.io.frame_source import EventChunk
 from cepbook.session.io.live_sources import Malformed, TextFields
 from cepbook.session.io.sinks import write_waiting
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.io.time_conversion import check_clock_range, check_unit, to_clock_units
+from cepbook.session.io.time_conversion import check_clock_range, to_clock_units
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
 from cepbook.session.replay.wall_clock import WallClock
 

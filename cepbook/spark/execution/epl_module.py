@@ -60,6 +60,8 @@ def frame_event_types(name: str, columns: st.StructType, time: str | None = None
         return _SCALARS.get(type(t), lt.MAP if isinstance(t, st.MapType) else lt.OBJECT)
 
     properties = {field.name: of(field.dataType, f"{name}_{field.name}") for field in columns.fields}
+    if time is not None and properties.get(time) == lt.STRING:  # a time in EPL, too
+        properties[time] = lt.LONG_DATE
     dated = frozenset(property_name for property_name, kind in properties.items() if kind.dated)
     event_types[name] = EventType(name, properties, time_property=time, times=dated)
     return event_types

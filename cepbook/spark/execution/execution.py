@@ -165,7 +165,9 @@ def plan_jobs(
     else:
         placements = {name: streams(_without_slices(placement), lines[name]) for name, placement in placements.items()}
     read = _properties_read(lines.values(), frames, runtime.catalog)
-    tagged = tag_frames(session, frames, types, read, time, request.sequence, config.second, streams is not None)
+    tagged = tag_frames(
+        session, frames, types, read, time, request.sequence, config.second, streams is not None, config.time_zone
+    )
     if until is not None:
         tagged = until_time(tagged, until)
     by_key = streams is None and task_count(session) > 1 and any(p.path == "by key" for p in placements.values())

@@ -18,10 +18,11 @@ from pyspark.sql.udtf import UserDefinedTableFunction
 
 from cepbook.display import format_time
 from cepbook.errors import EventError, UsageError, did_you_mean
+from cepbook.lang.types import LONG, MOMENTS
 from cepbook.spark.execution.epl_module import deploy_module, frame_schema, result_statements
 from cepbook.spark.execution.execution import single_statement_program
 from cepbook.spark.execution.function_shipping import check_functions_load
-from cepbook.spark.frames.arrow_casts import cast_event_times, cast_property
+from cepbook.spark.frames.arrow_casts import cast_event_times, cast_property, in_utc
 from cepbook.spark.session import local_session
 from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import SEQ, TAG, TICK, TIME, VISIBLE_COLUMNS
@@ -96,11 +97,20 @@ def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> t
                 hint = did_you_mean(missing[0], table.schema.names) or f"it has {', '.join(table.schema.names)}"
                 raise EventError(f"{name}: the table has no column `{missing[0]}`, which {kind} has; {hint}")
             second = program.config.second
-            times = cast_event_times(table.column(time), f"{name}: time column `{time}`", second)
+            zone = program.config.time_zone
+            times = cast_event_times(table.column(time), f"{name}: time column `{time}`", second, zone)
             self._check_order(times.to_numpy())
             property_types = self._task.runtime.catalog.event_types[kind].properties
             columns_cast = [
-                cast_property(table.column(p), property_types[p], program.nested, f"column `{p}` of `{kind}`", second)
+                times
+                if p == time and property_types[p] == LONG
+                else cast_property(
+                    in_utc(table.column(p), zone) if property_types[p] in MOMENTS else table.column(p),
+                    property_types[p],
+                    program.nested,
+                    f"column `{p}` of `{kind}`",
+                    second,
+                )
                 for p in properties
             ]
             count = len(times)

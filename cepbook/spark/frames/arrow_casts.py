@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -13,12 +14,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepbook.engine.time.time_units import check_unit
 from cepbook.errors import EventError
+from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import BITS, Type
 from cepbook.spark.task.stream_columns import CLOCK_END
 from cepbook.spark.task.type_mapping import BINARY_HINT, type_mapping_of
 
+_ZONED = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # how a text with a zone ends
 _CLOCK_UNITS = {1000: "ms", 1_000_000: "us"}
 _UNIT_NAMES = {"ms": "millisecond", "us": "microsecond"}
 
@@ -198,6 +202,20 @@ def _cast_each(array: pa.Array, declared: Type, target: pa.DataType, where: _Val
     return pa.array(values, target)
 
 
+def in_utc(array: pa.Array, zone: str) -> pa.Array:
+    """Return dates without a zone, read in `zone`, as moments; anything else unchanged.
+
+    A time that clocks show twice is the first one; one that they skip counts on from before.
+    """
+    array, tz = plain_array(array), zone_of(zone)
+    if tz is UTC or not (pa.types.is_date(array.type) or (pa.types.is_timestamp(array.type) and array.type.tz is None)):
+        return array
+    local = array.cast(pa.timestamp("ms")) if pa.types.is_date(array.type) else array
+    first = np.ones(len(local), dtype=bool)
+    moments = local.to_pandas().dt.tz_localize(tz, ambiguous=first, nonexistent=pd.Timedelta("1h"))
+    return pa.Array.from_pandas(moments.dt.tz_convert("UTC"))
+
+
 def clock_units(array: pa.Array, where: str, second: int) -> pa.Array:
     """Return dates and durations as units of the clock since 1970 UTC, rounded down; dates without a zone are UTC."""
     actual, unit = array.type, _CLOCK_UNITS[second]
@@ -215,11 +233,13 @@ def clock_units(array: pa.Array, where: str, second: int) -> pa.Array:
     raise EventError(f"{where} is {actual}, which is neither a date nor a span of time")
 
 
-def cast_event_times(array: pa.Array, where: str, second: int) -> pa.Array:
+def cast_event_times(array: pa.Array, where: str, second: int, zone: str = "UTC", name: str = "") -> pa.Array:
     """Return event times in units of the clock, from whole numbers (units), dates or ISO 8601 texts; none may be
     missing.
+
+    Dates without a zone are read in `zone`. Numbers of the column `name` that can only be in another unit are refused.
     """
-    array = plain_array(array)
+    array = in_utc(array, zone)
     actual = array.type
     if pa.types.is_floating(actual):
         array = pc.if_else(pc.is_nan(array), None, array)
@@ -227,7 +247,7 @@ def cast_event_times(array: pa.Array, where: str, second: int) -> pa.Array:
         at = array.is_null().to_pylist().index(True)
         raise EventError(f"{where}, row {at}: the event time is missing ({array.null_count} of {len(array)} rows)")
     if pa.types.is_string(actual):
-        times = _parse_texts(array, where, second)
+        times = _parse_texts(array, where, second, zone)
     elif pa.types.is_date(actual) or pa.types.is_timestamp(actual):
         times = clock_units(array, where, second)
     elif pa.types.is_integer(actual) or pa.types.is_floating(actual) or pa.types.is_decimal(actual):
@@ -237,15 +257,22 @@ def cast_event_times(array: pa.Array, where: str, second: int) -> pa.Array:
     else:
         raise EventError(f"{where}: an event time is a date, ISO 8601 text or whole milliseconds, not {actual}")
     numbers = times.to_numpy(zero_copy_only=False)
+    if name and len(numbers) and not (pa.types.is_string(actual) or pa.types.is_temporal(actual)):
+        check_unit(where, name, int(numbers.min()), int(numbers.max()), 0, second)
     beyond = np.abs(numbers) > CLOCK_END
     if beyond.any():
         raise _ValueLocation(where).bad(array, int(beyond.argmax()), "beyond the clock:")
     return times
 
 
-def _parse_texts(array: pa.Array, where: str, second: int) -> pa.Array:
+def _parse_texts(array: pa.Array, where: str, second: int, zone: str) -> pa.Array:
     texts = array.to_pandas()
     parsed = pd.to_datetime(texts, utc=True, format="ISO8601", errors="coerce")
+    if zone_of(zone) is not UTC:
+        zoned = texts.str.contains(_ZONED, regex=True)
+        local = pd.to_datetime(texts.where(~zoned), format="ISO8601", errors="coerce")
+        moments = in_utc(pa.Array.from_pandas(local), zone).to_pandas()
+        parsed = parsed.where(zoned, moments.astype(parsed.dtype))
     wrong = parsed.isna().to_numpy()
     if wrong.any():
         raise _ValueLocation(where).bad(array, int(wrong.argmax()), "not an ISO 8601 date and time:")

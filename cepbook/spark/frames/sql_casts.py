@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC
 
 from pyspark.sql import types as st
 
 from cepbook.errors import EventError
+from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import BITS, Type
 from cepbook.spark.task.stream_columns import Sql, sql_literal
@@ -210,6 +212,13 @@ def _cast_big_number(value: Sql, actual: st.DataType, declared: Type, location: 
     return f"CASE WHEN ({value}) IS NULL OR ({same}) THEN {cast} ELSE {wrong} END"
 
 
+def utc_sql(value: Sql, actual: st.DataType, zone: str) -> Sql:
+    """Return a date without a zone, read in `zone`, as a date without a zone in UTC; anything else unchanged."""
+    if zone_of(zone) is UTC or not isinstance(actual, (st.TimestampNTZType, st.DateType)):
+        return value
+    return f"convert_timezone({sql_literal(zone)}, 'UTC', CAST({value} AS TIMESTAMP_NTZ))"
+
+
 def clock_units_sql(value: Sql, actual: st.DataType, second: int) -> Sql:
     """Return a timestamp or date as units of the clock since 1970 UTC, rounded down; dates without a zone are UTC."""
     if isinstance(actual, st.TimestampType):
@@ -222,18 +231,22 @@ def clock_units_sql(value: Sql, actual: st.DataType, second: int) -> Sql:
     return f"{millis} - CASE WHEN {micros} < {millis} * 1000 THEN 1 ELSE 0 END"
 
 
-def event_time_sql(value: Sql, actual: st.DataType, location: ColumnLocation, second: int) -> Sql:
-    """Return the event time from whole numbers, dates or ISO 8601 texts; null if it is missing."""
+def event_time_sql(value: Sql, actual: st.DataType, location: ColumnLocation, second: int, zone: str = "UTC") -> Sql:
+    """Return the event time from whole numbers, dates or ISO 8601 texts; null if it is missing.
+
+    Dates without a zone are read in `zone`.
+    """
     if isinstance(actual, st.IntegralType):
         return as_bigint(value, actual)
     if isinstance(actual, _DATE_TYPES):
-        return clock_units_sql(value, actual, second)
+        return clock_units_sql(utc_sql(value, actual, zone), actual, second)
     if isinstance(actual, (st.FloatType, st.DoubleType, st.DecimalType)):
         return _cast_scalar(value, actual, Type("long"), location, second)
     if isinstance(actual, _TEXT_TYPES):
         trimmed = f"trim({value})"
         zoned = clock_units_sql(f"try_cast({trimmed} AS TIMESTAMP)", st.TimestampType(), second)
-        local = clock_units_sql(f"try_cast({trimmed} AS TIMESTAMP_NTZ)", st.TimestampNTZType(), second)
+        wall = utc_sql(f"try_cast({trimmed} AS TIMESTAMP_NTZ)", st.TimestampNTZType(), zone)
+        local = clock_units_sql(wall, st.TimestampNTZType(), second)
         read = f"CASE WHEN {trimmed} RLIKE {sql_literal('[T ].*' + _ZONED)} THEN {zoned} ELSE {local} END"
         wrong = raise_sql(location, value, "not an ISO 8601 date and time: ")
         return f"CASE WHEN {value} IS NULL OR ({read}) IS NOT NULL THEN {read} ELSE {wrong} END"

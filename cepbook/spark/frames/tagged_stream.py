@@ -27,8 +27,9 @@ from pyspark.sql import types as st
 
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.plan.catalog import EventType
-from cepbook.spark.frames.arrow_casts import arrow_from_pandas, cast_event_times, cast_property, plain_array
-from cepbook.spark.frames.sql_casts import ColumnLocation, as_bigint, cast_sql, event_time_sql
+from cepbook.lang.types import LONG, MOMENTS
+from cepbook.spark.frames.arrow_casts import arrow_from_pandas, cast_event_times, cast_property, in_utc, plain_array
+from cepbook.spark.frames.sql_casts import ColumnLocation, as_bigint, cast_sql, event_time_sql, utc_sql
 from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TAG, TIME, Sql, bounded_event_time, missing_value_error
 from cepbook.spark.task.type_mapping import quote_identifier, spark_schema
@@ -141,11 +142,13 @@ def tag_frames(
     sequence: str | Mapping[str, str] | None,
     second: int = 1000,
     streams: bool = False,
+    zone: str = "UTC",
 ) -> TaggedStream:
     """Return the frames (by event type: a frame, table or path) as one stream with the properties in `read`.
 
     Streaming frames (`streams`) without a sequence column get the sequence 0, since their reader numbers the events,
     and a missing time is null. In other frames both are errors. The reader checks that times are within the clock.
+    Dates without a zone are read in `zone`.
     Frames have passed `check_frame`. Raises `UsageError` and `EventError` for a missing or ill-typed column.
     """
     opened = {n: open_frame(session, frame) for n, frame in frames.items()}
@@ -157,7 +160,7 @@ def tag_frames(
     for name, frame in opened.items():
         if not _is_spark_frame(frame):
             at, number = time_column(time, types[name]), _sequence_name(sequence, name)
-            tables[name] = _event_table(frame, types, name, read[name], at, number, second)
+            tables[name] = _event_table(frame, types, name, read[name], at, number, second, zone)
     if sequence is None and whole:
         tables = _with_total_order(tables)
     parts, orders = [], []
@@ -170,13 +173,13 @@ def tag_frames(
             column = time_column(time, types[name])
             location = ColumnLocation(column, name, row=column)
             clock = event_time_sql(
-                _checked_column(frame, column, name), frame.schema[column].dataType, location, second
+                _checked_column(frame, column, name), frame.schema[column].dataType, location, second, zone
             )
             if streams:  # which leave out what has no time, and tell of it
                 clock = bounded_event_time(clock, name, -CLOCK_END, second)
             else:
                 clock = f"coalesce({clock}, {missing_value_error('time', name)})"
-            values = [_cast_property_column(frame, types[name], p, types, location, second) for p in read[name]]
+            values = [_cast_property_column(frame, types[name], p, types, location, second, zone) for p in read[name]]
             chosen = _sequence_name(sequence, name)
             if chosen is None and streams:
                 source, sequenced = frame, "0L"
@@ -363,10 +366,16 @@ def _cast_property_column(
     types: Mapping[str, EventType],
     time: ColumnLocation,
     second: int,
+    zone: str,
 ) -> Sql:
     location = ColumnLocation(name, event_type.name, time.row)
-    value = _checked_column(frame, name, event_type.name)
-    return cast_sql(value, frame.schema[name].dataType, event_type.properties[name], types, location, second)
+    value, of = _checked_column(frame, name, event_type.name), event_type.properties[name]
+    actual = frame.schema[name].dataType
+    if of == LONG and (name == time.row or name in event_type.timed):
+        return event_time_sql(value, actual, location, second, zone)
+    if of in MOMENTS:
+        value = utc_sql(value, actual, zone)
+    return cast_sql(value, actual, of, types, location, second)
 
 
 def _event_table(
@@ -377,10 +386,11 @@ def _event_table(
     time: str,
     sequence: str | None,
     second: int,
+    zone: str,
 ) -> pa.Table:
     """Return a pandas frame or Arrow table as a table of `TIME`, `SEQ`, p0, p1, …"""
     event_type = types[name]
-    at = cast_event_times(_column(frame, time, name), f"time column `{time}` of `{name}`", second)
+    at = cast_event_times(_column(frame, time, name), f"time column `{time}` of `{name}`", second, zone, time)
     if sequence is None:
         number = pa.array(np.arange(len(frame)))
     else:
@@ -392,7 +402,13 @@ def _event_table(
     values = []
     for p in read:
         where = f"column `{p}` of `{name}`"
-        values.append(cast_property(_column(frame, p, name), event_type.properties[p], types, where, second))
+        of = event_type.properties[p]
+        if of == LONG and p == time:
+            values.append(at)
+            continue
+        column = _column(frame, p, name)
+        column = in_utc(column, zone) if of in MOMENTS else column
+        values.append(cast_property(column, of, types, where, second))
     return pa.table([at, number, *values], names=[TIME, SEQ, *(_property(i) for i in range(len(read)))])
 
 

@@ -129,11 +129,13 @@ def _states_of_batch(
     if missing or len(request.frames) != len(tagged.read):
         has, wants = ", ".join(request.frames), ", ".join(tagged.read)
         raise UsageError(f"the batch with which the stream begins reads events of {has}, the stream over {wants}")
-    types, second = runtime.catalog.event_types, runtime.config.second
+    types, config = runtime.catalog.event_types, runtime.config
     frames = {name: request.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
     for name, frame in frames.items():
         check_frame(frame, types[name], request.time)
-    before = tag_frames(session, frames, types, tagged.read, request.time, request.sequence, second)
+    before = tag_frames(
+        session, frames, types, tagged.read, request.time, request.sequence, config.second, zone=config.time_zone
+    )
     if request.until is not None:
         before = until_time(before, request.until)
     end = F.max(TIME) if request.until is None else F.lit(request.until)
