@@ -1,13 +1,14 @@
-"""The engine against the naive windows: 1,000 random histories of events and advances of the clock per window.
+"""The engine against the naive windows: random histories of events and advances of the clock for each window.
 
 After every step of a history the deliveries that it caused and what the iterator shows must be those of the reference;
 after the whole of it the same must hold for the batch entry. A history is drawn as bytes, four per step, which is quick
-to draw and shrinks to few and simple steps.
+to draw and shrinks to few and simple steps. `CEPBOOK_HISTORIES` is the number of histories for each window.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,6 +32,7 @@ from tests.engine.windows.texts import build, names_of
 
 pytestmark = pytest.mark.histories
 
+HISTORIES_OF_WINDOW = int(os.environ.get("CEPBOOK_HISTORIES", "300"))  # 1,000 after a change of windows
 SCHEMA = "create schema E(id int, k string, x int, y int, w int, ts long); create schema Ctl(n int);"
 VARIABLE = "create variable int SIZE = 3; on Ctl set SIZE = n;"
 GAPS = (0, 0, 1, 200, 499, 500, 501, 999, 1000, 1001, 1700, 2000, 3000, 7300)
@@ -108,9 +110,9 @@ class Subject:
 
     @property
     def histories(self) -> int:
-        """How many: 1,000 for each window; where several are together fewer, in sum as many for the rarest of them."""
-        names = names_of(self.chain)
-        return 1000 if len(names - {"groupwin"}) <= 1 else max(200, 1000 // min(CHAINS[name] for name in names))
+        """The number of histories: fewer where several windows are together, in sum as many for the rarest of them."""
+        names, most = names_of(self.chain), HISTORIES_OF_WINDOW
+        return most if len(names - {"groupwin"}) <= 1 else max(most // 5, most // min(CHAINS[name] for name in names))
 
 
 LINEST = (

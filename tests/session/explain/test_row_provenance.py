@@ -112,13 +112,14 @@ def test_a_row_that_an_output_clause_held_back(
     assert fired.notes == told
 
 
-@pytest.mark.histories  # it asks of every row of 192 statements
+@pytest.mark.histories  # it asks of every row of 96 statements
 @pytest.mark.parametrize("shown", ["sum(x) as s", "k, sum(x) as s", "k, x, sum(x) as s", "sum(x) as s, count(*) as n"])
 @pytest.mark.parametrize("selector", ["", "irstream ", "rstream "])
 @pytest.mark.parametrize("which", ["all every 2 events", "last every 3 sec", "all every 3 sec", "snapshot every 3 sec"])
 def test_rows_that_an_output_clause_has_again(shown: str, selector: str, which: str) -> None:
     """Of each row the events are those of its group, as they were: by their sum, also where it is repeated."""
-    for window in ("", "#length(2)", "#length_batch(3)", "#keepall"):
+    windows = ("", "#length(2)", "#length_batch(3)", "#keepall")
+    for window in windows[len(shown + selector + which) % 2 :: 2]:
         group = "" if shown == "sum(x) as s" else "group by k "
         feed = tuple(("A", k, n) for n, k in enumerate("abaacbbbac", 1))
         cep = bench(f"@name('q') select {selector}{shown} from A{window} {group}output {which}", feed)
@@ -204,7 +205,7 @@ def test_an_apama_network() -> None:
 
 @pytest.mark.histories
 def test_rows_of_the_corpus() -> None:
-    asked = 0
+    asked = unknown = 0
     # Not those in which an expression fails: the window of such an event cannot be read, `why` raises StatementError.
     for case, workbench in drawn("drop", "hint", "failure", seed=12):
         for name in list(workbench.runtime.statements)[:6]:
@@ -213,10 +214,14 @@ def test_rows_of_the_corpus() -> None:
                 fired = workbench.why(name, row=index)
                 where = f"{case} {name}[{index}]"
                 former = not fired.insert and _is_of_pattern(workbench, name)  # of these it is not told
-                assert fired.basis == "run again" and (former or fired.made is not None), where
+                # a row held back that read a table: its values then are not those of the delivery
+                says_so = any(note.startswith("which earlier row") for note in fired.notes)
+                assert fired.basis == "run again" and (former or says_so or fired.made is not None), where
+                unknown += says_so
                 assert not list(contradictions(workbench, fired)), where
                 asked += 1
     assert asked > 100
+    assert unknown <= asked // 50
 
 
 def _is_of_pattern(workbench: Workbench, name: str) -> bool:
