@@ -11,6 +11,7 @@ from typing import Any
 
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.codegen.relation_loops import LookupCodegen, write_loop_head
+from cepbook.engine.delivery.delivery_splitter import compile_delivery_key
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import updated_copy_code
 from cepbook.engine.expressions.source_writer import SourceWriter
@@ -25,7 +26,7 @@ from cepbook.lang.plan import nodes as p
 def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementProgram:
     """Compile a statement that changes a store. Errors: Refusal."""
     source = SourceWriter()
-    writer = MergeCodegen(plan, scope_in(source))
+    writer = MergeCodegen(plan, scope_in(source), scope_in)
     writer.write()
     program = trigger_program(plan, source, tuple(writer.read), scope_in)
     program.row_columns = None
@@ -36,8 +37,9 @@ def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementPr
 class MergeCodegen:
     """Writes the code of one statement. `T` is the state of the store's owner, `i` an item of it, `r` its row."""
 
-    def __init__(self, plan: p.MergeStatement, scope: CodeScope) -> None:
+    def __init__(self, plan: p.MergeStatement, scope: CodeScope, scope_in: ScopeFactory) -> None:
         self.plan = plan
+        self.scope_in = scope_in
         self.source = scope.source
         actions = [action for branch in plan.branches for action in branch.actions]
         exprs = [plan.predicate, *(branch.condition for branch in plan.branches)]
@@ -66,13 +68,14 @@ class MergeCodegen:
         self._insert = 0
         changes = [change for action in actions for change in action.changes]
         self.resets = any(change.reset for change in changes)
+        self.ranks = any(action.precedence is not None for action in actions)
         assigned = {change.name for change in changes if not change.path}
         # a changed element shows in the row that leaves, too (recorded: ts_update_array_elements)
         self.shared = {change.name for change in changes if assigns_element(change.path)} - assigned
 
     def write(self) -> None:
         source, plan = self.source, self.plan
-        for name in ("route", "target", "move", "blank", "renew"):
+        for name in ("route", "target", "move", "blank", "renew", "by_precedence"):
             source.bind(name, None)  # bound when the statement starts
         write_event_functions(plan, self.event, self.filter_scope, self._body)
         with source.block("def ask(S):"):
@@ -89,6 +92,8 @@ class MergeCodegen:
         source.line("old, new, made = [], [], []")
         if self.resets:
             source.line("emptied = []")
+        if self.ranks:
+            source.line("ranks = []")
         unmatched = [branch for branch in plan.branches if branch.matched is False]
         matched = [branch for branch in plan.branches if branch.matched is True]
         always = [branch for branch in plan.branches if branch.matched is None]
@@ -103,6 +108,9 @@ class MergeCodegen:
                     self._branches(unmatched)
         for branch in always:
             self._actions(branch)
+        if self.ranks:
+            with source.block("if by_precedence:"):
+                source.line(f"{source.bind('_sort_by_rank', sort_by_rank)}(new, ranks)")
         with source.block("if old or new:"):
             if self.shared:
                 names = source.const(tuple(sorted(self.shared)), "names")
@@ -199,9 +207,16 @@ class MergeCodegen:
             row = f"{{{', '.join(columns)}}}"
             if action.insert is None:
                 source.line(f"new.append(({row}, None))", action.span)
+                if self.ranks:
+                    rank = 0 if action.precedence is None else self._rank(action.precedence)
+                    source.line(f"ranks.append((len(new) - 1, {rank}))", action.span)
             else:
                 source.line(f"made.append(({self._insert}, {row}))", action.span)
                 self._insert += 1
+
+    def _rank(self, precedence: x.BoundExpr) -> str:
+        rank = compile_delivery_key((precedence,), self.scope_in)
+        return f"by_precedence and {self.source.const(rank, 'rank')}(new[-1][0])[0] or 0"
 
     def _reset(self, change: p.PropertyAssignment) -> None:
         source, name = self.source, self.source.const(change.name, "n")
@@ -214,6 +229,13 @@ class MergeCodegen:
 def assigns_element(path: Sequence[x.BoundExpr]) -> bool:
     """Return True if an element of an array is assigned."""
     return len(path) == 1 and path[0].type != t.STRING
+
+
+def sort_by_rank(new: list[tuple[dict[str, Any], Any]], ranks: list[tuple[int, int]]) -> None:
+    """Order the inserted rows of `new` by descending rank; `ranks` has their places, in the order of insertion."""
+    ordered = [new[place] for place, _ in sorted(ranks, key=lambda ranked: -ranked[1])]
+    for (place, _), row in zip(ranks, ordered, strict=True):
+        new[place] = row
 
 
 def compile_insert_rows(plan: p.InsertRows, scope_in: ScopeFactory) -> Callable[[], list[dict[str, Any]]]:

@@ -111,9 +111,10 @@ class RunningStatement(StoreAccess, ContextMember):
         self.activation_member = self._activation_member(services.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
-        program.namespace.update(recognize_limit=services.config.recognize_limit)
+        config = services.config
+        program.namespace.update(recognize_limit=config.recognize_limit, by_precedence=config.precedence)
         program.namespace.pop("stopped", None)
-        ahead = services.config.self_subselect_preeval
+        ahead = config.self_subselect_preeval
         self.subquery_inputs = SubqueryInputs(plan, program.subqueries, services, self.failed, ahead=ahead)
 
     def _activation_member(self, activations: ActivationScheduler) -> BufferedInput | CycleMember | None:

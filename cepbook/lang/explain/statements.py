@@ -155,7 +155,10 @@ def _action(action: nodes.MergeActionPlan) -> str:
         return f"delete{where}"
     into = "" if action.insert is None else f" into {action.insert.target}"
     columns = ", ".join(f"{c.name} = {show_expr(c.value)}" for c in action.columns)
-    return f"insert{into} {columns}{where}"
+    insert, rank = action.insert, action.precedence
+    rank = rank if insert is None else insert.precedence
+    ranked = "" if rank is None else f", precedence {show_expr(rank)}"
+    return f"insert{into} {columns}{where}{ranked}"
 
 
 def _update(statement: nodes.UpdateStatement) -> list[str]:

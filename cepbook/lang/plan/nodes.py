@@ -371,6 +371,7 @@ class MergeActionPlan(PlanNode):
     """One action of an on-trigger on a row of a named window or table, done if `predicate` holds.
 
     ``insert`` has the `columns` of the new row, of the target or of the stream of `insert`; ``update`` has `changes`.
+    `precedence` orders the new rows of the target among themselves; it reads the new row.
     """
 
     kind: Literal["insert", "update", "delete"]
@@ -379,6 +380,7 @@ class MergeActionPlan(PlanNode):
     insert: Insert | None = None
     changes: tuple[PropertyAssignment, ...] = ()
     output_type: EventType | None = None
+    precedence: BoundExpr | None = None
 
 
 @dataclass(frozen=True, slots=True)

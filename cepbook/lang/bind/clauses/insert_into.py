@@ -83,7 +83,8 @@ def _bind_target(
         target = EventType(node.target, row_type(columns, source if wildcard else None))
         return Insert(node.target, feeding, False, span=node.span), (columns, wildcard), target
     if target is None:
-        created = EventType(node.target, row_type(columns, source if wildcard else None))
+        kinds = source.variant if wildcard and source is not None else None
+        created = EventType(node.target, row_type(columns, source if wildcard else None), variant=kinds)
         module.catalog.event_types[node.target] = created
         module.provides["event type", node.target] = None
         return Insert(node.target, feeding, True, span=node.span), (columns, wildcard), created

@@ -66,7 +66,9 @@ def bind_select_list(
             whole.append(OutputColumn(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span))
     own = {column.name for column in (*flat, *plain, *whole)}
     plain += [column for column in spread if column.name not in own]
-    columns, wildcard = visible_columns((*flat, *plain, *whole), wildcard, wins, items[0].span, scope)
+    columns, wildcard = visible_columns(
+        (*flat, *plain, *whole), wildcard, wins, None if into is None else into.target, items[0].span, scope
+    )
     if into is None or not into.columns:
         _check_names(columns, wildcard and not wins, scope)
     return columns, wildcard

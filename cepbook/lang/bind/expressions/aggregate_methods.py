@@ -99,13 +99,28 @@ def _of_events(read: x.TableRead, of: t.Type, step: ast.NameStep, scope: Scope, 
         return bind(node, replace(inner, streams=(), aliases={}, correlated=properties, no_aggregates="a method"))
 
     value: x.BoundExpr = read
+    args = () if step.wildcard else (step.args or ())[:1]
+    indexes = (step.args or ())[len(args) :]
     taking = _ENDS[step.name]
-    if taking:
+    if len(indexes) > bool(taking):
+        scope.reject(f"too many parameters for `{step.name}`", step.span)
+    if indexes:
+        if step.name == "last":
+            value = apply(value, "reverse")
+    elif taking:
         value = apply(value, taking, ast.Literal(1, "int", span=step.span))
-    if not step.wildcard:
-        _check_count(step, 1, scope)
-        value = apply(value, "selectFrom", ast.Lambda(("",), (step.args or ())[0], span=step.span), bind=bind_in_event)
+    if args:
+        value = apply(value, "selectFrom", ast.Lambda(("",), args[0], span=step.span), bind=bind_in_event)
+    if indexes:
+        return x.IndexAccess(value.type.of or t.OBJECT, value, _index(step, indexes[0], scope, bind), span=step.span)
     return apply(value, "firstOf") if taking else value
+
+
+def _index(step: ast.NameStep, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
+    index = bind(node, scope)
+    if index.type not in (t.BYTE, t.SHORT, t.INT, ERROR):
+        scope.mismatch(f"the index of `{step.name}` must be an int, found {type_text(index.type)}", index.span)
+    return index
 
 
 def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:

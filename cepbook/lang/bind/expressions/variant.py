@@ -53,12 +53,17 @@ def insert_variant(
     takes rows of columns, too.
     """
     assert target.variant is not None
-    if columns and not target.variant:
+    through = source is not None and source.variant is not None
+    if columns and not target.variant and not through:
         named = {} if source is None else {n: x.Prop(type_, 0, n, span=span) for n, type_ in source.properties.items()}
         row: dict[str, x.BoundExpr] = {**named, **{column.name: column.value for column in columns}}
         event = x.StructOf(t.MAP, tuple(row.items()), span=span)
         own = OutputColumn(VARIANT_TYPE_NAME, x.Const(t.STRING, f"<{module.statement}>"), span=span)
         return own, OutputColumn(VARIANT_EVENT, event, span=span)
+    if source is not None and through and not columns and _holds_all(source, target, module):
+        names = (VARIANT_TYPE_NAME, VARIANT_EVENT, *target.shown)
+        props = {name: x.Prop(source.properties[name], 0, name, span=span) for name in names}
+        return tuple(OutputColumn(n, coerce(prop, target.properties[n]), span=span) for n, prop in props.items())
     if columns or source is None:
         fact = f"`{target.name}` is a variant stream: it takes whole events"
         module.wrong(fact, span, f"write insert into {target.name} select * from …")
@@ -74,6 +79,13 @@ def insert_variant(
         prop = x.Prop(source.properties[name], 0, name, span=span)
         inserted.append(OutputColumn(name, coerce(prop, type_), span=span))
     return tuple(inserted)
+
+
+def _holds_all(source: EventType, target: EventType, module: ModuleScope) -> bool:
+    """Return whether every event of one variant stream fits into another."""
+    if not target.variant or not source.variant:
+        return not target.variant
+    return all(any(module.catalog.is_a(one, other) for other in target.variant) for one in source.variant)
 
 
 def variant_stream(target: x.BoundExpr, scope: Scope) -> EventType | None:
@@ -120,16 +132,19 @@ def find_variant_property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | Non
 
 
 def visible_columns(
-    columns: Sequence[OutputColumn], wildcard: bool, over: bool, span: Span, scope: Scope
+    columns: Sequence[OutputColumn], wildcard: bool, over: bool, into: str | None, span: Span, scope: Scope
 ) -> tuple[tuple[OutputColumn, ...], bool]:
     """Return the columns without hidden columns.
 
     A wildcard selects the properties that all types have; a whole event is the inserted event. With `over` columns
-    replace those of the wildcard.
+    replace those of the wildcard. If the wildcard makes the event type `into`, or fills a variant stream, it selects
+    the hidden columns, too.
     """
     visible: list[OutputColumn] = []
     source = scope.streams[0].event_type if scope.streams else None
-    if wildcard and source is not None and source.variant is not None:
+    known = scope.module.catalog.event_types.get(into or "")
+    stays_variant = into is not None and (known is None or known.variant is not None)
+    if wildcard and not stays_variant and source is not None and source.variant is not None:
         own = {column.name for column in columns} if over else ()
         properties = ((name, type_) for name, type_ in source.shown.items() if name not in own)
         visible += [OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in properties]

@@ -127,5 +127,7 @@ def _insert(
     context = None if scope.context is None else scope.context.name
     check_target_context(into.target, context, node.span, scope.module)
     insert, (fitted, _), output = bind_insert(into, (tuple(columns), False), None, scope.module)
-    stream = None if insert.target == target.store.name else insert
-    return plan.MergeActionPlan("insert", where, fitted, stream, output_type=output, span=node.span)
+    if insert.target != target.store.name:
+        return plan.MergeActionPlan("insert", where, fitted, insert, output_type=output, span=node.span)
+    rank = insert.precedence
+    return plan.MergeActionPlan("insert", where, fitted, output_type=output, precedence=rank, span=node.span)
