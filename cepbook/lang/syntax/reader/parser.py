@@ -56,6 +56,10 @@ def parse_epl(text: str) -> ast.Module:
             diagnostics.append(parsed)
         elif isinstance(parsed, ast.Statement):
             statements.append(parsed)
+        elif parsed[0] == "name" and "name" in declarations:
+            span = Span(piece.tokens[0].start, piece.tokens[-1].end)
+            fact = f"a second module `{parsed[1]}`: a text is one module"
+            diagnostics.append(Misplaced(fact, span, "deploy the statements of each module by themselves").diagnostic)
         else:
             _declare(declarations, parsed)
     if diagnostics:
