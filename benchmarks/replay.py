@@ -1,6 +1,6 @@
 """What does a statement that needs the order of events cost the others of a replay? And how fast are replays?
 
-    python benchmarks/replay.py [--events 100000] [--rounds 5] [--only modules,workloads,paced,rules]
+    python benchmarks/replay.py [--events 100000] [--rounds 5] [--only modules,workloads,paced,rules,costs]
 
 First table: a module of ten statements, replayed; then the same module of which one statement is a pattern, a pattern
 over a stream that another statement inserts into, a context of conditions, or has a plain listener. Baseline is the
@@ -15,6 +15,10 @@ bar for the plain replay is 1.05 times its time.
 
 Fourth table: 500 events through 1 to 10,000 rules that filter by a user and a threshold, replayed and sent in a loop.
 Baseline is the loop in the same run.
+
+Fifth table, with ``--only costs``: the constants of `cepbook/engine/replay/loop_costs.py`, from batches that go through
+a statement pass or an event loop, for rules that filter and for rules with a window. Each time is the minimum of the
+rounds, because other processes only ever add to it.
 """
 
 from __future__ import annotations
@@ -26,11 +30,16 @@ import statistics
 import time
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import pandas as pd
 from workloads import EPL, SCHEMA, ticks
 
 from cepbook import Workbench
+from cepbook.engine.replay import batch_replayer
+from cepbook.engine.vectorized.array_columns import ArrayColumns, NumberColumn, TextColumn
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 NINE = (
     "select ts, symbol, price from Tick(price > 50)",
@@ -104,6 +113,53 @@ def through_rules(rules: int, replayed: bool) -> float:
     return time.process_time() - start
 
 
+RULES = {
+    "a filter": "select v from E(user='u0', v > {above})",
+    "a window": "select v, sum(v) as s from E(user='u0', v > {above})#length(100)",
+}
+
+
+def batch_costs(rule: str, rounds: int) -> dict[str, float]:
+    """The microseconds that `loop_costs` counts, each from the shortest of so many rounds."""
+    few, many, rules = 1, 2_000, 200
+
+    def shortest(events: int, *, loop: bool, passing: bool) -> float:
+        taken = []
+        for _ in range(rounds):
+            bench = Workbench()
+            above = [-2 - i if passing else events + i for i in range(rules)]
+            texts = (f"@name('r{i}') {rule.format(above=limit)}" for i, limit in enumerate(above))
+            bench.run(f"create schema E(user string, v int); {';'.join(texts)}")
+            with patch.object(batch_replayer, "event_loop_pays", lambda *_: loop):
+                replayer = bench.runtime.batch(["E"])
+                replayer.run([batch_of(0, 1, "nobody")], range(1))  # routes and plan are made
+                batches = [batch_of(1, events, "u0")]
+                gc.collect()
+                start = time.process_time()
+                replayer.run(batches, range(events + 1))
+                taken.append(time.process_time() - start)
+        return min(taken) * 1e6
+
+    fixed, tested = (shortest(count, loop=False, passing=False) for count in (few, many))
+    passed, looped = (shortest(many, loop=loop, passing=True) for loop in (False, True))
+    idle = shortest(many, loop=True, passing=False)
+    return {
+        "PASS_STATEMENT": fixed / rules,
+        "PASS_TEST": (tested - fixed) / (many - few) / rules,
+        "PASS_ROW": (passed - tested) / many / rules,
+        "LOOP_EVENT": idle / many,
+        "LOOP_CALL": (looped - idle) / many / rules,
+    }
+
+
+def batch_of(first: int, count: int, user: str) -> ColumnBatch:
+    """So many events of one user, as a replay of a DataFrame passes them."""
+    times = np.arange(first, first + count)
+    columns = {"user": TextColumn(np.zeros(count, int), np.array([user, None], object)), "v": NumberColumn(times)}
+    arrays = ArrayColumns(columns, columns.__getitem__, NumberColumn(times), slice(0, count))
+    return ColumnBatch("E", times.tolist(), arrays, times.tolist())
+
+
 def compared(jobs: dict[Any, tuple[Any, ...]], rounds: int) -> dict[Any, list[float]]:
     """The CPU-seconds of each job, interleaved, after a warm-up."""
     taken: dict[Any, list[float]] = {name: [] for name in jobs}
@@ -151,6 +207,11 @@ def main() -> None:
             pairs = [(through_rules(count, True), through_rules(count, False)) for _ in range(chosen.rounds)]
             replayed, sent = (statistics.median(found) * 1000 for found in zip(*pairs, strict=True))
             print(f"| {count:,} | {replayed:,.0f} | {sent:,.0f} | {replayed / sent:.2f} |", flush=True)
+    if "costs" in wanted:
+        print(f"| microseconds | {' | '.join(RULES)} |\n|---|--:|--:|")
+        costs = [batch_costs(rule, chosen.rounds) for rule in RULES.values()]
+        for name in costs[0]:
+            print(f"| {name} | {' | '.join(f'{found[name]:.3f}' for found in costs)} |")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,15 @@ def drawn(seed: int) -> tuple[str, list[Event]]:
     return draw.module().epl, [event for event in draw.events() if event.values["d"] == event.values["d"]]
 
 
-@pytest.mark.parametrize("loop", [False, True], ids=["statement pass", "event loop"])
-def test_a_replay_delivers_what_live_events_deliver(loop: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: loop)
+@pytest.fixture(params=[[False], [True], [True, False]], ids=["statement pass", "event loop", "in turns"])
+def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop that a replay chooses for each batch, or both in turns."""
+    chosen = cycle(request.param)
+    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: next(chosen))
+
+
+@pytest.mark.usefixtures("loops")
+def test_a_replay_delivers_what_live_events_deliver() -> None:
     wrong, rows = [], 0
     for seed in range(FIRST, FIRST + SEEDS):
         text, events = drawn(seed)
@@ -119,9 +125,8 @@ def rows_of(run: tuple[list[Any], int]) -> tuple[Counter[str], Counter[str], int
     return inserted, Counter(str(row) for _, _, rows in deltas for row in rows or ()), failures
 
 
-@pytest.mark.parametrize("loop", [False, True], ids=["statement pass", "event loop"])
-def test_a_leap_differs_only_in_the_listed_kinds(loop: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: loop)
+@pytest.mark.usefixtures("loops")
+def test_a_leap_differs_only_in_the_listed_kinds() -> None:
     wrong, counts = [], Counter[tuple[str | None, str | None]]()
     for seed in range(FIRST, FIRST + SEEDS):
         text, events = drawn(seed)
