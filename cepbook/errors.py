@@ -76,6 +76,10 @@ def known_names_line(name: object, known: Iterable[str]) -> str:
     return "" if hint is None else f"\n  hint: {hint}"
 
 
+class MissingRowsWarning(UserWarning):
+    """Issued when a result lacks rows that a reader expects: rows that were dropped, or that are never kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One problem in a text. `code` is words with hyphens (``unknown-property``)."""

@@ -23,6 +23,7 @@ from itertools import accumulate, compress, islice, repeat
 from sys import maxsize
 from threading import Lock
 from typing import IO, Any, NamedTuple
+from weakref import finalize
 
 from cepbook.errors import UsageError
 
@@ -68,6 +69,7 @@ class FeedColumns(NamedTuple):
     cursor: int
     names: tuple[str, ...] | None
     values: list[list[Any]]  # of `names`; without names the rows as dicts
+    lost: int = 0  # rows before these that nothing has any more; `Feed.whole` counts them
 
     def column(self, name: str) -> list[Any]:
         """Return the values of a column, None in rows that lack it."""
@@ -120,19 +122,21 @@ class SpillFile:
     """Dropped segments of a feed in an anonymous file that is deleted with the feed: at most `most` bytes, all or
     nothing.
 
-    Once there is more, or a value cannot be written, the file is `lost`: it stays empty from then on.
+    `deliveries` and `rows` count its contents. Once there is more, or a value cannot be written, the file is `lost`: it
+    stays empty from then on.
     """
 
     BUFFER = 1 << 20  # bytes, so that few segments need a system call
 
-    __slots__ = ("_elsewhere", "_file", "_most", "lost", "size")
+    __slots__ = ("__weakref__", "_close", "_elsewhere", "_file", "_most", "deliveries", "lost", "rows", "size")
 
     def __init__(self, most: int) -> None:
         self._file: IO[bytes] | None = None
+        self._close: Callable[[], object] = int  # nothing to close
         self._elsewhere = False  # the file position may differ from `size`: after a read or an interrupted write
         self._most = most
         self.lost = most <= 0
-        self.size = 0
+        self.size = self.deliveries = self.rows = 0
 
     def take(self, segment: Segment) -> None:
         if self.lost:
@@ -144,11 +148,14 @@ class SpillFile:
                     self._file = tempfile.TemporaryFile(  # noqa: SIM115  open as long as the feed
                         prefix="cepbook-feed-", buffering=self.BUFFER
                     )
+                    self._close = finalize(self, _close_quietly, self._file)
                 if self._elsewhere:
                     self._file.seek(self.size)
                 self._elsewhere = True
                 self._file.write(data)
                 self.size += len(data)
+                self.deliveries += segment.deliveries
+                self.rows += segment.rows
                 self._elsewhere = False
                 return
         except (OSError, pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
@@ -174,12 +181,22 @@ class SpillFile:
 
     def clear(self) -> None:
         """Delete the contents and start again."""
-        if self._file is not None:
-            with suppress(OSError):  # a full disk rejects the buffered data
-                self._file.close()
+        self._close()
         self._file, self._elsewhere = None, False
-        self.size = 0
+        self.size = self.deliveries = self.rows = 0
         self.lost = self._most <= 0
+
+
+def _close_quietly(file: IO[bytes]) -> None:
+    with suppress(OSError):  # a full disk rejects the buffered data
+        file.close()
+
+
+def rows_limit(capacity: int | None) -> int:
+    """Return a capacity in rows as a number. Raises UsageError below 1."""
+    if capacity is not None and capacity < 1:
+        raise UsageError(f"a feed needs a capacity of at least 1 row, not {capacity}")
+    return maxsize if capacity is None else capacity
 
 
 class Feed:
@@ -198,9 +215,7 @@ class Feed:
 
     def __init__(self, capacity: int | None = 100_000, log: int = 0) -> None:
         """Create a feed. A `capacity` of None keeps everything; `log` is the size limit of the spill file in bytes."""
-        if capacity is not None and capacity < 1:
-            raise UsageError(f"a feed needs a capacity of at least 1 row, not {capacity}")
-        self.capacity = maxsize if capacity is None else capacity
+        self.capacity = rows_limit(capacity)
         self.names: tuple[str, ...] | None = None
         self._fresh: Callable[[Any], Row] = dict
         # concatenated records, the cheapest form to take and to split; never rebound, since `one` may hold the list
@@ -227,6 +242,12 @@ class Feed:
         """
         self.names, self._fresh = columns, fresh
         self._width = 2 + (1 if columns is None else len(columns))
+        self._rearm()
+
+    def resize(self, capacity: int) -> None:
+        """Change the capacity. Rows beyond a smaller one go to the spill file."""
+        self.capacity = capacity
+        self._trim()
         self._rearm()
 
     def one(self, record: Record) -> None:
@@ -318,51 +339,52 @@ class Feed:
         Cheaper than `since`: no object is made per row.
         """
         segments, number, end = self._read(cursor)
-        marks = b""
-        names = (None,) if self.names is None else self.names
-        columns: list[list[Any]] = [[], [], *([] for _ in names)]  # numbers, times, values
+        pieces: list[FeedColumns] = []
         beyond = 0 if limit is None else sum(segment.rows for segment in segments) - limit
         for segment in segments:
-            if not marks and beyond >= segment.rows:
+            if not pieces and beyond >= segment.rows:
                 beyond -= segment.rows
             else:
-                marks += segment.marks
-                more = segment.numbers(number), segment.times, *segment.values
-                for column, added in zip(columns, more, strict=True):
-                    column += added
+                pieces.append(self._rows_of(segment, number, end))
             number += segment.deliveries
-        if _EMPTY in marks:
-            columns = [[v for v, mark in zip(column, marks, strict=True) if mark != _EMPTY] for column in columns]
-            marks = marks.replace(bytes([_EMPTY]), b"")
-        if beyond > 0:
-            marks, columns = marks[beyond:], [column[beyond:] for column in columns]
-        numbers, times, *values = columns
-        return FeedColumns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
+        return self._joined(pieces, end, slice(max(0, beyond), None))
 
     def everything(self) -> Iterator[FeedColumns]:
-        """Yield all rows since the start or the last `clear`: first the spill file, then what is kept.
-
-        They are fewer than `total_insert` and `total_remove` if the spill file is missing or lost.
-        """
+        """Yield all rows since the start or the last `clear` that are not `lost`: the spill file, then what is kept."""
         with self._lock:
             self._settle()
             self._trim_exactly()
             segments = [segment for segment, _, _ in self._segments]
-            end, number = self._next, self._next - self._kept
-            upto = self._log.size
-            number -= self._dropped if upto else 0
+            end, upto = self._next, self._log.size
+            number = end - self._kept
+            spilled_number = number - self._log.deliveries
         position = 0
         while position < upto:
             with self._lock:
                 spilled = self._log.at(position)
             if spilled is None:
-                return  # cleared meanwhile
+                break  # cleared or lost meanwhile
             segment, position = spilled
-            yield self._rows_of(segment, number, end)
-            number += segment.deliveries
+            yield self._rows_of(segment, spilled_number, end)
+            spilled_number += segment.deliveries
         for segment in segments:
             yield self._rows_of(segment, number, end)
             number += segment.deliveries
+
+    def whole(self, until: int | None = None) -> FeedColumns:
+        """Return the rows of `everything` with the number of lost ones, up to and including clock time `until`."""
+        pieces = list(self.everything())
+        beyond = None if until is None else sum(bisect_right(piece.times, until) for piece in pieces)
+        return self._joined(pieces, self._next, slice(beyond))._replace(lost=self.lost)
+
+    def _joined(self, pieces: Iterable[FeedColumns], end: int, rows: slice) -> FeedColumns:
+        columns: list[list[Any]] = [[], [], [], *([] for _ in ((None,) if self.names is None else self.names))]
+        for piece in pieces:
+            more: list[list[Any]] = [piece.numbers, piece.times, piece.inserts, *piece.values]
+            for column, added in zip(columns, more, strict=True):
+                column += added
+        numbers, times, inserts, *values = (column[rows] for column in columns)
+        return FeedColumns(numbers, times, inserts, end, self.names, values)
 
     def _rows_of(self, segment: Segment, number: int, end: int) -> FeedColumns:
         marks, times, numbers, values = segment.marks, segment.times, list(segment.numbers(number)), segment.values
@@ -395,8 +417,7 @@ class Feed:
             self._kept = sum(segment.deliveries for segment in loaded)
             self._rows = sum(segment.rows for segment in loaded)
             self._next, self._total_insert, self._total_remove, self._dropped = counters
-            self._log.clear()
-            self._log.lost |= self._dropped > 0  # deliveries that the other feed dropped are in no file
+            self._log.clear()  # deliveries that the other feed dropped are in no file
             self._trim_exactly()
 
     def until(self, time: int) -> Feed:
@@ -455,6 +476,11 @@ class Feed:
         """Rows that are kept now."""
         self._trim()
         return self._rows
+
+    @property
+    def lost(self) -> int:
+        """Rows since the start or the last `clear` that are neither kept nor in the spill file."""
+        return max(0, self.total_insert + self.total_remove - self.rows - self._log.rows)
 
     def __len__(self) -> int:
         """Deliveries that are kept now."""

@@ -5,6 +5,9 @@ references to parts of the program and the runtime (generated functions, specs, 
 does not copy. So it has no closures, partials or bound methods, and `object.__new__` with all fields set must restore
 the object.
 
+`SortedList` comes from `sortedcontainers`, whose last release is of 2021. No other module imports that package, so
+another sorted list would take its place here.
+
 A part of the runtime lists its fields that belong to the state in `SAVED`, and fields that have no meaning between two
 events in `PASSING`.
 """
@@ -14,6 +17,10 @@ from __future__ import annotations
 import random
 from enum import Enum
 from typing import Any
+
+from sortedcontainers import SortedList
+
+__all__ = ["STATE_CLASSES", "STATE_NAMES", "CoinTosses", "SortedList", "State", "StateMarker"]
 
 STATE_CLASSES: dict[str, type] = {}  # by name: "rows.windows.sort.Sort"
 STATE_NAMES: dict[type, str] = {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from IPython.core.magic import no_var_expand
 from IPython.display import display
 
-from cepbook.errors import CompileError
+from cepbook.errors import CompileError, MissingRowsWarning
 from cepbook.lang.plan.catalog import EventType
 from cepbook.magics import panel
 from cepbook.magics.editor import lint
@@ -17,7 +18,7 @@ from cepbook.magics.editor.inspection import make_inspect
 from cepbook.magics.epl.help import magic_doc
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import OptionsError
-from cepbook.magics.shell.output import event_type_table, stack
+from cepbook.magics.shell.output import event_type_table, stack, text
 from cepbook.magics.shell.variable_hints import with_variables
 from cepbook.session import Workbench
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
@@ -49,6 +50,7 @@ class InstalledExtension:
         self._inspector()
         self._front_end()
         self._event_types()
+        self._warnings()
         if getattr(self._host.shell, "kernel", None) is not None:  # a terminal shows it by itself
             self._undo.append(use_progress_display(SparkProgress(lambda: int(self._host.shell.execution_count))))
             self._snapshots()
@@ -109,6 +111,28 @@ class InstalledExtension:
                 formatter = shell.display_formatter.formatters[name]
                 formatter.for_type(kind, _printer(make, attribute))
                 self._undo.append(lambda formatter=formatter, kind=kind: formatter.pop(kind, None))  # type: ignore[misc]
+
+    def _warnings(self) -> None:
+        """Show what is said about missing rows as output of the cell, each time."""
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, MissingRowsWarning):
+                self._host.show(text(str(message)))
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", MissingRowsWarning)
+        always = warnings.filters[0]
+
+        def undo() -> None:
+            if warnings.showwarning is show:
+                warnings.showwarning = usual
+            if always in warnings.filters:
+                warnings.filters.remove(always)  # type: ignore[attr-defined]
+
+        self._undo.append(undo)
 
     def _inspector(self) -> None:
         kernel = getattr(self._host.shell, "kernel", None)

@@ -7,9 +7,6 @@ import pandas as pd
 from cepbook.errors import Diagnostic, UsageError
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions, strip_comment, variable_name
-from cepbook.magics.shell.output import text
-from cepbook.session.inspect.fire_and_forget import queried_statements
-from cepbook.widgets.live_view.view_source import NO_ROWS_TEXT
 
 OPTIONS = MagicOptions("%%query").add(
     "--into", type=variable_name, help="put the DataFrame into this variable instead of showing it"
@@ -35,14 +32,7 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> object:
 
 
 def _answer(host: NotebookHost, epl: str) -> pd.DataFrame:
-    """Answer a query. If the result is empty because a statement keeps no rows, say so."""
-    workbench = host.workbench
-    frame = workbench.query(epl, parameters=host.shell.user_ns)
-    if frame.empty:
-        for name in queried_statements(epl, workbench.runtime):
-            if not workbench.keeps_rows(name):
-                host.show(text(f"`{name}` {NO_ROWS_TEXT}"))
-    return frame
+    return host.workbench.query(epl, parameters=host.shell.user_ns)
 
 
 def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:

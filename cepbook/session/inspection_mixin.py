@@ -44,7 +44,7 @@ class InspectionMixin(WorkbenchCore):
 
     @property
     def errors(self) -> tuple[StatementError, ...]:
-        """The latest run-time errors of statements, oldest first."""
+        """The latest 1,000 run-time errors of statements, oldest first; `failures` counts all."""
         return tuple(self._engine.runtime.errors)
 
     @property
@@ -87,6 +87,8 @@ class InspectionMixin(WorkbenchCore):
 
     def iterate(self, name: str, selector: Selector | None = None) -> list[dict[str, Any]]:
         """Return the rows that the statement's iterator shows now, by ascending partition id in a context.
+
+        If there are none because the statement keeps no rows (`keeps_rows`), a MissingRowsWarning says so.
 
         `selector` chooses partitions: an id, several ids, a dict of property values, a function of the properties, or a
         selector of `cepbook.session` (`ByKey`, `ByCategory` …). Raises UsageError for an unknown name, and for a

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, overload
 
 import pandas as pd
 
+from cepbook.argument_checks import caller_stacklevel
 from cepbook.engine.delivery.delta import Listener
-from cepbook.errors import UsageError
+from cepbook.errors import MissingRowsWarning, UsageError
+from cepbook.feeds import FeedColumns
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.inspect.fire_and_forget import PreparedQuery, run_query
 from cepbook.session.inspect.partition_selectors import Selector, selected_rows
 from cepbook.session.inspect.time_columns import statement_output
 from cepbook.session.io.output_times import DATES
 from cepbook.session.io.parameter_values import ParameterValues as Values
-from cepbook.session.io.result_frames import change_columns, changes_frame, convert_frame, rows_frame
+from cepbook.session.io.result_frames import change_columns, changes_frame, convert_frame, lost_rows_text, rows_frame
 from cepbook.session.io.sinks import DeliveryStream, FileSink, export_rows, feed_rows
 
 
@@ -32,8 +35,8 @@ class OutputMixin(WorkbenchCore):
         """Return the rows of `iterate`: the contents of the statement's window, or its one row of aggregates.
 
         A statement without a data window keeps no rows, unless all its columns are aggregates without a group by. Its
-        frame is empty, whatever was delivered (see `keeps_rows`, `changes`). `as_` is ``"pandas"``, ``"arrow"`` or
-        ``"polars"``. Times are dates, with `times="ms"` numbers. Raises as `iterate` does.
+        frame is empty, whatever was delivered (see `keeps_rows`, `changes`), and a MissingRowsWarning says so. `as_` is
+        ``"pandas"``, ``"arrow"`` or ``"polars"``. Times are dates, with `times="ms"` numbers. Raises as `iterate` does.
         """
         with self._lock:
             properties, _ = statement_output(self._engine.runtime, name, times)
@@ -46,12 +49,22 @@ class OutputMixin(WorkbenchCore):
     @overload
     def changes(self, name: str, *, as_: str, times: str = DATES) -> Any: ...
     def changes(self, name: str, *, as_: str = "pandas", times: str = DATES) -> Any:
-        """Return the insert and remove rows that the statement's feed still holds: time, seq, kind, the columns.
+        """Return all insert and remove rows that the statement delivered: time, seq, kind, the columns.
 
-        `as_` and `times` as for `to_frame`. Raises UsageError for an unknown name.
+        The feed has the latest `feed_capacity` rows, and a file of at most 256 MB has the earlier ones. If rows are
+        missing nevertheless, a MissingRowsWarning says how many. `as_` and `times` as for `to_frame`. Raises UsageError
+        for an unknown name.
         """
-        feed, (properties, time) = self._engine.feed(name), statement_output(self._engine.runtime, name, times)
-        return convert_frame(changes_frame(feed.columns(), properties, time), change_columns(properties, time), as_)
+        changes, (properties, time) = self._delivered(name), statement_output(self._engine.runtime, name, times)
+        return convert_frame(changes_frame(changes, properties, time), change_columns(properties, time), as_)
+
+    def _delivered(self, name: str) -> FeedColumns:
+        changes = self._engine.feed(name).whole()
+        if changes.lost:
+            hint = f"`cep.feed_capacity = None` keeps all rows from now on, `cep.sink({name!r}, FILE)` writes them"
+            text = f"`{name}`: {lost_rows_text(changes)}\n  hint: {hint}"
+            warnings.warn(text, MissingRowsWarning, stacklevel=caller_stacklevel())
+        return changes
 
     def on(self, name: str, fn: Listener) -> Callable[[], None]:
         """Call ``fn(delta)`` for every delivery of statement `name`, also after a redeployment. Return the function
@@ -139,15 +152,15 @@ class OutputMixin(WorkbenchCore):
     ) -> int:
         """Write the current rows of statement `name` (`to_frame`) into a file and return their number.
 
-        With `changes`, write the rows that its feed still holds. Files and `times` are as for `sink`. Raises
-        UsageError, and SinkError if writing fails.
+        With `changes`, write the rows of `changes`. Files and `times` are as for `sink`. A MissingRowsWarning is issued
+        as by `to_frame` and `changes`. Raises UsageError, and SinkError if writing fails.
         """
         with self._lock:
             types, time = statement_output(self._engine.runtime, name, times)
             if changes:
-                changed = feed_rows(self._engine.feed(name), types)
-                return export_rows(changed, path, change_columns(types, time), table or name)
-            rows = [
-                [row.get(column) for column in types] for row in selected_rows(self._engine.runtime, name, selector)
-            ]
+                delivered = feed_rows(self._delivered(name), types)
+                return export_rows(delivered, path, change_columns(types, time), table or name)
+            instead = "with `changes=True` (`--changes`) the file gets"
+            current = selected_rows(self._engine.runtime, name, selector, instead=instead)
+            rows = [[row.get(column) for column in types] for row in current]
             return export_rows(rows, path, types, table or name)

@@ -43,7 +43,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
-    latest deliveries, at most `feed_capacity` rows (None: all), and a file of earlier ones, for `compare`. `config`
+    latest deliveries, at most `feed_capacity` rows (None: all), and a file of earlier ones (`changes`). `config`
     chooses between meanings of statements (`cepbook.Config`). A call that raises leaves the workbench as it was.
 
     >>> cep = Workbench() >>> cep.run("create schema Tick(symbol string, price double)") deployed Tick

@@ -17,6 +17,7 @@ from cepbook.display import format_count, format_value
 from cepbook.errors import CepbookError, UsageError, hint_line
 from cepbook.lang.types import BITS
 from cepbook.session import Workbench
+from cepbook.session.history.event_log import HORIZON
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.charts import stream_chart
 
@@ -78,7 +79,7 @@ class Tuner:
                 pictures.append(stream_chart(twin, name))
             except UsageError:  # nothing to draw: no numbers, or altair is not installed
                 pictures.append(StaticPicture("", ""))
-        lost = "" if self.past.complete else "; earlier events were dropped"
+        lost = "" if self.past.complete else f"; {HORIZON}"
         self.note.value = escape(f"over the last {format_count(self.past.events, 'event')}{lost}")
         return pictures
 

@@ -91,7 +91,10 @@ def test_a_tree_of_partitions_and_what_a_pattern_waits_for(
         page.screenshot(path=screenshot_dir / "contexts_match.png")
         page.evaluate(_RUN_FROM, 4)  # the feed begins anew; what is open stays open, and is asked for again
         expect(details).to_have_text(
-            ["Unknown: the events behind a row are recorded only while a view of the statement is open."]
+            [
+                "Unknown: the events behind a row are recorded only while a view of the statement is open, "
+                "for the latest 2,000 deliveries."
+            ]
         )
 
         assert notebook.with_output(CHART) == [5]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import warnings
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets.config import Config
 
+from cepbook.errors import MissingRowsWarning
 from cepbook.session import Workbench
 
 
@@ -42,6 +44,7 @@ class Notebook:
     def try_run(self, cell: str, cell_id: str | None = None) -> tuple[ExecutionResult, str]:
         """The result and the plain text of all that was displayed, errors as their rendered text."""
         self.shell.display_pub.outputs = []  # type: ignore[attr-defined]
+        warnings.simplefilter("always", MissingRowsWarning)  # as the extension does; a shell may outlive one test
         result = self.shell.run_cell(cell, cell_id=cell_id)
         bundles = self.shell.display_pub.outputs  # type: ignore[attr-defined]
         return result, "\n".join(str(b["data"]["text/plain"]) for b in bundles if "text/plain" in b.get("data", {}))

@@ -343,7 +343,7 @@ def test_a_failing_statement_is_told_after_a_rewind_too() -> None:
 def test_which_statements_keep_rows(cep: Workbench, epl: str, keeps: bool) -> None:
     cep.run(f"@name('q') {epl}")
     cep.send("Tick", symbol="A", price=1.0)
-    assert cep.keeps_rows("q") is keeps is (len(cep.to_frame("q")) == 1)
+    assert cep.keeps_rows("q") is keeps is (len(cep.runtime.iterate("q")) == 1)
     other = Workbench(config=Config(iterable_unbound=True))
     other.run(SCHEMA)
     other.run(f"@name('q') {epl}")

@@ -22,13 +22,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Protocol
 
-from sortedcontainers import SortedList
-
 from cepbook.engine.aggregates.count_min_sketch import CountMinSketch
 from cepbook.engine.aggregates.power_sums import PowerSums, dyadic_fraction
 from cepbook.engine.expressions import primitives
 from cepbook.engine.expressions.sort_keys import ascending_key, descending_key, value_of_key
-from cepbook.engine.state import State
+from cepbook.engine.state import SortedList, State
 
 SortedKey = tuple[Any, ...]
 

@@ -25,8 +25,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
-from sortedcontainers import SortedList
-
 from cepbook.engine.aggregates import accumulators
 from cepbook.engine.aggregates.accumulators import ACCUMULATORS
 from cepbook.engine.aggregates.cells import CELL_KINDS, ArgumentCells, CellUpdate, zero_code
@@ -37,7 +35,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.expressions.user_values import as_declared_type
 from cepbook.engine.physical.operators import TIME_VARYING, Eviction
-from cepbook.engine.state import StateMarker
+from cepbook.engine.state import SortedList, StateMarker
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sortedcontainers import SortedList
-
 from cepbook.engine.aggregates.accumulators import Accumulator
 from cepbook.engine.aggregates.power_sums import HIGHEST_POWERS, PowerSums
 from cepbook.engine.expressions.sort_keys import ascending_key, value_of_key
-from cepbook.engine.state import State
+from cepbook.engine.state import SortedList, State
 from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 
 

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from sortedcontainers import SortedList
-
 from cepbook.engine.expressions.hashable import canonical_nan
 from cepbook.engine.expressions.sort_keys import ascending_key, descending_key
-from cepbook.engine.state import State
+from cepbook.engine.state import SortedList, State
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan.cycles import CycleWindow
 

@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any
 
-from sortedcontainers import SortedList
-
-from cepbook.engine.state import State
+from cepbook.engine.state import SortedList, State
 
 Item = tuple[Any, ...]
 ItemKey = Callable[[Item], Any]

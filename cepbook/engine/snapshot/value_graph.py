@@ -29,11 +29,9 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sortedcontainers import SortedList
-
 from cepbook.engine.expressions.hashable import HashableDict, HashableList
 from cepbook.engine.expressions.primitives import TypedEvent
-from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, StateMarker
+from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, SortedList, StateMarker
 from cepbook.errors import SnapshotError
 
 GraphNode = list[Any]

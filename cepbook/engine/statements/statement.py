@@ -148,11 +148,21 @@ class RunningStatement(StoreAccess, ContextMember):
 
     @property
     def keeps_rows(self) -> bool:
-        """True if the iterator may return rows: the statement has a window, is one row, or keeps its last event."""
+        """True if the iterator may return rows: the statement has or reads a window, is one row, or keeps an event."""
+        if self.steps.on_select is not None or self.steps.emit.merges is not None:
+            return False
         if self.steps.row is None or self._services.config.iterable_unbound:
             return True  # no rows, but the values of variables
-        annotated = isinstance(self.plan, p.SelectStatement) and self.plan.iterable_unbound
-        return bool(self.steps.windows) or self.steps.kind == "fully_aggregated" or annotated
+        if isinstance(self.plan, p.SelectStatement) and (
+            self.plan.iterable_unbound or any(source.store is not None for source in self.plan.sources)
+        ):
+            return True
+        return bool(self.steps.windows) or self.steps.kind == "fully_aggregated"
+
+    @property
+    def delivers(self) -> bool:
+        """True if it has a stream; a table has rows only."""
+        return self.owned is None or self.owned.type.kind != "table"
 
     def start(self, context: Context | None) -> None:
         """Create the state (one, or one per context partition), connect to stores, and begin to listen to events."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sortedcontainers import SortedList
-
+from cepbook.engine.state import SortedList
 from cepbook.engine.windows.window_view import Item, WindowView
 
 SortEntry = tuple[Any, int, Item]  # (sort key, tie breaker that no two items share, item)

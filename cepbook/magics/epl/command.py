@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import warnings
 from collections.abc import Iterable
 
 import pandas as pd
 
 from cepbook.errors import BindError, Diagnostic, UsageError
+from cepbook.magics.epl.capacity import CAPACITY
 from cepbook.magics.epl.compare import COMPARE
 from cepbook.magics.epl.drop import DROP, RESET, REWIND
 from cepbook.magics.epl.help import HELP
@@ -36,10 +36,9 @@ from cepbook.magics.epl.variables import SET, VARIABLES
 from cepbook.magics.epl.why import WHY
 from cepbook.magics.shell.host import MagicCommand, NotebookHost, Offer
 from cepbook.magics.shell.options import MagicOptions, did_you_mean, strip_comment, variable_name, words
-from cepbook.magics.shell.output import table, text
+from cepbook.magics.shell.output import table
 from cepbook.session import RunResult
 from cepbook.session.core.run_results import columns_text, statement_kind
-from cepbook.session.history.rerun_workbench import ForgottenWarning
 from cepbook.widgets.base.static_picture import StaticPicture
 
 CELL_OPTIONS = with_spark(
@@ -88,18 +87,7 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> object:
 
 
 def _answer(host: NotebookHost, epl: str) -> pd.DataFrame:
-    """Answer a select as a DataFrame; above it, say what could not be taken into account."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        frame = host.workbench.answer(epl, parameters=host.shell.user_ns)
-    for warning in caught:
-        if issubclass(warning.category, ForgottenWarning):
-            host.show(text(str(warning.message)))
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno, source=warning.source
-            )
-    return frame
+    return host.workbench.answer(epl, parameters=host.shell.user_ns)
 
 
 _ASKED = re.compile(r"(?:^|\s)>>\s*(\S*)\s*$")
@@ -166,6 +154,7 @@ _ALL = (
     DROP,
     FORMAT,
     EXPORT,
+    CAPACITY,
     TUNE,
     VARIABLES,
     SET,

@@ -7,7 +7,6 @@ from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import text
 from cepbook.widgets.base.static_picture import StaticPicture
-from cepbook.widgets.live_view.view_source import NO_ROWS_TEXT
 
 SAVE_OPTIONS = (
     MagicOptions("%epl save")
@@ -20,7 +19,7 @@ EXPORT_OPTIONS = (
     MagicOptions("%epl export")
     .add("statement", help="whose rows")
     .add("file", help="a Parquet, CSV, JSON-lines or SQLite file")
-    .add("--changes", action="store_true", help="all rows that its feed holds, in place of those that it shows now")
+    .add("--changes", action="store_true", help="all rows that it delivered, in place of those that it shows now")
 )
 
 
@@ -41,13 +40,10 @@ def load(host: NotebookHost, arguments: list[str]) -> StaticPicture:
 
 
 def export(host: NotebookHost, arguments: list[str]) -> StaticPicture:
-    """Write the rows that a statement has now, or with ``--changes`` all rows that its feed holds."""
+    """Write the rows that a statement has now, or with ``--changes`` all rows that it delivered."""
     options = EXPORT_OPTIONS.parse_words(arguments)
-    workbench, name = host.workbench, options.statement
-    count = workbench.export(name, options.file, changes=options.changes)
-    if not options.changes and not workbench.keeps_rows(name):
-        reason = f"no rows written to {options.file}: `{name}` {NO_ROWS_TEXT}"
-        return text(f"{reason}\n`--changes` writes what was delivered")
+    name = options.statement
+    count = host.workbench.export(name, options.file, changes=options.changes)
     return text(f"{count:,} row{'' if count == 1 else 's'} of {name} written to {options.file}")
 
 

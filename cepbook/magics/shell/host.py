@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from cepbook.display import format_count
 from cepbook.errors import Diagnostic, UsageError, hint_line
 from cepbook.lang.plan.catalog import EventType
 from cepbook.magics.shell.cell_marks import CellMarks
-from cepbook.magics.shell.options import WORKBENCH, MagicOptions
+from cepbook.magics.shell.options import WORKBENCH, MagicOptions, feed_rows_option
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench
 from cepbook.spark.session import cancel_actions
@@ -91,9 +92,15 @@ class NotebookHost:
         return [name for name, statement in statements.items() if statement.kind != "create variable"]
 
     def adopt(self) -> Workbench:
-        """Reuse the workbench in the namespace, or put a new one there."""
+        """Reuse the workbench in the namespace, or put a new one there.
+
+        The environment variable CEPBOOK_FEED_CAPACITY is the `feed_capacity` of a new one: rows, or ``all``.
+        """
         if self.shell.user_ns.get(WORKBENCH) is None:
-            self.shell.user_ns[WORKBENCH] = Workbench()
+            capacity = os.environ.get("CEPBOOK_FEED_CAPACITY")
+            self.shell.user_ns[WORKBENCH] = (
+                Workbench() if not capacity else Workbench(feed_capacity=feed_rows_option(capacity))
+            )
         return self.workbench
 
     def variable(self, name: str) -> Any:

@@ -104,6 +104,16 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
+def feed_rows_option(text: str) -> int | None:
+    """Return a capacity of feeds: rows, or None for ``all``. Raises UsageError for other texts."""
+    if text == "all":
+        return None
+    try:
+        return whole_number(text.replace(",", "").replace("_", ""))
+    except argparse.ArgumentTypeError:
+        raise UsageError(f"the capacity of feeds is a number of rows, or `all`, not `{text}`") from None
+
+
 def number(text: str) -> float:
     """An argparse type: a number that is finite."""
     try:

@@ -171,8 +171,13 @@ class EngineHandle:
                 raise UsageError(f"event type `{name}` was {what} during the replay\n  hint: replay the events again")
 
     def counts(self) -> tuple[dict[str, int], int]:
-        """Return the deliveries by statement and the number of statement errors, both since the workbench began."""
-        return {name: feed.deliveries for name, (_, feed) in self._feeds.items()}, self.failures
+        """Return the deliveries by statement and the number of statement errors, both since the workbench began.
+
+        Tables, and variables that were not assigned, are left out.
+        """
+        counts = {name: feed.deliveries for name, (_, feed) in self._feeds.items()}
+        silent = {n for n, (s, _) in self._feeds.items() if s.kind == "create variable" or not s.delivers}
+        return {name: count for name, count in counts.items() if count or name not in silent}, self.failures
 
     @contextmanager
     def raising_failures(self) -> Iterator[None]:
@@ -267,6 +272,12 @@ class EngineHandle:
             for target in statement.steps.emit.targets:
                 counts[target] = counts.get(target, 0) + feed.total_insert
         return counts
+
+    def resize_feeds(self, capacity: int) -> None:
+        """Change the capacity of all feeds, also of statements that are deployed later."""
+        self._capacity = capacity
+        for _, feed in self._feeds.values():
+            feed.resize(capacity)
 
     def clear_feeds(self) -> None:
         """Empty all feeds."""

@@ -10,7 +10,7 @@ from typing import Any
 from cepbook.argument_checks import check_argument, describe_value
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import EventError, UsageError
-from cepbook.feeds import Feed
+from cepbook.feeds import rows_limit
 from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.session.core.cell_deployments import CellRun
 from cepbook.session.core.engine_handle import EngineHandle
@@ -30,13 +30,12 @@ class WorkbenchCore:
     def __init__(
         self, *, start: times.TimeLike = 0, feed_capacity: int | None = 100_000, config: Config | None = None
     ) -> None:
-        check_argument("Workbench", "feed_capacity", "int | None", feed_capacity)
         if config is not None and not isinstance(config, Config):
             hint = "from cepbook import Config; Workbench(config=Config(integer_division=True))"
             raise UsageError(f"Workbench: `config` is a Config, or None, not {describe_value(config)}\n  hint: {hint}")
         self._config = config if config is not None else Config()
         self._start = self._moment(start)
-        self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
+        self._capacity = _rows(feed_capacity)
         self._lock = RLock()
         self._functions: RegisteredFunctions = {}
         self._begin()
@@ -64,6 +63,21 @@ class WorkbenchCore:
     def start(self) -> times.ClockTime:
         """The time at which the clock began. `rewind` and `reset` return to it."""
         return times.ClockTime(self._start, self._config.second)
+
+    @property
+    def feed_capacity(self) -> int | None:
+        """How many of the latest rows of each statement are in memory; None: all. A file has the earlier ones.
+
+        Assign another number, or None, at any time.
+        """
+        return None if self._capacity == rows_limit(None) else self._capacity
+
+    @feed_capacity.setter
+    def feed_capacity(self, rows: int | None) -> None:
+        capacity = _rows(rows)
+        with self._lock, self._engine.manual_call():
+            self._capacity = capacity
+            self._engine.resize_feeds(capacity)
 
     def _moment(self, value: object) -> int:
         second, zone = self._config.second, self._config.time_zone
@@ -108,3 +122,8 @@ class WorkbenchCore:
             record = self._engine.event_log.recorder(type_name)
             known = self._checks[type_name] = (event_type, check, record)
         return known[1:]
+
+
+def _rows(feed_capacity: int | None) -> int:
+    check_argument("Workbench", "feed_capacity", "int | None", feed_capacity)
+    return rows_limit(feed_capacity)

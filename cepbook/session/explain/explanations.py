@@ -275,10 +275,16 @@ def _judged_page(answer: EventExplanation) -> ExplanationPage:
 
 
 def _outcome(course: StatementOutcome, second: int) -> str:
-    rows = [f"{sign} {_Words(course.times, second).row(row)}" for sign, row in course.rows[:3]]
-    more = f", and {len(course.rows) - 3} more" if len(course.rows) > 3 else ""
+    rows = _delivered(course, second, 3)
     said = course.outcome if course.outcome == "delivered" else f"{course.outcome}; delivered were"
-    return f"{said}: {'; '.join(rows)}{more}" if rows else course.outcome
+    return f"{said}: {rows}" if rows else course.outcome
+
+
+def _delivered(course: StatementOutcome, second: int, most: int) -> str:
+    words, more = _Words(course.times, second), len(course.rows) - most
+    rows = "; ".join(f"{sign} {words.row(row)}" for sign, row in course.rows[:most])
+    several = f"at least {more}" if len(course.rows) >= ROWS else str(more)
+    return f"{rows}, and {several} more" if more > 0 else rows
 
 
 def _values(stage: ProbeStep, words: _Words) -> str:
@@ -310,7 +316,5 @@ def _line(course: StatementOutcome, words: _Words) -> Iterator[str]:
     yield course.statement
     yield course.outcome
     yield from ("", "") if stage is None else (stage.name, stage.text)
-    rows = _Words(course.times, words.second)
-    rows_text = "; ".join(f"{sign} {rows.row(row)}" for sign, row in course.rows[:2])
-    yield rows_text if stage is None else _values(stage, words)
+    yield _delivered(course, words.second, 2) if stage is None else _values(stage, words)
     yield "; ".join(filter(None, ["" if stage is None else stage.note, *course.notes]))

@@ -22,7 +22,7 @@ from cepbook.feeds import Delivery, Feed
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import LONG, SIZED_NUMBERS, Type
-from cepbook.session.history.event_log import EventLog
+from cepbook.session.history.event_log import HORIZON, EventLog
 from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
 from cepbook.session.io.output_times import time_type
 from cepbook.session.io.result_frames import typed_series
@@ -121,8 +121,12 @@ def build_marble(
     if not agrees:
         drawn = [delivery for delivery in delivered if delivery.time >= begin]
         notes.append("running it again over the known arrivals gives other rows: the rows are those of the statement")
+        if not complete and delivered[0].time > begin:
+            known = _time_text(delivered[0].time, runtime)
+            notes.append(f"rows before {known} are not drawn: the feed keeps the latest {feed.capacity:,} rows")
     if rerun.is_incomplete and not (agrees and rerun.caught_up(first)):
-        notes.append(f"what came before {_time_text(rerun.begin, runtime)} is not known, and left out of the window")
+        begin_text = _time_text(rerun.begin, runtime)
+        notes.append(f"what came before {begin_text} is not known, and left out of the window: {HORIZON}")
     return Marble(
         name=name,
         epl=statement.epl,

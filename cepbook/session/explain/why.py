@@ -8,6 +8,7 @@ effects.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -31,7 +32,7 @@ from cepbook.session.explain.provenance import (
     shadow_row,
     stream_name,
 )
-from cepbook.session.history.event_log import EventLog, LogEntry
+from cepbook.session.history.event_log import HORIZON, EventLog, LogEntry
 from cepbook.session.history.rerun_provenance import (
     EVENT,
     PARTITION,
@@ -43,6 +44,7 @@ from cepbook.session.history.rerun_provenance import (
 )
 from cepbook.session.inspect.partial_matches import partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, flat_properties, key_names
+from cepbook.session.io.result_frames import lost_rows_text
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.replay import Replay
 
@@ -53,16 +55,17 @@ def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, unt
 
     Raises UsageError if there is no such row.
     """
-    rows = feed.columns()
-    indexes = range(len(rows.times)) if until is None else [i for i, t in enumerate(rows.times) if t <= until]
-    if not indexes:
-        raise UsageError(f"`{name}` has delivered nothing{'' if until is None else ' until then'}")
+    rows = feed.whole(until)
+    gone = f": {lost_rows_text(rows)}" if rows.lost else ""
+    if not rows.times:
+        raise UsageError(f"`{name}` has delivered nothing{'' if until is None else ' until then'}{gone}")
+    indexes = range(len(rows.times))
     try:
         index = indexes[-1 if row is None else row]
     except IndexError:
-        raise UsageError(f"`{name}` has {len(indexes)} rows in its feed: there is no row {row}") from None
+        raise UsageError(f"`{name}` has {len(indexes):,} rows{gone}; there is no row {row}") from None
     number, insert = rows.numbers[index], rows.inserts[index]
-    same = [i for i in range(index) if rows.numbers[i] == number and rows.inserts[i] == insert]
+    same = [i for i in range(bisect_left(rows.numbers, number), index) if rows.inserts[i] == insert]
     values = {column: rows.column(column)[index] for column in columns}
     return DeliveredRow(number, rows.times[index], insert, len(same), values)
 
@@ -106,7 +109,8 @@ def _again(
     stimulus = _stimulus(first, at)
     if stimulus is None:
         what = "not all events are known any more" if first.is_incomplete else "running it again gives other rows"
-        notes.append(f"{what}, so that the row cannot be made again")
+        hint = f": {HORIZON}, and the snapshots of a replay with `keep=True`" if first.is_incomplete else ""
+        notes.append(f"{what}, so that the row cannot be made again{hint}")
         return None
     leap = _leap(runtime, event_log, target, stimulus, at)
     if leap is None:
@@ -286,7 +290,8 @@ def _explained(
         events = None  # it would be of all groups and partitions, like the windows
         notes.append("which earlier row of its group or partition it repeats is not known; windows are shown whole")
     if run.is_incomplete:
-        notes.append(f"what came before {clock_text(run.begin, second)} is not known: windows may have held more")
+        begin = clock_text(run.begin, second)
+        notes.append(f"what came before {begin} is not known, windows may have held more: {HORIZON}")
     described = None
     if target.context is not None and partition is not None:
         known = {**before.partitions, **after.partitions}

@@ -32,7 +32,7 @@ from cepbook.session.explain.why import named_partition, source_text, uncalled_f
 from cepbook.session.explain.why_not_inputs import contained_events_step, contained_where_steps, no_partition_reason
 from cepbook.session.explain.why_not_matches import distinct_duplicate, partner_values, unmet_condition
 from cepbook.session.explain.why_not_triggers import MAX_ROWS_TRIED, ProbeStep, TriggerProbe
-from cepbook.session.history.event_log import EventLog, LogEntry
+from cepbook.session.history.event_log import HORIZON, EventLog, LogEntry
 from cepbook.session.history.rerun_provenance import EVENT, PARTITION, ProvenanceRerun, compared_leaves
 from cepbook.session.inspect.partial_matches import PartialMatch, partial_matches, pattern_tags
 from cepbook.session.inspect.time_columns import TimeColumns
@@ -95,10 +95,11 @@ def _course(
             notes.append(uncalled_functions_note(run.calls))
             run = None
     if run is not None and run.is_incomplete:
-        notes.append(f"what came before {clock_text(run.begin, runtime.config.second)} is not known, and left out")
+        begin = clock_text(run.begin, runtime.config.second)
+        notes.append(f"what came before {begin} is not known, and left out: {HORIZON}")
     stimulus = None if run is None else _come_to(run, event, supposed)
     if run is not None and stimulus is None:
-        notes.append("the event is not known any more, or the statement was deployed after it")
+        notes.append(f"the event is not known any more ({HORIZON}), or the statement was deployed after it")
         run = None
     judge = _Judge(runtime, name, event, run, stimulus or [event], calls)
     stages = tuple(judge.stages())
@@ -498,7 +499,8 @@ class _Judge:
     ) -> ProbeStep:
         if target.sources[mine].contained:
             return ProbeStep("join", None, self._text(part), note="it is for each of the events within")
-        every = (self._others(other) or [])[-MAX_ROWS_TRIED:]
+        others = self._others(other) or []
+        every = others[-MAX_ROWS_TRIED:]
         rows = left.get(other, every)
         said = [self._asked(part, {mine: self._event, other: row}) for row in rows]
         unknown = next((answer for answer in said if isinstance(answer, UnknownValue)), None)
@@ -507,13 +509,16 @@ class _Judge:
         fits = sum(answer is True for answer in said)
         leaves = [leaf for leaf in compared_leaves(part) if isinstance(leaf, x.Prop) and leaf.stream == mine]
         values = tuple((self._text(leaf), self._asked(leaf, {mine: self._event})) for leaf in leaves)
-        left[other] = [row for row, answer in zip(rows, said, strict=True) if answer is True]
         note = f"true of {fits:,} of {len(rows):,} events of `{stream_name(target, other)}`"
+        if len(others) > len(every):
+            note += f", the latest of {len(others):,}"
         if len(rows) < len(every):
             note += f" that were left of {len(every):,}"
         if not fits:
             values += tuple(partner_values(part, other, rows, self._asked, self._text))
-        return ProbeStep("join", fits > 0, self._text(part), values, note)
+        untried = len(others) > len(every) and other not in left
+        left[other] = [row for row, answer in zip(rows, said, strict=True) if answer is True]
+        return ProbeStep("join", None if untried and not fits else fits > 0, self._text(part), values, note)
 
     def _asked(self, e: x.BoundExpr, events: Mapping[int, Any]) -> Any:
         return evaluate(self._runtime, e, self._typed(events), self._partition, calls=self._calls)

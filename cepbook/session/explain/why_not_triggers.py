@@ -85,9 +85,12 @@ class TriggerProbe:
                 yield ProbeStep("join", None, self.text(target.predicate), note=unknown.reason)
                 return
             fits = [row for row, answer in zip(tried, said, strict=True) if answer is True]
-            note = f"true of {len(fits):,} of {len(tried):,} rows of `{target.target.name}`"
+            untried = len(self.rows) > MAX_ROWS_TRIED
+            latest = f" (the latest of {len(self.rows):,})" if untried else ""
+            note = f"true of {len(fits):,} of {len(tried):,} rows of `{target.target.name}`{latest}"
             goes_on = bool(fits) or any(branch.matched is not True for branch in target.branches)
-            yield ProbeStep("join", goes_on, self.text(target.predicate), note=note)
+            passed = None if untried and not fits else goes_on
+            yield ProbeStep("join", passed, self.text(target.predicate), note=note)
         elif not fits and all(branch.matched is True for branch in target.branches):
             yield ProbeStep("join", False, target.target.name, note="it holds no rows")
         yield from self._branches(target, fits)

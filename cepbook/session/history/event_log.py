@@ -21,6 +21,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.source_merge import SourceBatch
 
 KEPT = 2_000
+HORIZON = f"the workbench knows at most the latest {KEPT:,} events of each type"
 LogPosition = tuple[int, int]  # number of the call, index of the event in its batch
 Event = dict[str, Any]
 EventRecorder = Callable[[int, Event, LogPosition | None], None]  # time, event, position if several arrive together
@@ -186,8 +187,9 @@ class EventLog:
                 positions.append(next(tail.log_entries(0, (), events=False)).position)
         if len(self._stops) == KEPT:
             positions.append((self._stops[0][0], 0))
-        if len(self._done) == KEPT:
-            positions.append(self._done[0].position)
+        for actions in (self._done, self._assigned):
+            if len(actions) == KEPT:
+                positions.append(actions[0].position)
         return max(positions, default=None)
 
     def stores_read_with(self, stores: Set[str]) -> frozenset[str]:

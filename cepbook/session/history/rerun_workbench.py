@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.runtime import Runtime
+from cepbook.errors import MissingRowsWarning
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader import parser as dialect
 from cepbook.session.history.event_log import DeployedAt, EventLog, LogEntry
@@ -38,7 +39,7 @@ class RecordedHistory:
         return sum(entry.type_name is not None for entry in self.log_entries)
 
 
-class ForgottenWarning(UserWarning):
+class ForgottenWarning(MissingRowsWarning):
     """Issued when a rerun covers only the latest events, because earlier ones are no longer known."""
 
 

@@ -157,11 +157,6 @@ def _dated(runtime: Runtime, plan: SelectStatement | InsertRows | MergeStatement
     return output_types(plan.output_type.properties, times, time_type(runtime.config))
 
 
-def queried_statements(epl: str, runtime: Runtime) -> tuple[str, ...]:
-    """Return the statements that a query reads; none if it is about stores. Raises as `run_query` does."""
-    return () if _stores(epl, runtime)[1] is not None else _tables(_select(epl, None), runtime)
-
-
 def _of_context(
     named: str | None, stores: Container[str], runtime: Runtime, selector: Selector | None
 ) -> engine.Selector | None:

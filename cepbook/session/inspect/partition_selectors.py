@@ -4,22 +4,25 @@ values: an id or several ids, a dict of property values, a function of the prope
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, SupportsInt, TypeGuard
 
-from cepbook.argument_checks import describe_value
+from cepbook.argument_checks import caller_stacklevel, describe_value
 from cepbook.engine.contexts import selectors as engine
 from cepbook.engine.contexts.context import select_partitions
 from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import UsageError, exception_text, hint_line
+from cepbook.errors import MissingRowsWarning, UsageError, exception_text, hint_line
+from cepbook.lang.plan import nodes
 from cepbook.session.inspect.partition_table import flat_types, partition_properties
 
 __all__ = ["ByCategory", "ByHash", "ById", "ByKey", "ByProperties", "Nested"]
 
+NO_ROWS_TEXT = "keeps no rows: no data window"
 Selector = engine.Selector | int | Collection[int] | Mapping[str, Any] | Callable[[Mapping[str, Any]], object]
 
 
@@ -34,18 +37,28 @@ class _ByValues(engine.Selector):
         return all(name in properties and properties[name] == value for name, value in self.values.items())
 
 
-def selected_rows(runtime: Runtime, statement: str, selector: Selector | None) -> list[Row]:
+def selected_rows(
+    runtime: Runtime, statement: str, selector: Selector | None, *, instead: str = "`cep.changes({!r})` has"
+) -> list[Row]:
     """Return the rows of a statement's iterator, of the partitions in `selector` (None: all), by id.
 
-    Raises UsageError if the statement has no context, and as `engine_selector` does.
+    Issues a MissingRowsWarning if there are none because the statement keeps no rows; `instead` is what has the rows
+    that it delivered. Raises UsageError if the statement has no context, and as `engine_selector` does.
     """
+    running = runtime.statement(statement)
     if selector is None:
-        return runtime.iterate(statement)
-    context = runtime.statement(statement).steps.context
-    engine_choice = (
-        ById() if context is None else engine_selector(runtime, context, selector)
-    )  # refused without a context
-    return [row for _, rows in runtime.iterate_partitions(statement, engine_choice) for row in rows]
+        rows = runtime.iterate(statement)
+    else:
+        context = running.steps.context
+        chosen = ById() if context is None else engine_selector(runtime, context, selector)  # refused without a context
+        rows = [row for _, some in runtime.iterate_partitions(statement, chosen) for row in some]
+    if not rows and not running.keeps_rows:
+        hint = f"{instead.format(statement)} the rows that it delivered"
+        if isinstance(running.plan, nodes.SelectStatement):
+            hint += "; with a data window, such as `#keepall`, or `@IterableUnbound` it keeps rows"
+        text = f"`{statement}` {NO_ROWS_TEXT}\n  hint: {hint}"
+        warnings.warn(text, MissingRowsWarning, stacklevel=caller_stacklevel())
+    return rows
 
 
 def selected_ids(runtime: Runtime, context: str, selector: Selector) -> Set[int]:

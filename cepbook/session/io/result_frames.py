@@ -77,6 +77,11 @@ def changes_frame(columns: FeedColumns, properties: Mapping[str, Type], time: Ty
     return pd.DataFrame(data, index=pd.RangeIndex(len(columns.times)))
 
 
+def lost_rows_text(changes: FeedColumns) -> str:
+    """Return how many of the delivered rows a feed and its file no longer have."""
+    return f"the oldest {changes.lost:,} of {changes.lost + len(changes.times):,} delivered rows are missing"
+
+
 def convert_frame(frame: pd.DataFrame, properties: Mapping[str, Type], library: str) -> Any:
     """Return a frame as ``pandas``, ``arrow`` (`pyarrow.Table`) or ``polars``. Raises UsageError, also if a library is
     missing.

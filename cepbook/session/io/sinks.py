@@ -13,6 +13,7 @@ import os
 import sqlite3
 import sys
 import time
+import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,9 +21,10 @@ from threading import Lock, RLock, Thread, current_thread
 from typing import Any
 from weakref import WeakSet
 
+from cepbook.display import format_count
 from cepbook.engine.delivery.delta import Sink
 from cepbook.engine.runtime import RunningStatement
-from cepbook.errors import CepbookError, UsageError
+from cepbook.errors import CepbookError, MissingRowsWarning, UsageError
 from cepbook.feeds import Delivery, Feed, FeedColumns, Segment
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
@@ -381,15 +383,15 @@ class DeliveryStream(AsyncIterator[Delivery]):
     """``async for delivery in cep.stream("alerts")``: the deliveries of a statement from now on, in order.
 
     At most `capacity` deliveries wait. While that many wait, live sources take no further event
-    (`replay.live_ingestion`). Deliveries of `send` or a replay then push out the oldest ones, counted in `missed`. The
-    stream ends with `close`, and when the statement is dropped.
+    (`replay.live_ingestion`). Deliveries of `send` or a replay then push out the oldest ones, counted in `missed`. A
+    MissingRowsWarning tells the reader. The stream ends with `close`, and when the statement is dropped.
     """
 
     def __init__(self, attach: Attach, readers: list[DeliveryStream], capacity: int) -> None:
         if capacity < 1:
             raise UsageError(f"a stream needs room for at least 1 delivery, not {capacity}")
         self.capacity = capacity
-        self.missed = 0
+        self.missed = self._told = 0
         self._waiting: deque[Delivery] = deque()
         self._closed = False
         self._poked: asyncio.Event | None = None
@@ -427,6 +429,13 @@ class DeliveryStream(AsyncIterator[Delivery]):
         while True:
             self._poked = asyncio.Event()
             self._drain()
+            if self.missed > self._told:
+                fact = (
+                    f"the reader of the stream is slow: {format_count(self.missed, 'delivery', 'deliveries')} dropped"
+                )
+                hint = f"`cep.stream(…, capacity={2 * self.capacity})`, or `cep.sink` writes all rows to a file"
+                warnings.warn(f"{fact}\n  hint: {hint}", MissingRowsWarning, stacklevel=2)
+                self._told = self.missed
             if self._waiting:
                 return self._waiting.popleft()
             if self._closed:
@@ -443,9 +452,8 @@ class DeliveryStream(AsyncIterator[Delivery]):
         self._poke()
 
 
-def feed_rows(feed: Feed, properties: Mapping[str, Type]) -> list[tuple[Any, ...]]:
-    """Return the rows that a feed still holds, with the columns of `change_columns`."""
-    changes = feed.columns()
+def feed_rows(changes: FeedColumns, properties: Mapping[str, Type]) -> list[tuple[Any, ...]]:
+    """Return the rows of a feed with the columns of `change_columns`."""
     kinds = ["insert" if insert else "remove" for insert in changes.inserts]
     columns = [changes.times, changes.numbers, kinds, *(changes.column(name) for name in properties)]
     return list(zip(*columns, strict=True))

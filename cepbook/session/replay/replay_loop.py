@@ -276,7 +276,7 @@ class ReplayLoop:
         self._planned = self.total()
         self.end = state
         counts, errors = engine.counts()
-        deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items() if c > self._before.get(n, 0)}
+        deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items()}
         late, timers = self.late, self._late_timers
         self.result = ReplayResult(
             state,

@@ -14,6 +14,7 @@ from cepbook.errors import ReplayError, StatementError
 from cepbook.session.io.time_conversion import clock_text
 
 ErrorPolicy = Literal["raise", "keep"]
+MAX_SILENT = 20  # statements without deliveries that are listed by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,9 @@ class ReplayResult:
     """The result of a replay. Nothing in it depends on the wall clock.
 
     `state` is ``finished`` or ``stopped``. `clock` is the engine's time at the end; a second has `second` of its units.
-    `deliveries` counts deliveries by statement. `late` events were dropped. `errors` counts errors of statements and
-    their listeners, `failures` are the latest of them, oldest first. Where the clock leapt, `late_timers` fired after
-    they were due, by at most `longest_delay` (clock units).
+    `deliveries` counts deliveries by statement, 0 included. `late` events were dropped. `errors` counts errors of
+    statements and their listeners, `failures` are the latest of them, oldest first. Where the clock leapt,
+    `late_timers` fired after they were due, by at most `longest_delay` (clock units).
     """
 
     state: str
@@ -50,8 +51,14 @@ class ReplayResult:
             text += f", {format_count(self.errors, 'statement error')} (see Workbench.errors)"
         return text
 
+    def _lines(self) -> list[tuple[str, str]]:
+        silent = [name for name, count in self.deliveries.items() if not count]
+        many = len(silent) > MAX_SILENT
+        lines = [(name, f"{count:,}") for name, count in self.deliveries.items() if count or not many]
+        return [*lines, (f"{len(silent):,} more statements", "0")] if many else lines
+
     def __repr__(self) -> str:
-        return "\n".join((self._head(), *(f"  {name}: {n:,} deliveries" for name, n in self.deliveries.items())))
+        return "\n".join((self._head(), *(f"  {name}: {count} deliveries" for name, count in self._lines())))
 
     def error(self) -> ReplayError:
         """Return the exception that tells of the statement errors."""
@@ -66,7 +73,7 @@ class ReplayResult:
         return ReplayError(first, "\n".join(filter(None, lines)), self)
 
     def _repr_html_(self) -> str:
-        rows = [(name, f"{n:,}") for name, n in self.deliveries.items()]
+        rows = self._lines()
         return captioned_html(self._head(), DisplayTable(("statement", "deliveries"), (False, True), tuple(rows)))
 
 

@@ -10,7 +10,7 @@ from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.inspect.time_columns import statement_output
-from cepbook.session.io.result_frames import changes_frame
+from cepbook.session.io.result_frames import changes_frame, lost_rows_text
 from cepbook.widgets.charts.offline_renderer import Chart, PandasFrame, PandasSeries, offline_altair
 
 LABEL = 200  # characters of a text in a line chart
@@ -44,12 +44,13 @@ def line(
     *,
     title: str | None = None,
     clock: bool = False,
+    note: str | None = None,
 ) -> Chart:
     """Return a line over `x`, one per value of `color` or per name in `y`. Engine time (ms) in `x` becomes a time axis
     (UTC).
 
     With `clock` so do numbers within one day of a clock that began at 0. More than 5,000 rows are thinned evenly, and
-    the subtitle says so. Raises UsageError for a missing column.
+    the subtitle says so; a `note` stands there, too. Raises UsageError for a missing column.
     """
     altair = offline_altair()
     names = [y] if isinstance(y, str) else list(y)
@@ -59,7 +60,7 @@ def line(
             raise UsageError("a line chart takes several columns in y or a color column, not both")
         frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
         names, color = ["value"], "series"
-    rows, note = _thinned(frame[[x, *names, *([color] if color else [])]], color)
+    rows, thinned = _thinned(frame[[x, *names, *([color] if color else [])]], color)
     rows, kind = _with_time_axis(_truncated(rows), x, 0 if clock else DATE_THRESHOLD_MS)
     form = _clock_format(rows[x]) if clock and kind == "temporal" else None
     axis = {"axis": altair.Axis(format=form or DATED)} if kind == "temporal" else {}
@@ -75,7 +76,7 @@ def line(
     series = [len(rows)] if color is None else rows.groupby(color, dropna=False).size()
     lone = {"point": True} if min(series, default=0) == 1 else {}  # of a single point a line draws nothing
     chart = altair.Chart(rows).mark_line(interpolate="step-after", strokeWidth=1.5, **lone).encode(**encoding)
-    return _with_title(altair, chart, title, note)
+    return _with_title(altair, chart, title, "; ".join(filter(None, (thinned, note))))
 
 
 def labels(start: int, end: int) -> dict[str, str]:
@@ -102,22 +103,16 @@ def stream_chart(
     `y` defaults to the first column with floats, else the first numeric one; `color` to the first text column with at
     most 20 values. Raises UsageError if there is no numeric column to draw.
     """
-    frame = _visible_changes(workbench, name)
+    changes = workbench.feed(name).whole(workbench.glance.time)
+    frame = changes_frame(changes, *statement_output(workbench.runtime, name))
     inserts = frame[frame["kind"] == "insert"]
     columns = [c for c in inserts.columns if c not in ("time", "seq", "kind")]
     if y is None:
         y = _default_number(inserts, columns, name)
     if color is None:
         color = next((c for c in columns if _is_text(inserts[c]) and 1 <= inserts[c].nunique() <= SERIES), None)
-    return line(inserts, x, y, color, title=name, clock=x == "time" and workbench.clock.second == 1000)
-
-
-def _visible_changes(workbench: Workbench, name: str) -> PandasFrame:
-    """Return the kept changes of a statement; while the past is displayed, up to that instant."""
-    time = workbench.glance.time
-    if time is None:
-        return workbench.changes(name)
-    return changes_frame(workbench.feed(name).until(time).columns(), *statement_output(workbench.runtime, name))
+    clock = x == "time" and workbench.clock.second == 1000
+    return line(inserts, x, y, color, title=name, clock=clock, note=lost_rows_text(changes) if changes.lost else None)
 
 
 def comparison_chart(report: PandasFrame) -> Chart:

@@ -76,15 +76,18 @@ class DownloadRequest:
             partition if isinstance(partition, int) else None,
         )
 
-    def answer(self, name: str, read: Callable[..., tuple[int, bytes]], buffers: BinaryBuffers) -> dict[str, object]:
-        """Return the answer: name, number of rows and buffer of the file, or ``problem``.
+    def answer(
+        self, name: str, read: Callable[..., tuple[int, bytes, str]], buffers: BinaryBuffers
+    ) -> dict[str, object]:
+        """Return the answer: name, number of rows and buffer of the file, and a note on missing rows; or ``problem``.
 
-        `read(format, stream=…, partition=…)` returns the number of rows and the content of the file.
+        `read(format, stream=…, partition=…)` returns the number of rows, the content of the file, and the note.
         """
         answer: dict[str, object] = {"id": self.id, "form": self.form}
         try:
-            rows, content = read(self.form, stream=self.stream, partition=self.partition)
+            rows, content, note = read(self.form, stream=self.stream, partition=self.partition)
         except CepbookError as error:
             return {**answer, "problem": printable(str(error))}
         buffers.parts.append(content)
-        return {**answer, "file": file_name(name, self.form), "rows": rows, "buffer": len(buffers.parts) - 1}
+        file = file_name(name, self.form)
+        return {**answer, "file": file, "rows": rows, "note": note, "buffer": len(buffers.parts) - 1}

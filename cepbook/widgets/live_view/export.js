@@ -26,7 +26,7 @@ class Exporter {
     this.store.send({ kind: "take", client, id: this.wanted, form, stream: ui.pane === "stream", partition: ui.partition });
   }
   // Frames may be repeated: a file is taken once.
-  async take({ id, form, file, rows, problem, buffer }, buffers) {
+  async take({ id, form, file, rows, note, problem, buffer }, buffers) {
     if (id !== this.wanted) return;
     this.wanted = null;
     if (problem) return this.say(problem);
@@ -38,12 +38,12 @@ class Exporter {
       } catch (error) {
         return this.say(`not copied: ${error.message}`);
       }
-      return this.say(`copied ${plural(rows, "row")}`);
+      return this.say(`copied ${plural(rows, "row")}${note}`);
     }
     const link = make("a", { href: URL.createObjectURL(blob), download: file });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-    this.say(`${plural(rows, "row")} as ${label}`);
+    this.say(`${plural(rows, "row")} as ${label}${note}`);
   }
   say(words) {
     setText(this.note, words);

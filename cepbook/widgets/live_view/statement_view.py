@@ -18,6 +18,8 @@ from cepbook.display import format_time
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
 from cepbook.session import Progress, Workbench
+from cepbook.session.inspect.match_record import KEPT as RECORDED_DELIVERIES
+from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
 from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
 from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
@@ -34,10 +36,11 @@ from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMN
 from cepbook.widgets.live_view.partition_tree import FoldState
 from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
 from cepbook.widgets.live_view.static_view import ViewState, dropped_picture, last_picture, static_view
-from cepbook.widgets.live_view.view_source import NO_ROWS_TEXT, Rows, ViewSource, WorkbenchSource
+from cepbook.widgets.live_view.view_source import Rows, ViewSource, WorkbenchSource
 
 WINDOW_ROWS = 1_000
 PARTITION_ROWS = 500
+VIEW_ROWS = 2_000  # the latest stream rows that a view has
 LIVE_ROWS = 500  # most stream rows of one frame while a replay runs
 ASKED = 50  # deliveries whose matches a page waits for
 FOLDS = 1_000  # nodes of a tree that a reader may have folded or unfolded
@@ -63,7 +66,7 @@ class StatementView(LiveWidget):
         self,
         source: ViewSource,
         *,
-        keep: int = 2_000,
+        keep: int = VIEW_ROWS,
         rate: float = 20.0,
         now: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
@@ -378,7 +381,8 @@ class StatementView(LiveWidget):
             "rows": len(matches) == len(rows),
             "total": len(matches) if record is None else record.total,
             "matches": [match_lines(match, self._source.times) for match in matches],
-            "nothing": "Unknown: the events behind a row are recorded only while a view of the statement is open."
+            "nothing": "Unknown: the events behind a row are recorded only while a view of the statement is open, "
+            f"for the latest {RECORDED_DELIVERIES:,} deliveries."
             if record is None
             else "No events: the row is due to time or to a changed window.",
         }
@@ -517,6 +521,6 @@ def _bar_column(columns: Sequence[ViewColumn], by: str | None) -> int | None:
     )
 
 
-def view(workbench: Workbench, name: str, *, keep: int = 2_000, rate: float = 20.0) -> StatementView:
+def view(workbench: Workbench, name: str, *, keep: int = VIEW_ROWS, rate: float = 20.0) -> StatementView:
     """Return the live view of statement `name` of `workbench`. Raises UsageError if there is no such statement."""
     return StatementView(WorkbenchSource(workbench, name), keep=keep, rate=rate)

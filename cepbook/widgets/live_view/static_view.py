@@ -11,10 +11,11 @@ from cepbook.engine.inspection.visible_rows import LatestRows
 from cepbook.errors import CepbookError, printable
 from cepbook.feeds import Feed
 from cepbook.session.inspect.partial_matches import PartialMatches
+from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.static_picture import CELL_LIMIT, StaticPicture, column_cells, table_of_rows
 from cepbook.widgets.live_view.partition_rows import columns_of, partial_rows, partition_columns, tree_rows
-from cepbook.widgets.live_view.view_source import NO_ROWS_TEXT, PartitionList, ViewSource
+from cepbook.widgets.live_view.view_source import PartitionList, ViewSource
 
 STATIC_ROWS = 20
 _EPL_STYLE = "margin:2px 0 6px;padding:0;background:none;white-space:pre-wrap;opacity:.8;font-size:90%"

@@ -24,7 +24,7 @@ from cepbook.session.inspect.partial_matches import PartialMatches, partial_matc
 from cepbook.session.inspect.partition_table import context_levels, key_names
 from cepbook.session.inspect.store_table import store_users
 from cepbook.session.inspect.time_columns import TimeColumns, statement_output
-from cepbook.session.io.result_frames import change_columns
+from cepbook.session.io.result_frames import change_columns, lost_rows_text
 from cepbook.session.io.sinks import feed_rows
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.static_picture import answer_picture as answer
@@ -36,7 +36,6 @@ from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
 Rows = Sequence[Mapping[str, object]]
 
 NO_FILTER = RowFilter()
-NO_ROWS_TEXT = "keeps no rows: no data window"
 _RESULTS = {"fully_aggregated": "Result", "fully_aggregated_grouped": "Groups"}
 
 
@@ -126,8 +125,7 @@ class WorkbenchSource:
     @property
     def delivers(self) -> bool:
         """True if it has a stream; a table has rows only."""
-        store = self._runtime.statement(self._statement).owned
-        return store is None or store.type.kind != "table"
+        return bool(self._runtime.statement(self._statement).delivers)
 
     @property
     def fed_by(self) -> Sequence[Feed]:
@@ -303,15 +301,17 @@ class WorkbenchSource:
         except CepbookError as error:
             return f"<div>{escape(str(error))}</div>"
 
-    def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
-        """Return the known rows of the `stream`, or those of the iterator, as a file, and their number."""
+    def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes, str]:
+        """Return all rows of the `stream`, or those of the iterator, as a file: number, content, note on lost rows."""
         types, time = statement_output(self._runtime, self._statement)
         if stream:
-            changed = feed_rows(self.feed, types)
-            return len(changed), rows_file(changed, change_columns(types, time), form, self._statement)
+            changes = self._workbench.feed(self._statement).whole(self._workbench.glance.time)
+            note = f"; {lost_rows_text(changes)}" if changes.lost else ""
+            content = rows_file(feed_rows(changes, types), change_columns(types, time), form, self._statement)
+            return len(changes.times), content, note
         sheet = self.every(partition)
         rows = list(zip(*map(sheet.column, types), strict=True))
-        return len(rows), rows_file(rows, types, form, self._statement)
+        return len(rows), rows_file(rows, types, form, self._statement), ""
 
     def replay(self) -> Replay[Any] | None:
         """Return the running replay, which the view then follows to its end."""

@@ -102,6 +102,8 @@ def marble_chart(marble: Marble) -> LayerChart:
     subtitle = [_one_line(marble.epl)]
     if any(bar.collected for bar in marble.bars):
         subtitle.append("light: collected, not in the window yet")
+    if len(marble.runs) > MOST_RUNS:
+        subtitle.append(f"the latest {MOST_RUNS} of {len(marble.runs)} matches are drawn")
     chart: LayerChart = altair.layer(*layers).properties(
         width=WIDTH,
         height=height,

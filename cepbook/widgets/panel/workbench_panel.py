@@ -109,7 +109,8 @@ class Panel(LiveWidget):
             table = DisplayTable(
                 ("name", "kind", SECTION_FIGURES[section]), (False, False, section != "variables"), rows
             )
-            title = f"{SECTION_TITLES[section]} ({len(items):,})"
+            first = f"the first {MAX_ITEMS} of " if len(items) > MAX_ITEMS else ""
+            title = f"{SECTION_TITLES[section]} ({first}{len(items):,})"
             html.append(captioned_html(title, table))
             text += [title, table_text(table, None)]
         return StaticPicture("".join(html), "\n".join(text))
@@ -306,10 +307,12 @@ def _details(workbench: Workbench, section: Section, name: str) -> Iterator[str]
         )
     elif section == "errors":
         errors = [error for error in workbench.errors if error.statement == name]
-        for error in errors[-3:]:
+        latest = errors[-3:]
+        for error in latest:
             yield f'<pre class="cc-code cc-error">{escape(printable(str(error)))}</pre>'
-        if not errors:
-            yield _note("earlier errors were dropped")
+        earlier = workbench.failures.get(name, 0) - len(latest)
+        if earlier > 0:
+            yield _note(f"{format_count(earlier, 'earlier error')}; `cep.errors` has the latest of all statements")
 
 
 def _of_statement(workbench: Workbench, name: str) -> Iterator[str]:

@@ -109,7 +109,7 @@ class Scrubber:
         self.took = wall.perf_counter() - began
 
     def _seek_delivery(self, name: str, back: bool) -> None:
-        times = self._workbench.feed(name).columns().times
+        times = self._workbench.feed(name).whole().times
         at = bisect_left(times, self._now) - 1 if back else bisect_right(times, self._now)
         if not 0 <= at < len(times):
             raise UsageError(f"no {'earlier' if back else 'later'} delivery of `{name}` is kept")

@@ -11,13 +11,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from sortedcontainers import SortedList
 
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.expressions.hashable import hashable
 from cepbook.engine.expressions.sort_keys import descending_key
 from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
-from cepbook.engine.state import StateMarker
+from cepbook.engine.state import SortedList, StateMarker
 from cepbook.errors import SnapshotError
 
 

@@ -63,7 +63,7 @@ def test_what_python_returns_is_shown_alike(traded: Notebook) -> None:
 def test_errors(traded: Notebook) -> None:
     assert "the name of a statement, or --event, is missing" in traded.error("%epl why")
     assert "not both" in traded.error("%epl why sums --row 1 --event 1")
-    assert "`sums` has 4 rows in its feed: there is no row 9" in traded.error("%epl why sums --row 9")
+    assert "`sums` has 4 rows; there is no row 9" in traded.error("%epl why sums --row 9")
 
 
 def test_names_are_completed(traded: Notebook) -> None:

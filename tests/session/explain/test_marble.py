@@ -249,7 +249,7 @@ def test_what_is_not_known_any_more_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert [bar.event["price"] for bar in marble.bars] == [3.0, 4.0, 5.0, 6.0, 7.0]
     assert marble.notes == (
         "running it again over the known arrivals gives other rows: the rows are those of the statement",
-        "what came before 2024-01-01 08:00:03 is not known, and left out of the window",
+        "what came before 2024-01-01 08:00:03 is not known, and left out of the window: " + event_log.HORIZON,
     )
     assert [delivery.insert for delivery in marble.deliveries] == [[{"n": n}] for n in range(4, 9)]
 
@@ -262,7 +262,7 @@ def test_what_had_left_the_window_before_need_not_be_known(monkeypatch: pytest.M
         "@name('batch') select * from Tick#length_batch(7); @name('counted') select count(*) as n from Tick"
     )
     send(cep, *[(i, "A", float(i)) for i in range(110)])
-    lost = ("what came before 60 ms is not known, and left out of the window",)
+    lost = ("what came before 60 ms is not known, and left out of the window: " + event_log.HORIZON,)
     notes = {name: cep.marble(name, events=10).notes for name in cep.runtime.statements}
     assert notes["few"] == notes["none"] == ()
     assert notes["many"][-1:] == notes["all"][-1:] == notes["batch"][-1:] == notes["counted"][-1:] == lost
@@ -276,7 +276,7 @@ def test_of_a_replay_as_many_events_are_known(monkeypatch: pytest.MonkeyPatch) -
     cep.replay(frame, type="Tick", time="at").run()
     marble = cep.marble("s")
     assert [a.event["price"] for a in marble.arrivals] == [895.0, 896.0, 897.0, 898.0, 899.0]
-    assert marble.notes == ("what came before 895 ms is not known, and left out of the window",)
+    assert marble.notes == ("what came before 895 ms is not known, and left out of the window: " + event_log.HORIZON,)
     assert stays(cep.marble("s", events=3)) == [
         (895, 895, 895, 897), (896, 896, 896, 898), (897, 897, 897, 899), (898, 898, 898, None), (899, 899, 899, None),
     ]  # fmt: skip

@@ -111,7 +111,7 @@ def test_a_row_until_a_time() -> None:
     found = bench("@name('q') select symbol, price from Tick;")
     assert found.why("q", at=3_500).row == {"symbol": "A", "price": 12.0}
     assert found.why("q", row=0).row == {"symbol": "A", "price": 8.0}
-    with pytest.raises(UsageError, match="`q` has 7 rows in its feed: there is no row 7"):
+    with pytest.raises(UsageError, match="`q` has 7 rows; there is no row 7"):
         found.why("q", row=7)
     with pytest.raises(UsageError, match="`q` has delivered nothing until then"):
         bench("@name('q') select * from Tick(price > 99);").why("q", at=100)
@@ -136,7 +136,10 @@ def test_where_nothing_tells_it_is_said_that_this_is_the_present() -> None:
     found.replay([{"at": i * 10, "v": i} for i in range(6_000)], type="T", time="at").run()
     fired = found.why("q", at=30_000)
     assert (fired.basis, fired.made, fired.cause) == ("now", None, "not known")
-    assert fired.notes[0] == "not all events are known any more, so that the row cannot be made again"
+    assert fired.notes[0] == (
+        "not all events are known any more, so that the row cannot be made again: the workbench knows at most the "
+        "latest 2,000 events of each type, and the snapshots of a replay with `keep=True`"
+    )
     assert [e["v"] for e in fired.windows[0].events] == [5_997, 5_998, 5_999]
 
 

@@ -41,7 +41,7 @@ def bench(frames: dict[str, pd.DataFrame]) -> Workbench:
 
 def seen(cep: Workbench) -> Any:
     names = list(cep.runtime.statements)
-    held = [(cep.iterate(name), cep.runtime.state(name)) for name in names]
+    held = [(cep.runtime.iterate(name), cep.runtime.state(name)) for name in names]
     return cep.clock, held, repr(cep.partitions("Each")), cep.runtime.next_due
 
 

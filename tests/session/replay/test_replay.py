@@ -117,7 +117,7 @@ def test_order_clock_and_result() -> None:
         replay.result  # noqa: B018
     result = replay.run()
     assert engine.log == [("E", 1, 0), ("E", 2, 1), ("E", 2, 2), ("F", 2, 0), ("F", 3, 1), ("clock", 10)]
-    assert repr(result) == "5 events finished, clock 00:00:00.010\n  out: 6 deliveries"
+    assert repr(result) == "5 events finished, clock 00:00:00.010\n  out: 6 deliveries\n  idle: 0 deliveries"
     assert replay.progress.state == "finished"
     assert result is not None and "<table " in result._repr_html_()
 

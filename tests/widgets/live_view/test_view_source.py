@@ -101,7 +101,7 @@ def test_columns_and_rows_are_those_of_the_iterator(epl: str) -> None:
     cep.run(epl.replace("context", "@name('sheet') context") if "context" in epl else f"@name('sheet') {epl}")
     for i, symbol in enumerate("BCAB"):
         cep.send("Tick", symbol=symbol, price=5.0 - i)
-    rows, sheet = cep.iterate("sheet"), WorkbenchSource(cep, "sheet").every()
+    rows, sheet = cep.runtime.iterate("sheet"), WorkbenchSource(cep, "sheet").every()
     assert len(sheet) == len(rows)
     assert sheet.rows(range(len(rows))) == rows
     for name in sheet.names:
@@ -111,7 +111,7 @@ def test_columns_and_rows_are_those_of_the_iterator(epl: str) -> None:
         for value in row.values():
             if isinstance(value, list):
                 value.clear()
-    assert cep.iterate("sheet") == rows
+    assert cep.runtime.iterate("sheet") == rows
 
 
 def test_events_of_a_window_by_columns() -> None:

@@ -1,0 +1,265 @@
+"""No result lacks rows in silence: all delivered rows are there, or a warning says what is missing and what helps."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cepbook.errors import MissingRowsWarning, UsageError
+from cepbook.feeds import Feed
+from cepbook.session import Workbench
+from cepbook.session.core import engine_handle
+from cepbook.session.history import event_log
+from cepbook.widgets.charts import stream_chart
+from cepbook.widgets.live_view.statement_view import view
+
+ROWS = 1_500
+Output = Callable[[Workbench, Path], int]  # returns how many rows it has
+
+
+def _exported(kind: str, read: Callable[[Path], Any]) -> Output:
+    def count(cep: Workbench, folder: Path) -> int:
+        path = folder / f"q.{kind}"
+        assert cep.export("q", path, changes=True) == len(read(path))
+        return len(read(path))
+
+    return count
+
+
+def _drawn(cep: Workbench, folder: Path) -> int:
+    return len(stream_chart(cep, "q", y="v").data)
+
+
+def _downloaded(cep: Workbench, folder: Path) -> int:
+    return view(cep, "q")._source.taken("csv", stream=True)[0]
+
+
+OUTPUTS: dict[str, Output] = {
+    "pandas": lambda cep, _: len(cep.changes("q")),
+    "arrow": lambda cep, _: len(cep.changes("q", as_="arrow")),
+    "polars": lambda cep, _: len(cep.changes("q", as_="polars")),
+    "csv": _exported("csv", pd.read_csv),
+    "parquet": _exported("parquet", pd.read_parquet),
+    "jsonl": _exported("jsonl", lambda path: pd.read_json(path, lines=True)),
+    "chart": _drawn,
+    "download": _downloaded,
+}
+
+
+def replayed(capacity: int | None, rows: int = ROWS) -> Workbench:
+    frame = pd.DataFrame({"ts": range(0, 1000 * rows, 1000), "v": range(rows)})
+    cep = Workbench(feed_capacity=capacity)
+    cep.define("E", frame, time="ts")
+    cep.run("@name('q') select v from E")
+    cep.replay(frame, "E").run()
+    return cep
+
+
+@pytest.mark.parametrize(("name", "capacity"), [*product(OUTPUTS, (7, 1_000, None))])
+def test_every_output_has_all_that_was_delivered(name: str, capacity: int | None, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert OUTPUTS[name](replayed(capacity), tmp_path) == ROWS
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_every_output_says_what_is_missing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_handle, "SPILL_LIMIT", 0)
+    cep = replayed(100)
+    text = "the oldest 1,400 of 1,500 delivered rows are missing"
+    if name == "chart":
+        assert text in str(stream_chart(cep, "q", y="v").to_dict()["title"])
+    elif name == "download":
+        assert view(cep, "q")._source.taken("csv", stream=True)[2] == f"; {text}"
+    else:
+        with pytest.warns(MissingRowsWarning, match=f"`q`: {text}\n  hint: `cep.feed_capacity = None`") as caught:
+            assert OUTPUTS[name](cep, tmp_path) == 100
+        assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("lost", ["file is full", "loaded", "value that cannot be pickled"])
+def test_rows_are_missing_for_any_reason(lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if lost == "file is full":
+        monkeypatch.setattr(engine_handle, "SPILL_LIMIT", 5_000)
+        cep = replayed(100)
+    elif lost == "loaded":
+        other = replayed(100)
+        other.save(tmp_path / "saved", feeds=True)
+        cep = Workbench(feed_capacity=100)
+        cep.load(tmp_path / "saved")
+    else:
+        cep = Workbench(feed_capacity=100)
+        cep.run("create schema E(v int, f object); @name('q') select v, f from E")
+        for i in range(ROWS):
+            cep.send("E", v=i, f=lambda: 1)
+    with pytest.warns(MissingRowsWarning, match="the oldest 1,400 of 1,500 delivered rows are missing"):
+        assert len(cep.changes("q")) == 100
+    with pytest.raises(UsageError, match=r"`q` has 100 rows: the oldest 1,400 of 1,500 .*; there is no row 100"):
+        cep.why("q", row=100)
+
+
+def test_rows_go_on_to_the_file_of_a_loaded_workbench(tmp_path: Path) -> None:
+    replayed(100).save(tmp_path / "saved", feeds=True)
+    cep = Workbench(feed_capacity=100)
+    cep.load(tmp_path / "saved")
+    for i in range(500):
+        cep.send("E", ts=10**7 + i, v=i)
+    with pytest.warns(MissingRowsWarning, match="the oldest 1,400 of 2,000"):
+        changes = cep.changes("q")
+    assert len(changes) == 600 and changes["seq"].tolist() == list(range(1_400, 2_000))
+
+
+def test_the_capacity_changes_at_any_time() -> None:
+    cep = replayed(100)
+    assert (cep.feed_capacity, cep.feed("q").rows) == (100, 100)
+    cep.feed_capacity = None
+    cep.run("@name('p') select v from E")
+    for i in range(500):
+        cep.send("E", ts=10**7 + i, v=i)
+    assert (cep.feed_capacity, cep.feed("q").rows, cep.feed("p").rows) == (None, 600, 500)
+    cep.feed_capacity = 10
+    assert (cep.feed("q").rows, len(cep.changes("q")), len(cep.changes("p"))) == (10, 2_000, 500)
+    cep.reset()
+    assert cep.feed_capacity == 10
+    for wrong in (0, -1, "many", 2.5, True):
+        with pytest.raises(UsageError):
+            cep.feed_capacity = wrong  # type: ignore[assignment]
+    assert cep.feed_capacity == 10
+
+
+def test_a_row_has_the_index_that_changes_gives_it() -> None:
+    cep = replayed(100)
+    changes = cep.changes("q")
+    for row in (0, 700, 1_450, -1):
+        assert cep.why("q", row=row).number == changes["seq"].iloc[row]
+
+
+def test_a_chart_of_the_past_has_the_rows_of_the_file() -> None:
+    feed = Feed(10, log=1 << 20)
+    for i in range(100):
+        feed.push(i, [{"v": i}, {"v": -i}], [{"v": 0}] if i % 3 == 0 else None)
+    for until in (-1, 0, 42, 99, 500):
+        whole = feed.whole(until)
+        assert whole.times == [t for t in range(min(until, 99) + 1) for _ in range(3 if t % 3 == 0 else 2)]
+        assert len(whole.numbers) == len(whole.inserts) == len(whole.column("v")) and whole.lost == 0
+
+
+# ---------------------------------------------------------------- statements that keep no rows
+NO_ROWS = {
+    "groups": "select k, count(*) as n from E group by k",
+    "filter": "select * from E(v > 2)",
+    "pattern": "select a.k as k from pattern [every a=E -> E]",
+    "insert": "insert into F select k from E",
+    "trigger": "on E select w.k as k from W as w",
+    "context": "context PerK select k from E",
+    "match": "select * from E match_recognize (measures A.k as k pattern (A))",
+}
+KEEPS = {"window": "select * from E#length(2)", "total": "select count(*) as n from E", "named": "select * from W"}
+READ: dict[str, Callable[[Workbench, Path], object]] = {
+    "to_frame": lambda cep, _: cep.to_frame("q"),
+    "iterate": lambda cep, _: cep.iterate("q"),
+    "export": lambda cep, folder: cep.export("q", folder / "q.csv"),
+    "query": lambda cep, _: cep.query("select * from q"),
+    "answer": lambda cep, _: cep.answer("select * from q"),
+}
+PREPARED = (
+    "create schema E(k string, v int); create window W#keepall as E; insert into W select * from E;"
+    "create context PerK partition by k from E;"
+)
+
+
+@pytest.mark.parametrize(("statement", "read"), [*product(NO_ROWS, READ)])
+def test_an_empty_answer_says_that_no_rows_are_kept(statement: str, read: str, tmp_path: Path) -> None:
+    cep = Workbench()
+    cep.run(f"{PREPARED} @name('q') {NO_ROWS[statement]}")
+    for v in range(4):
+        cep.send("E", k="a", v=v)
+    with pytest.warns(MissingRowsWarning, match=r"^`q` keeps no rows: no data window\n  hint: .*delivered") as caught:
+        READ[read](cep, tmp_path)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(("statement", "read"), [*product(KEEPS, READ)])
+def test_an_empty_window_is_no_news(statement: str, read: str, tmp_path: Path) -> None:
+    cep = Workbench()
+    cep.run(f"{PREPARED} @name('q') {KEEPS[statement]}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        READ[read](cep, tmp_path)
+
+
+def test_a_replay_lists_statements_that_delivered_nothing() -> None:
+    frame = pd.DataFrame({"ts": [1, 2], "v": [1, 2]})
+    cep = Workbench()
+    cep.define("E", frame, time="ts")
+    cep.run(
+        "create table T(k string primary key); create variable int least = 5;"
+        "@name('all') select v from E; @name('none') select v from E(v > least)"
+    )
+    result = cep.replay(frame, "E").run()
+    assert repr(result).splitlines()[1:] == ["  all: 2 deliveries", "  none: 0 deliveries"]
+    assert "none" in result._repr_html_()
+    for number in range(30):
+        cep.run(f"@name('rule{number}') select v from E(v > 100 + {number})")
+    cep.rewind()
+    assert repr(cep.replay(frame, "E").run()).splitlines()[1:] == [
+        "  all: 2 deliveries",
+        "  31 more statements: 0 deliveries",
+    ]
+
+
+# ---------------------------------------------------------------- other lists that are cut
+def test_a_list_of_partial_matches_says_that_it_is_cut() -> None:
+    cep = Workbench()
+    cep.run("create schema E(k string, v int); @name('q') select a.v as v from pattern [every a=E(v > 0) -> E(v = 0)]")
+    for v in range(1, 204):
+        cep.send("E", k="a", v=v)
+    with pytest.warns(MissingRowsWarning, match="the first 200 of 204 partial matches of `q` are listed"):
+        assert len(cep.partials("q")) == 200
+
+
+def test_a_slow_reader_of_a_stream_is_told() -> None:
+    cep = Workbench()
+    cep.run("create schema E(v int); @name('q') select v from E")
+
+    async def read() -> list[int]:
+        stream = cep.stream("q", capacity=2)
+        for v in range(5):
+            cep.send("E", v=v)
+        with pytest.warns(MissingRowsWarning, match="3 deliveries dropped\n  hint: .*capacity=4"):
+            first = await anext(stream)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            second = await anext(stream)
+        stream.close()
+        return [(delivery.insert or [])[0]["v"] for delivery in (first, second)]
+
+    assert asyncio.run(read()) == [3, 4]
+
+
+def test_assignments_are_events_that_can_be_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "KEPT", 5)
+    cep = Workbench()
+    cep.run("create schema E(v int); create variable int least = 0; @name('q') select v from E(v > least)")
+    for v in range(1, 10):
+        cep.set("least", v)
+    assert not cep.past().complete
+
+
+def test_a_join_that_was_not_tried_on_all_rows_is_not_known() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema A(k int); create schema B(k int); create window W#keepall as B; insert into W select * from B;"
+        "@name('q') select a.k as k from A as a unidirectional, W as w where a.k = w.k"
+    )
+    for k in range(600):
+        cep.send("B", k=k)
+    step = next(s for s in cep.why("q", {"k": -1}, type="A").courses[0].stages if "of `" in s.note)
+    assert step.note.endswith("true of 0 of 500 events of `w`, the latest of 600") and step.passed is None
