@@ -29,6 +29,12 @@ function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
+// A time of the clock: the zone stands behind a date, not behind the time since a clock began at 0.
+function setClock(node, text) {
+  setText(node, text);
+  setAttribute(node, "data-zone", /^-?\d{4,}-/.test(text) ? " UTC" : "");
+}
+
 // What would turn or hide the text beside it, as its number: `printable` of cepbook.errors does the same to values.
 function plain(text) {
   const number = (c) => (c < "\u0100" ? "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0") : "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));

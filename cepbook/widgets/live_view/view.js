@@ -303,7 +303,7 @@ class Panel {
     setAttribute(this.state, "title", store.unheard ? SILENT : "");
     setAttribute(this.state, "data-state", state);
     setText(this.name, store.info.name);
-    setText(this.clock, store.clock);
+    setClock(this.clock, store.clock);
     setAttribute(this.eplButton, "aria-expanded", String(ui.epl));
     if (this.epl !== store.info.epl) {
       this.epl = store.info.epl;

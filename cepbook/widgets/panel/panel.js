@@ -76,7 +76,7 @@ class CepPanel {
     const { note, clock, due, busy, sections, said, detail } = this.state;
     setText(this.note, note ?? "");
     this.note.hidden = !note;
-    setText(this.clock, clock ?? "");
+    setClock(this.clock, clock ?? "");
     this.due.disabled = !due || busy;
     this.step.disabled = Boolean(busy);
     setAttribute(this.due, "title", due ? `advance the clock to ${due}, the next due time` : "nothing is due");

@@ -99,7 +99,7 @@ function show(control, el) {
     setText(count, all === null ? plural(events, "event") : `${numbers.format(events)} of ${about}${plural(all, "event")}`);
     const lag = control.frame.behind ? `${compact.format(control.frame.behind)} s behind the wall clock` : "";
     setText(rate, [control.rate >= 0.5 ? `${compact.format(control.rate)} ev/s` : "", lag].filter(Boolean).join(", "));
-    setText(clock, time);
+    setClock(clock, time);
     fill.style.width = `${share}%`;
     bar.classList.toggle("cp-unknown", !all && now === "running");
     if (all) {
