@@ -156,14 +156,22 @@ class JoinCodegen(ViewCodegen):
         """Write how the input, a named window, takes a change; `unread` is from `filter_failures`."""
         entered = f"taken{self.at}(W.states[{self.at}], entered, now{unread})"
         left = f"taken{self.at}(W.states[{self.at}], left, now{', []' if unread else ''})"
-        self.source.line(f"change = changed{self.at}(W, {entered}, {left})")
+        if not self.inputs[self.at].code.steps.views_store:
+            self.source.line(f"change = changed{self.at}(W, {entered}, {left})")
+            return
+        self.source.line(f"change = W.states[{self.at}][1].take(({entered}, {left}), now)")
+        self.source.line(f"if change is not None: change = changed{self.at}(W, *change)")
 
     def prefill(self) -> None:
         """Write how named windows are filled at the start. The rows that this makes count and are not posted."""
         for number in self.stores:
             if not self.join.node.inputs[number].unidirectional and number not in self.join.shared:
                 rows = f"taken{number}(W.states[{number}], stored(S, {number}), now)"
-                self.source.line(f"W.relations[{number}].change({rows}, ())")
+                if self.inputs[number].code.steps.views_store:
+                    self.source.line(f"change = W.states[{number}][1].take(({rows}, ()), now)")
+                    self.source.line(f"if change is not None: W.relations[{number}].change(*change)")
+                else:
+                    self.source.line(f"W.relations[{number}].change({rows}, ())")
         if not self.join.unidirectional:
             self.source.line("process(S, list(W.contents()), (), now, [], [], False)")
 

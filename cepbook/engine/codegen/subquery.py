@@ -219,7 +219,11 @@ class _Writer(StatementCodegen):
         write_store_items("taken", self.code, self.pipeline, "base")
         with source.block("def on_change(S, entered, left, base, now):"), filter_failures(source, self.steps) as unread:
             left = f"taken(S, left, base, now{', []' if unread else ''})"
-            source.line(f"process(S, taken(S, entered, base, now{unread}), {left}, now)")
+            if self.steps.views_store:
+                source.line(f"change = S[1].take((taken(S, entered, base, now{unread}), {left}), now)")
+                source.line("if change is not None: process(S, *change, now)")
+            else:
+                source.line(f"process(S, taken(S, entered, base, now{unread}), {left}, now)")
 
     def _process(self) -> None:
         with self.source.block("def process(S, batch, former, now):"):

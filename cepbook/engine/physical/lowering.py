@@ -141,7 +141,8 @@ def _join(steps: PhysicalPlan, node: p.StreamJoin, triggered: bool) -> None:
             input_.span, steps.context, _scan(source), op.EmitOperator("irstream"), buffers_input=steps.buffers_input
         )
         own = [None if e is None else rebase_to_input(e, number) for e in after]
-        if source.store is not None and not input_.unidirectional and reads_shared_relation(source, steps.context, own):
+        plain = input_.stream is source and not input_.unidirectional  # a derived-value window has rows of its own
+        if source.store is not None and plain and reads_shared_relation(source, steps.context, own):
             shared[number] = source.store, tuple(_as_input(e, number) for e in x.conjuncts(source.filter))
             own.append(source.filter)
         input_plan.row = op.ProjectOperator(p.Projection(input_.stream, ()), None, "unaggregated")

@@ -50,7 +50,7 @@ def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed_table: str
     correlated = any(isinstance(node, x.SubqueryParameter) for e in conditions for node in x.walk(e))
     keeps_relation = steps.aggregate is None or correlated
     later = [*expressions_after_windows(steps), *conditions]
-    shared = keeps_relation and reads_shared_relation(steps.source, context, later)
+    shared = keeps_relation and not steps.views_store and reads_shared_relation(steps.source, context, later)
     if shared:  # the filter is tested at each lookup
         stage, condition = steps.stages[0], steps.source.filter
         retained = tuple(dict.fromkeys((*stage.kept, *lower.property_names(condition))))

@@ -118,8 +118,8 @@ def bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope
         if isinstance(source.stream, ast.FilterStream) and source.stream.contained and not own.unchecked:
             own, contained = bind_contained_stream(source.stream.contained, own)
         windows = bind_windows(source, reclaim, own)
-        alone = len(node.sources) == 1 and node.match_recognize is None
-        store = None if pattern is not None else resolve_store(source, scope.module, derives=alone)
+        plain = node.match_recognize is None
+        store = None if pattern is not None else resolve_store(source, scope.module, derives=plain)
         event_type = own.streams[0].event_type
         if event_type is not None and not own.unchecked:
             at = source.stream.span

@@ -94,7 +94,7 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
     if len(node.sources) > 1 or not isinstance(source.stream, ast.FilterStream):
         module.reject("a subquery of this form", source.span, _FORM)
     event_type = module.event_type(source.stream.type_name, source.stream.span)
-    store = resolve_store(source, module)
+    store = resolve_store(source, module, derives=True)
     own_context = None if around.context is None else around.context.name
     if store is not None and store.context not in (None, own_context):
         kind = "named window" if store.kind == "window" else "table"
