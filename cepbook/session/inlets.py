@@ -1,7 +1,10 @@
-"""Sources of live events for `Workbench.live`: the public names of `cepbook.session.io.live_sources`."""
+"""Sources of live events for `Workbench.live`, and what a source of your own may yield."""
 
 from __future__ import annotations
 
-from cepbook.session.io.live_sources import Malformed, database, kafka, lines, tail, websocket
+from cepbook.session.io.database_rows import database
+from cepbook.session.io.file_tail import tail
+from cepbook.session.io.live_sources import Link, Located, Malformed, Source
+from cepbook.session.io.network_sources import kafka, lines, websocket
 
-__all__ = ["Malformed", "database", "kafka", "lines", "tail", "websocket"]
+__all__ = ["Link", "Located", "Malformed", "Source", "database", "kafka", "lines", "tail", "websocket"]

@@ -45,6 +45,8 @@ class LiveMixin(ReplayMixin):
         sources: Mapping[str, AsyncIterable[object] | Iterable[object]],
         *,
         time: str | Mapping[str, str] | None = None,
+        resume: bool = True,
+        status: str | None = None,
         now: Now = unix_ns,
         sleep: Sleep = asyncio.sleep,
     ) -> Live:
@@ -55,15 +57,35 @@ class LiveMixin(ReplayMixin):
         happens when it arrives, and a wall clock drives the time while the sources run; a clock that runs already
         continues. With `time`, a column of the event time, the clock follows the events, and an older event is late.
 
-        Nothing is lost without a trace. Items that are no events are counted and kept (`Live.rejected`). A source that
-        fails is reported and does not stop the others. While a reader of `stream` is full, no further event is taken.
+        Nothing is lost without a trace. Items that are no events are counted and kept (`Live.rejections`). A source
+        that fails is reported and does not stop the others. While a reader of `stream` is full, no further event is
+        taken.
+
+        Places in files, databases and Kafka are part of the workbench, and of `save`: a source that ran here before, or
+        in the workbench that was loaded, continues where it was. ``resume=False`` begins anew, and so does every source
+        after `rewind`.
+
+        `status` names an event type that gets an event for each change of a source: `source` (its event type), `state`
+        (``connected``, ``reconnecting``, ``reconnected``, ``notice``, ``paused``, ``resumed``, ``finished``,
+        ``stopped``, ``failed``), `reason` and `gap` (seconds without a connection).
+
         ``await`` the result, or `stop` it. Raises UsageError, and EventError for unknown types.
         """
-        check_sources(self, sources)
+        check_sources(self, sources, status)
         if self.replaying is not None:
             self.replaying.refuse_another()
         if time is not None and self.live_clock is not None:
             raise UsageError("a live clock drives the time already\n  hint: stop_clock(), or leave `time` out")
         owns = time is None and self.live_clock is None
         clock = self.run_clock(now=now, sleep=sleep) if time is None else None
-        return Live(self, sources, time=time, clock=clock, owns_clock=owns, sleep=sleep)
+        return Live(
+            self,
+            sources,
+            time=time,
+            clock=clock,
+            now=now,
+            owns_clock=owns,
+            sleep=sleep,
+            resume=resume,
+            status=status,
+        )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from threading import RLock
+from typing import Any
 
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
@@ -70,6 +71,8 @@ class EngineHandle:
         self.streams: list[DeliveryStream] = []
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
+        self.offsets: dict[tuple[str, str, str], Any] = {}  # of live sources: by event type, source and part
+        self.loads = 0  # how often a saved workbench has replaced the contents
         self._calls_out: tuple[int, bool] | None  # the version of the runtime that the answer is for
         self._attend(runtime)
 
@@ -233,6 +236,7 @@ class EngineHandle:
         self.runtime = runtime
         self.failures = 0
         self.failed, self.failed_since_deployed = Counter(), Counter()
+        self.offsets = {}
         self.event_log = EventLog()
         self.partition_lifetimes = PartitionLifetimes()
         self._attend(runtime)

@@ -52,7 +52,8 @@ def snapshot_bytes(engine: EngineHandle, start: int, deployed: Mapping[str, Cell
     """Return the workbench as a snapshot. Raises SnapshotError for a value that cannot be saved."""
     cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in deployed.items()]
     feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
-    return save_runtime(engine.runtime, {"start": start, "cells": cells, "feeds": feed_states})
+    offsets = [[*source, offset() if callable(offset) else offset] for source, offset in engine.offsets.items()]
+    return save_runtime(engine.runtime, {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets})
 
 
 def restore_workbench_runtime(
@@ -70,6 +71,9 @@ def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, A
     """Continue with a restored runtime and the extra data saved with it. Return the deployments of its cells."""
     engine.restart(runtime)
     engine.event_log.forget_past()
+    engine.loads += 1
+    for type_name, source, part, offset in extra.get("offsets", ()):  # files of earlier versions have none
+        engine.offsets[type_name, source, part] = offset
     for name, feed in extra["feeds"].items():
         engine.feed(name).load(feed)
     return {id_: CellRun(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]}

@@ -11,26 +11,30 @@ import time as wall
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.engine.time.time_units import check_unit
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import EventError, UsageError, exception_text, printable
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_integral
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
+from cepbook.session.io.file_tail import TextFields
 from cepbook.session.io.frame_source import EventChunk
-from cepbook.session.io.live_sources import Malformed, TextFields
+from cepbook.session.io.live_sources import Located, Malformed
 from cepbook.session.io.sinks import write_waiting
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.io.time_conversion import check_clock_range, to_clock_units
+from cepbook.session.io.time_conversion import check_clock_range, int_or_text, to_clock_units
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
+from cepbook.session.replay.source_status import SourceStatus
 from cepbook.session.replay.wall_clock import WallClock
 
 TOGETHER = 0.002  # seconds for which events wait for others if some came just before
 MOST = 1_024  # waiting items at which sources are held back
 KEPT = 100  # malformed items that are kept
+SHOWN = 200  # characters of an item that are kept
 
 
 class _Reading(NamedTuple):
@@ -45,16 +49,26 @@ class LiveBatcher:
     """Items that arrived and are not in the engine yet. `put` and `take` are called in the thread of the event loop.
 
     `time` names the column of the event time by event type. Where it is None, `clock` gives the time of arrival, and
-    the engine's clock stops at every due time. The counters are those of `Live`.
+    the engine's clock stops at every due time. The counters are those of `Live`. The engine gets the places of sources
+    that have a key in `keys`, with the items before them.
     """
 
-    def __init__(self, workbench: WorkbenchCore, time: Mapping[str, str | None], clock: WallClock | None) -> None:
+    def __init__(
+        self,
+        workbench: WorkbenchCore,
+        time: Mapping[str, str | None],
+        clock: WallClock | None,
+        sources: Mapping[str, SourceStatus],
+        keys: Mapping[str, str],
+    ) -> None:
         self._workbench = workbench
         self._engine = workbench._engine
         self._second = workbench.runtime.config.second
         self._zone = workbench.runtime.config.time_zone
         self._time = time
         self._clock = clock
+        self._sources, self._keys = sources, keys
+        self._loads = self._engine.loads
         self.events: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
         self.malformed: Counter[str] = Counter()
@@ -68,6 +82,13 @@ class LiveBatcher:
         self._busy = False
         self._taken = 0.0  # time of the last `take`
         self._handle: asyncio.Handle | None = None
+
+    @property
+    def superseded(self) -> str:
+        """The reason why items have nowhere to go any more; usually empty."""
+        if self._workbench._engine is not self._engine:
+            return "the workbench was reset"
+        return "the workbench was loaded" if self._engine.loads != self._loads else ""
 
     def __len__(self) -> int:
         """The number of waiting items."""
@@ -88,7 +109,7 @@ class LiveBatcher:
     def take(self, seconds: float | None = None) -> bool:
         """Hand waiting items to the engine for about `seconds`. Return True if none is left.
 
-        A call from within (by a listener) does nothing. Items for a workbench that was reset are dropped.
+        A call from within (by a listener) does nothing. Items for a workbench that was reset or loaded are dropped.
         """
         if self._busy:
             return True
@@ -96,7 +117,7 @@ class LiveBatcher:
         deadline = None if seconds is None else wall.perf_counter() + seconds
         try:
             while self._waiting and (deadline is None or wall.perf_counter() < deadline):
-                if self._workbench._engine is not self._engine:
+                if self.superseded:
                     self._waiting.clear()
                     break
                 with self._workbench._lock, self._engine.manual_call():
@@ -114,26 +135,39 @@ class LiveBatcher:
             self._clock.touch(self._waiting[0][2])
         now, index = self._workbench.runtime.now, 0
         events_by_type: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
-        for _ in range(count):
-            name, item, arrived = self._waiting.popleft()
+        late, rejected, offsets = Counter[str](), list[tuple[str, Malformed]](), dict[tuple[str, str], Any]()
+        for name, item, arrived in islice(self._waiting, count):
+            if type(item) is Located:
+                offsets[name, item.part] = item.offset
+                item = item.item
+                if item is None:
+                    continue
+            if type(item) is Malformed:
+                rejected.append((name, item))
+                continue
             try:
-                if isinstance(item, Malformed):
-                    self.reject(name, item)
-                    continue
                 time, event = self._read(name, item, max(arrived, now))
-                if time < now:
-                    self.late[name] += 1
-                    continue
-            except (EventError, UsageError) as error:
-                self.reject(name, Malformed(repr(item)[:200], str(error)))
+            except Exception as error:  # noqa: BLE001  the item is anything, and so is what its methods raise
+                rejected.append((name, Malformed(_item_text(item), _reason(error))))
+                continue
+            if time < now:
+                late[name] += 1
                 continue
             times, places, events = events_by_type.setdefault(name, ([], [], []))
             times.append(time)
             places.append(index)
             events.append(event)
             now, index = time, index + 1
+        for _ in range(count):  # only now, so that an interruption of the loop above loses none
+            self._waiting.popleft()
+        self.late.update(late)
+        for name, malformed in rejected:
+            self.reject(name, malformed)
         if events_by_type:
             self._hand_over(events_by_type)
+        for (name, part), offset in offsets.items():
+            if name in self._keys and not self.superseded:
+                self._engine.offsets[name, self._keys[name], part] = offset
         self._batch_sizer.took(wall.perf_counter() - began, count, count, stepping=True, span=0, cut=False)
 
     def _hand_over(self, events_by_type: Mapping[str, tuple[list[int], list[int], list[dict[str, Any]]]]) -> None:
@@ -154,10 +188,11 @@ class LiveBatcher:
             if leaps_from_epoch(self._engine.now, first, self._engine.second):
                 self._engine.advance_to(first)
             self._feeder(events_by_type)(batches, True)
-        except (EventError, UsageError) as error:
-            for batch in batches:
-                self.malformed[batch.type_name] += len(batch.times) - 1
-                self.reject(batch.type_name, Malformed(f"{len(batch.times):,} events", str(error)))
+        except Exception as error:  # noqa: BLE001  whatever it is, these events are told
+            reason = f"a batch of events did not enter the engine: {_reason(error)}"
+            for name, (_, _, events) in events_by_type.items():
+                for event in events:
+                    self.reject(name, Malformed(_item_text(event), reason))
             return
         for batch in batches:
             self.events[batch.type_name] += len(batch.times)
@@ -181,7 +216,9 @@ class LiveBatcher:
         fields = as_mapping(item) or {}
         if fields.get(reading.column) is None:
             raise EventError(f"the event time `{reading.column}` is missing")
-        second, value = self._second, _whole(fields[reading.column])
+        second, value = self._second, fields[reading.column]
+        if type(value) is str:
+            value = int_or_text(value.strip())
         time = to_clock_units(value, second, self._zone)
         if type(value) is int and not self.events[name]:
             check_unit(f"the event time `{reading.column}`", reading.column, time, time, self._engine.now, second)
@@ -202,14 +239,27 @@ class LiveBatcher:
         """Count and keep an item that is no event."""
         self.malformed[name] += 1
         self.rejected.append((name, what))
+        if name in self._sources:
+            self._sources[name].reject(what)
 
 
 def _pick(events: list[dict[str, Any]], name: str) -> list[Any]:
     return [event[name] for event in events]
 
 
-def _whole(value: object) -> object:
-    return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
+def _item_text(item: object) -> str:
+    try:
+        return printable(repr(item)[:SHOWN])
+    except Exception:  # noqa: BLE001  an object whose repr fails, or nests too deep
+        return f"{type(item).__name__} without a readable repr"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, EventError | UsageError):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "the item is nested too deeply"
+    return exception_text(error)
 
 
 def parse_field(value: Any, of: Type | None) -> Any:

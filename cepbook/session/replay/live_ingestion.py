@@ -12,17 +12,21 @@ import time as wall
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
 from typing import Any
 
+import pandas as pd
+
 from cepbook.display import format_count
-from cepbook.errors import EventError, UsageError, printable
+from cepbook.errors import EventError, UsageError, exception_text, printable
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import find_type
-from cepbook.session.io.live_sources import Sleep
+from cepbook.session.io.live_sources import Link, Located, Sleep, Source
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.batch_sizer import SLICE
 from cepbook.session.replay.live_batcher import MOST, LiveBatcher
+from cepbook.session.replay.source_status import Now, SourceStatus
 from cepbook.session.replay.wall_clock import WallClock
 
 FULL = 0.005  # seconds between two checks whether a reader has room again
+STATUS = {"source": "string", "state": "string", "reason": "string", "gap": "double"}  # of an event about a source
 
 
 class LiveInterrupted(asyncio.CancelledError):
@@ -33,11 +37,13 @@ class LiveInterrupted(asyncio.CancelledError):
 
 
 class Live:
-    """Running live sources, made by `Workbench.live`. ``await`` it until all have ended; `stop` ends them.
+    """Running live sources, made by `Workbench.live`. ``await`` it until all have ended; `stop` ends them, `pause`
+    takes no more items until `resume`.
 
     `events`, `late` and `malformed` count by event type. `rejected` holds the latest items that were no events, with
-    the reason. `failures` holds the exceptions that ended sources; the other sources continue. `errors` counts
-    statement errors.
+    the reason; `rejections` counts all of them by reason. `sources` and `reconnections` are tables of the sources and
+    of their lost connections. `failures` holds the exceptions that ended sources; the other sources continue. `errors`
+    counts statement errors.
     """
 
     def __init__(
@@ -47,39 +53,113 @@ class Live:
         *,
         time: str | Mapping[str, str] | None,
         clock: WallClock | None,
+        now: Now,
         owns_clock: bool = False,
         sleep: Sleep = asyncio.sleep,
+        resume: bool = True,
+        status: str | None = None,
     ) -> None:
-        self._workbench = workbench
+        self.workbench = workbench
         self._engine = workbench._engine
         self._clock, self._owns_clock = clock, owns_clock
         self._sleep = sleep
         self._second = workbench.runtime.config.second
+        self._status_type = status
         columns = {name: time.get(name) if isinstance(time, Mapping) else time for name in sources}
-        self._batcher = LiveBatcher(workbench, columns, clock)
+        columns |= {} if status is None else {status: None}
+        self.statuses = {name: SourceStatus(name, now) for name in sources}
+        keys = {name: source.key for name, source in sources.items() if isinstance(source, Source)}
+        self._batcher = LiveBatcher(workbench, columns, clock, self.statuses, keys)
         self.events, self.late = self._batcher.events, self._batcher.late
         self.malformed, self.rejected = self._batcher.malformed, self._batcher.rejected
         self.failures: dict[str, Exception] = {}
-        if clock is not None:
-            clock.takers.append(self._batcher.take)
         self._stopped = False
         self._reason = ""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             raise UsageError("live sources need a running event loop, as a notebook or asyncio.run have") from None
+        self._going = asyncio.Event()
+        self._going.set()
+        if clock is not None:
+            clock.takers.append(self._batcher.take)
+        offsets = self._engine.offsets if resume else {}
         self._tasks = {
-            name: loop.create_task(self._pump(name, source), name=f"cepbook source of {name}")
+            name: loop.create_task(self._pump(name, _opened(source, name, offsets)), name=f"cepbook source of {name}")
             for name, source in sources.items()
         }
         self._end = loop.create_task(self._finish(), name="cepbook live")
 
     @property
     def state(self) -> str:
-        """``running``, ``finished``, ``stopped`` or ``failed`` (a source failed and the others have ended)."""
+        """``running``, ``paused``, ``finished``, ``stopped`` or ``failed`` (a source failed and the others have
+        ended).
+        """
         if not self._end.done():
-            return "running"
+            return "running" if self._going.is_set() else "paused"
         return "stopped" if self._stopped else "failed" if self.failures else "finished"
+
+    @property
+    def ended(self) -> bool:
+        """True if all sources have ended."""
+        return self._end.done()
+
+    @property
+    def sources(self) -> pd.DataFrame:
+        """The sources: state, events, events per second, seconds since the last item, late and rejected items,
+        reconnections with the seconds of their gaps, and the last report.
+        """
+        return pd.DataFrame([self._source_row(status) for status in self.statuses.values()])
+
+    def _source_row(self, status: SourceStatus) -> dict[str, Any]:
+        name = status.name
+        return {
+            "source": name,
+            "state": "paused" if self.state == "paused" and status.state == "running" else status.state,
+            "events": self.events[name],
+            "rate": round(status.rate, 1) if status.state == "running" else 0.0,
+            "age": status.age,
+            "late": self.late[name],
+            "rejected": self.malformed[name],
+            "reconnections": status.reconnected,
+            "gap": status.gap,
+            "note": status.note,
+        }
+
+    @property
+    def rejections(self) -> pd.DataFrame:
+        """The rejected items by source and reason: how many, the first and the last of them. Numbers and quoted values
+        in reasons are left out.
+        """
+        rows = [
+            (status.name, reason, entry.count, entry.first.text, entry.last.text)
+            for status in self.statuses.values()
+            for reason, entry in sorted(status.rejections.items(), key=lambda item: -item[1].count)
+        ]
+        return pd.DataFrame(rows, columns=["source", "reason", "count", "first", "last"])
+
+    @property
+    def reconnections(self) -> pd.DataFrame:
+        """The latest lost connections: source, time of the loss, the seconds until the next connection, the reason."""
+        rows = [
+            (status.name, pd.Timestamp(entry.lost, tz="UTC"), entry.gap, entry.reason)
+            for status in self.statuses.values()
+            for entry in status.reconnections
+        ]
+        return pd.DataFrame(rows, columns=["source", "lost", "gap", "reason"])
+
+    def pause(self) -> None:
+        """Take no more items from the sources. Those that arrived are in the engine."""
+        if not self.ended and self._going.is_set():
+            self._going.clear()
+            self._batcher.take()
+            self._report_all("paused")
+
+    def resume(self) -> None:
+        """Take items again after `pause`."""
+        if not self._going.is_set():
+            self._going.set()
+            self._report_all("resumed")
 
     @property
     def errors(self) -> int:
@@ -106,6 +186,16 @@ class Live:
             for task in self._tasks.values():
                 task.cancel()
 
+    def _report(self, name: str, state: str, reason: str = "", gap: float = 0.0) -> None:
+        """Send an event about a source, if an event type is for that."""
+        if self._status_type is not None and state:
+            self._batcher.put(self._status_type, {"source": name, "state": state, "reason": reason, "gap": gap})
+
+    def _report_all(self, state: str) -> None:
+        for name, status in self.statuses.items():
+            if status.state in ("running", "reconnecting"):
+                self._report(name, state)
+
     def __await__(self) -> Generator[Any, None, Live]:
         return self._wait().__await__()
 
@@ -117,7 +207,7 @@ class Live:
             await self._end
             raise LiveInterrupted(f"interrupted: {self!r}") from None
         for name, error in self.failures.items():
-            raise EventError(f"the source of `{name}` failed: {error!r}\n  {self!r}") from error
+            raise EventError(f"the source of `{name}` failed: {_failure_text(error)}\n  {self!r}") from error
         return self
 
     async def _finish(self) -> None:
@@ -131,24 +221,35 @@ class Live:
                     self._clock.touch()
                     self._clock.stop()
 
-    async def _pump(self, name: str, source: AsyncIterable[object] | Iterable[object]) -> None:
-        items = _iterated(source)
+    async def _pump(self, name: str, items: AsyncIterator[object]) -> None:
+        status, end = self.statuses[name], "finished"
         turn = wall.perf_counter()
         try:
+            await self._going.wait()
             async for item in items:
+                if type(item) is Link:
+                    self._report(name, *status.link(item))
+                    continue
                 try:
                     while self._engine.is_reader_full():
                         await self._sleep(FULL)
                 finally:  # the item has arrived, even if the source is stopped meanwhile
                     self._batcher.put(name, item)
-                if self._workbench._engine is not self._engine:
-                    self.stop("the workbench was reset")
+                    if type(item) is not Located or item.item is not None:
+                        status.take()
+                if self._batcher.superseded:
+                    self.stop(self._batcher.superseded)
                     return
                 if self._engine.streams or len(self._batcher) >= MOST:
                     self._batcher.take(None if self._engine.streams else SLICE)
                 while wall.perf_counter() - turn > SLICE or len(self._batcher) >= MOST:
                     await asyncio.sleep(0)
                     turn = wall.perf_counter()
+                if not self._going.is_set():
+                    await self._going.wait()
+        except asyncio.CancelledError:
+            end = "stopped"
+            raise
         except Exception as error:  # noqa: BLE001  the user's source; kept, told in repr, raised by whoever awaits
             self.failures[name] = error
         finally:
@@ -158,23 +259,51 @@ class Live:
                     await closing()
             except Exception as error:  # noqa: BLE001  as above
                 self.failures.setdefault(name, error)
+            failure = self.failures.get(name)
+            status.state = end if failure is None else "failed"
+            status.note = status.note if failure is None else exception_text(failure)
+            self._report(name, status.state, "" if failure is None else status.note)
 
     def __repr__(self) -> str:
-        counts = [format_count(self.events.total(), "event")]
+        counts = [format_count(sum(self.events[name] for name in self.statuses), "event")]
         counts += [
             f"{n:,} {what}" for what, n in (("malformed", self.malformed.total()), ("late", self.late.total())) if n
         ]
+        reconnected = sum(status.reconnected for status in self.statuses.values())
+        counts += [format_count(reconnected, "reconnection")] if reconnected else []
         counts += [f"{self.errors:,} statement errors"] if self.errors else []
         lines = [f"Live of {', '.join(self._tasks)}: {', '.join(counts)}, {self.state}"]
         lines += [f"  {self._reason}"] if self._reason else []
-        lines += [f"  the source of {name} failed: {error!r}" for name, error in self.failures.items()]
+        lines += [f"  the source of {name} failed: {_failure_text(error)}" for name, error in self.failures.items()]
+        lines += [
+            f"  the source of {status.name}, {status.state}: {status.note.splitlines()[0]}"
+            for status in self.statuses.values()
+            if status.note and status.name not in self.failures
+        ]
         if self._clock is not None and self._clock.failure is not None:
             lines.append(f"  {self._clock.note}")
         if self.rejected:
             name, last = self.rejected[-1]
             lines.append(f"  last malformed, of {name}: {last.reason.splitlines()[0]}: {last.text}"[:300])
-        lines.append(f"  clock {clock_text(self._workbench.runtime.now, self._second)}")
+        lines.append(f"  clock {clock_text(self.workbench.runtime.now, self._second)}")
         return printable("\n".join(lines))
+
+
+def _failure_text(error: Exception) -> str:
+    try:
+        return repr(error)
+    except Exception:  # noqa: BLE001  an exception of the user's source
+        return exception_text(error)
+
+
+def _opened(
+    source: AsyncIterable[object] | Iterable[object], type_name: str, offsets: Mapping[tuple[str, str, str], Any]
+) -> AsyncIterator[object]:
+    """Return the items of a source, from its `offsets` on if it can continue."""
+    if not isinstance(source, Source):
+        return _iterated(source)
+    own = {part: offset for (name, key, part), offset in offsets.items() if (name, key) == (type_name, source.key)}
+    return source.open({part: offset() if callable(offset) else offset for part, offset in own.items()})
 
 
 def _iterated(source: AsyncIterable[object] | Iterable[object]) -> AsyncIterator[object]:
@@ -188,8 +317,10 @@ async def _one_by_one(source: Iterable[object]) -> AsyncIterator[object]:
         yield item
 
 
-def check_sources(workbench: WorkbenchCore, sources: Mapping[str, object]) -> None:
-    """Raise UsageError or EventError for objects that cannot be sources and for unknown event types."""
+def check_sources(workbench: WorkbenchCore, sources: Mapping[str, object], status: str | None) -> None:
+    """Raise UsageError or EventError for objects that cannot be sources, for unknown event types, and for a type of
+    `status` that cannot have events about sources.
+    """
     if not isinstance(sources, Mapping) or not sources:
         raise UsageError('which events? live({"Tick": source})')
     for name, source in sources.items():
@@ -199,3 +330,13 @@ def check_sources(workbench: WorkbenchCore, sources: Mapping[str, object]) -> No
                 f"events of `{name}` cannot come from {type(source).__name__}: expected an async iterator, such as "
                 "`cepbook.session.inlets` makes, or an iterable"
             )
+    known = {} if status is None else workbench.runtime.catalog.event_types
+    properties = {} if status not in known else known[status].properties
+    if status is not None and (
+        status in sources or any(str(properties.get(name)) != of for name, of in STATUS.items())
+    ):
+        schema = ", ".join(f"{name} {of}" for name, of in STATUS.items())
+        raise UsageError(
+            f"`status` names an event type for changes of the sources, and `{status}` is none\n"
+            f'  hint: deploy `create schema SourceChange({schema})` and pass status="SourceChange"'
+        )

@@ -635,11 +635,14 @@ def test_no_connection(cep: Workbench) -> None:
         with pytest.raises(EventError, match="the source of `A` failed: ConnectionRefusedError"):
             await cep.live({"A": inlets.lines("127.0.0.1", port)}, now=Turned().now)
         live = cep.live({"A": inlets.lines("127.0.0.1", port, retry="1 sec", sleep=Turned().sleep)}, now=Turned().now)
-        await until(lambda: live.malformed["A"] > 3)
+        await until(lambda: live.sources["state"].tolist() == ["reconnecting"])
+        text = repr(live)
         live.stop()
-        return await live
+        await live
+        assert live.malformed.total() == 0
+        return text
 
-    assert "connection lost, trying again" in repr(run(scenario()))
+    assert "the source of A, reconnecting: [Errno" in run(scenario())
 
 
 def test_a_websocket(cep: Workbench) -> None:

@@ -1,0 +1,269 @@
+"""The source of lines that another program appends to a file, also over rotations and restarts of the kernel.
+
+A file is recognized by some bytes before the place that was read last. Where they are gone, the file was truncated or
+written anew, and a rotated copy beside it (``log.1``, ``log-20240102``) has the lines that were not read yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+from cepbook.errors import EventError, UsageError
+from cepbook.session.io.live_sources import (
+    LONGEST,
+    READ,
+    Item,
+    LineSplitter,
+    Link,
+    Located,
+    Malformed,
+    Offsets,
+    Period,
+    Sleep,
+    Source,
+    decoded,
+    seconds_of,
+)
+
+SAMPLE = 256  # bytes by which a file is recognized
+ROTATED = re.compile(r"[.-]\d[\d.-]*")  # behind the name of a file
+
+
+class TextFields(dict[str, Any]):
+    """An event whose values are texts, to be converted to the types of its properties."""
+
+
+def tail(
+    path: str | os.PathLike[str],
+    *,
+    begin: bool = False,
+    every: Period = "200 msec",
+    longest: int = LONGEST,
+    sleep: Sleep = asyncio.sleep,
+) -> Source:
+    """Yield the lines that are appended to a JSON-lines or CSV file; with `begin` also the existing ones.
+
+    A line counts once it is ended. The first line of a CSV file names the columns; all values are texts, which
+    `Workbench.live` converts to the types of the properties. A line of more than `longest` bytes is malformed.
+
+    A file that replaces this one (log rotation) is read when this one is used up. Of a file that is truncated or
+    written anew the rest is read from the rotated copy beside it, if there is one, and then the file from its start;
+    `Live` reports it. The place in the file is saved with the workbench: a loaded workbench continues there, also in a
+    file that was rotated since. Raises UsageError if there is no such file.
+    """
+    name = os.path.abspath(os.fspath(path))
+    return Source(f"tail {name}", lambda offsets: _tail(name, begin, seconds_of(every) or 0.0, longest, sleep, offsets))
+
+
+async def _tail(
+    name: str, begin: bool, pause: float, longest: int, sleep: Sleep, offsets: Offsets
+) -> AsyncIterator[Any]:
+    if not os.path.isfile(name):
+        raise UsageError(f"there is no file {name!r}")
+    file = _File(name, longest)
+    try:
+        if offsets:
+            for link in file.go_to(*offsets[""]):
+                yield link
+        elif not begin:
+            file.go_to_end()
+        yield Located(None, file.offset)
+        while True:
+            for item in file.items():
+                if item is None:
+                    await asyncio.sleep(0)
+                else:
+                    yield item
+            await sleep(pause)
+            for change in file.follow():
+                yield change
+    finally:
+        file.close()
+
+
+class _File:
+    """A growing file, with its column names if it is CSV.
+
+    `offset` is the place behind the last item: the end of its line, and a sample of the file with its own place.
+    """
+
+    def __init__(self, name: str, longest: int) -> None:
+        self._name, self._longest = name, longest
+        self._as_csv = name.lower().endswith(".csv")
+        self._open(name)
+
+    def _open(self, name: str, at: int = 0, sample: tuple[int, bytes] = (0, b"")) -> None:
+        self._descriptor = os.open(name, os.O_RDONLY)
+        self._start_at(at, sample)
+
+    def _start_at(self, at: int, sample: tuple[int, bytes]) -> None:
+        self._at, self._sample = at, sample
+        self._splitter = LineSplitter(self._longest)
+        self._splitter.taken = at
+        self._columns: list[str] | None = None
+        if at and self._as_csv:
+            header = os.pread(self._descriptor, READ, 0)
+            self._columns = _header(header[: header.find(b"\n")])
+
+    @property
+    def offset(self) -> tuple[int, int, bytes]:
+        return self._splitter.taken, *self._sample
+
+    def go_to_end(self) -> None:
+        """Skip to the end of the last ended line."""
+        at = os.fstat(self._descriptor).st_size
+        while at:
+            start = max(0, at - READ)
+            ended = os.pread(self._descriptor, at - start, start).rfind(b"\n") + 1
+            at = start + ended
+            if ended:
+                break
+        start = max(0, at - SAMPLE)
+        self._start_at(at, (start, os.pread(self._descriptor, at - start, start)))
+
+    def go_to(self, at: int, start: int, sample: bytes) -> Iterator[Link]:
+        """Go to a place that was saved, in this file or in a rotated one."""
+        for name in (self._name, *_rotated(self._name)):
+            self.close()
+            self._open(name, 0, (start, sample))
+            if self._is_same and os.fstat(self._descriptor).st_size >= at:
+                self._start_at(at, (start, sample))
+                return
+        self.close()
+        self._open(self._name)
+        yield Link(False, f"the saved place is in no file: {self._name!r} is read from its start")
+
+    @property
+    def _is_same(self) -> bool:
+        """False if the file does not have the bytes any more that were read."""
+        start, sample = self._sample
+        return os.pread(self._descriptor, len(sample), start) == sample
+
+    def items(self) -> Iterator[Located | None]:
+        """Yield the items of new, ended lines, and None after each read that ends none."""
+        while data := os.pread(self._descriptor, READ, self._at):
+            if not self._is_same:  # the data belongs to other lines; `follow` finds out
+                return
+            self._at += len(data)
+            sample = data[-SAMPLE:]
+            self._sample = self._at - len(sample), sample
+            for line in self._splitter.lines(data):
+                item = line if type(line) is Malformed else self._item(line)  # type: ignore[arg-type]
+                if item is not None:
+                    yield Located(item, (self._splitter.taken, *self._sample))
+            if self._splitter.rest >= READ:
+                yield None
+
+    def _item(self, line: bytes) -> Item | None:
+        if line.startswith(b"\0"):  # written behind the end of a truncated file
+            line = line.lstrip(b"\0")
+        if not self._as_csv:
+            return decoded(line)
+        if self._columns is None:
+            self._columns = _header(line)
+            return None
+        return _csv_row(line, self._columns)
+
+    def follow(self) -> Iterator[Malformed | Link]:
+        """Change over to the copy of a truncated file, and to the file that replaces this one if it is used up."""
+        status = os.fstat(self._descriptor)
+        if status.st_size < self._at or not self._is_same:
+            copy = next(filter(self._is_copy, _rotated(self._name)), None)
+            if copy is None:
+                yield from self._unended("the file was truncated in this line")
+                self._start_at(0, (0, b""))
+                yield Link(False, f"truncated or written anew: lines after byte {self._at:,} may be lost")
+                return
+            yield Link(False, f"truncated: the rest is read from {copy!r}")
+            descriptor = os.open(copy, os.O_RDONLY)
+            os.close(self._descriptor)
+            self._descriptor = descriptor
+            return
+        try:
+            current = os.stat(self._name)
+        except OSError:
+            return  # until it exists again
+        if os.path.samestat(current, status) or status.st_size > self._at:  # first the rest of this file
+            return
+        try:
+            following = self._following(status, current)
+            descriptor = os.open(following, os.O_RDONLY)
+        except OSError:
+            return
+        yield from self._unended("the file was replaced in this line")
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._start_at(0, (0, b""))
+
+    def _unended(self, reason: str) -> Iterator[Malformed]:
+        unended = self._splitter.unended(reason)
+        if unended is not None:
+            yield unended
+
+    def _is_copy(self, name: str) -> bool:
+        start, sample = self._sample
+        with open(name, "rb") as file:
+            return (
+                bool(sample)
+                and os.fstat(file.fileno()).st_size >= self._at
+                and os.pread(file.fileno(), len(sample), start) == sample
+            )
+
+    def _following(self, status: os.stat_result, current: os.stat_result) -> str:
+        """Return the oldest file that was written after this one: files may be rotated twice between two looks."""
+        later = [
+            (other.st_mtime_ns, name)
+            for name in _rotated(self._name)
+            if (other := os.stat(name)).st_mtime_ns > status.st_mtime_ns
+            and not os.path.samestat(other, status)
+            and not os.path.samestat(other, current)
+            and not self._is_copy(name)
+        ]
+        return min(later)[1] if later else self._name
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _rotated(name: str) -> list[str]:
+    """Return the rotated files of `name` beside it, the newest first."""
+    path = Path(name)
+    beside = [
+        one
+        for one in path.parent.iterdir()
+        if one.name.startswith(path.name) and ROTATED.fullmatch(one.name, len(path.name)) and one.is_file()
+    ]
+    return [str(one) for one in sorted(beside, key=lambda one: one.stat().st_mtime_ns, reverse=True)]
+
+
+def _header(line: bytes) -> list[str]:
+    try:
+        return _fields(line.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise EventError(f"the first line, with the names of the columns, is no UTF-8: {line[:100]!r}") from None
+
+
+def _fields(line: str) -> list[str]:
+    line = line.rstrip("\r\n")
+    if '"' in line or "\r" in line:
+        return next(csv.reader([line]), [])
+    return line.split(",") if line else []
+
+
+def _csv_row(line: bytes, columns: list[str]) -> Item | None:
+    try:
+        text = line.decode("utf-8")
+        values = _fields(text)
+    except (UnicodeDecodeError, csv.Error) as error:
+        return Malformed(repr(line[:100]), str(error))
+    if not text.strip():
+        return None
+    if len(values) != len(columns):
+        return Malformed(text[:200].rstrip(), f"{len(values)} fields, not {len(columns)}")
+    return TextFields({name: value or None for name, value in zip(columns, values, strict=True)})
