@@ -54,7 +54,8 @@ def database(
 
     A row that is committed late, behind the cursor, is never in the result. `overlap` (a number, a timedelta or a
     period) asks again for rows so far behind the cursor, and yields those that have not come yet. Rows are the same if
-    all of their values are, or the value of the column `key`. A query with ``>=`` needs no `overlap` for rows that
+    all of their values are, or the value of the column `key`. A `limit` of the query must be larger than the number of
+    rows within the overlap. A query with ``>=`` needs no `overlap` for rows that
     share a value of the cursor.
 
     A locked database is asked again at the next poll. With `retry` a lost connection is opened again after that time.

@@ -177,8 +177,8 @@ class _File:
             copy = next(filter(self._is_copy, _rotated(self._name)), None)
             if copy is None:
                 yield from self._unended("the file was truncated in this line")
-                self._start_at(0, (0, b""))
                 yield Link(False, f"truncated or written anew: lines after byte {self._at:,} may be lost")
+                self._start_at(0, (0, b""))
                 return
             yield Link(False, f"truncated: the rest is read from {copy!r}")
             descriptor = os.open(copy, os.O_RDONLY)
