@@ -404,7 +404,10 @@ def test_a_loaded_workbench_continues_behind_the_cursor_wherever_it_was_saved(tm
 
     def source() -> Any:
         return inlets.database(
-            lambda: sqlite3.connect(path), "select x from t where x >= ? order by x limit 30", cursor="x", every="1 msec"
+            lambda: sqlite3.connect(path),
+            "select x from t where x >= ? order by x limit 30",
+            cursor="x",
+            every="1 msec",
         )
 
     async def scenario() -> None:
