@@ -77,8 +77,13 @@ class StandardOutput:
                 self._replay.stop()
 
 
-def events_of(pipe: IO[str], out: StandardOutput) -> Iterator[dict[str, Any] | SourcePause]:
-    """Return the objects in the lines of a pipe, until it ends or no more are needed."""
+def events_of(
+    pipe: IO[str], out: StandardOutput, *, rejecting: bool = False
+) -> Iterator[dict[str, Any] | str | SourcePause]:
+    """Return the objects in the lines of a pipe, until it ends or no more are needed.
+
+    With `rejecting` a line that is no object is returned as it is, for the file of rejected events.
+    """
     number = 0
     for line in _lines(pipe, out):
         if line is None:
@@ -89,6 +94,9 @@ def events_of(pipe: IO[str], out: StandardOutput) -> Iterator[dict[str, Any] | S
             try:
                 yield json_object(line if isinstance(line, str) else line.decode("utf-8"))
             except ValueError as error:
+                if rejecting:
+                    yield line.rstrip("\r\n") if isinstance(line, str) else line.decode("utf-8", "backslashreplace")
+                    continue
                 raise EventError(f"standard input, line {number}: {error}") from None
 
 

@@ -84,9 +84,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--late",
         choices=("error", "drop"),
-        default="error",
-        help="raise an error for events that go back in time, or drop them",
+        help="raise an error for events that go back in time (default), or drop them; dropped events are events of the "
+        "type LateEvent",
     )
+    add(
+        "--lateness",
+        metavar="PERIOD",
+        help="put events of the standard input in order that are out of it by at most this period, as in '5 sec'; drop "
+        "later ones",
+    )
+    add("--rejected", metavar="FILE.jsonl", help="add dropped events, and lines that are no events, to this file")
     add("--leap", action="store_true", help="move the clock from event to event: timers due in between fire late")
     add("--speed", type=float, metavar="X", help="replay at X times real time")
     add("--quiet", action="store_true", help="print no progress and no summary")
@@ -115,6 +122,8 @@ def run(options: argparse.Namespace) -> int:
         limit=options.limit,
         speed=options.speed,
         late=options.late,
+        lateness=options.lateness,
+        rejected=options.rejected,
         leap=options.leap,
         errors="keep",  # printed at the end
     )
@@ -134,7 +143,7 @@ def _deployed(
 ) -> dict[str, object]:
     values = _by_name(options.values, "--set")
     texts = [(path, read_text(path)) for path in options.modules]
-    inputs = _inputs(workbench, texts, sources, _times(options.time), piped)
+    inputs = _inputs(workbench, texts, sources, _times(options.time), piped, options.rejected is not None)
     _deploy(workbench, texts, {name: parse_value_text(value) for name, value in values.items()})
     _assign(workbench, texts, values)
     _read(workbench, sources)
@@ -285,6 +294,7 @@ def _inputs(
     sources: Mapping[str, str],
     times: str | dict[str, str] | None,
     piped: StandardOutput,
+    rejecting: bool,
 ) -> dict[str, object]:
     """Return the sources by event type. Types that no module declares are defined from their files."""
     names = frozenset().union(*(_declared(path, text) for path, text in texts))
@@ -293,7 +303,7 @@ def _inputs(
         if path == PIPE:
             if name not in names:
                 raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
-            inputs[name] = events_of(sys.stdin, piped)
+            inputs[name] = events_of(sys.stdin, piped, rejecting=rejecting)
         elif name in names:
             inputs[name] = path
         else:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
 from typing import ClassVar, Self
 from weakref import WeakKeyDictionary
 
 from cepbook.engine.config import Config
 from cepbook.engine.snapshot.file_format import MAGIC
 from cepbook.errors import EventError, SnapshotError, UsageError
+from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core import saved_state
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.history_cursor import HistoryCursor
 from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
 from cepbook.session.io.frame_source import LatePolicy
+from cepbook.session.io.rejected_events import RejectedFile
+from cepbook.session.io.sinks import SinkError
 from cepbook.session.io.sources import ReplayInputs, sources_by_type
-from cepbook.session.io.time_conversion import ClockTime, TimeLike
+from cepbook.session.io.time_conversion import ClockTime, TimeLike, period_units
 from cepbook.session.replay.replay import ENDED, Replay
 from cepbook.session.replay.replay_results import ErrorPolicy
 from cepbook.session.replay.wall_clock import WallClock
@@ -59,7 +66,9 @@ class ReplayMixin(WorkbenchCore):
         limit: int | None = None,
         speed: float | None = None,
         sort: bool = True,
-        late: LatePolicy = "error",
+        late: LatePolicy | None = None,
+        lateness: str | timedelta | None = None,
+        rejected: str | os.PathLike[str] | None = None,
         paused: bool = False,
         leap: bool = False,
         errors: ErrorPolicy = "raise",
@@ -75,11 +84,20 @@ class ReplayMixin(WorkbenchCore):
         Events are ordered by time, then by the column `sequence` if one is named, then by the order of `events`, then
         by row, as on Spark. ``sort=False`` refuses DataFrames whose rows are not in order.
 
+        Iterables, and DataFrames with ``sort=False``, come in the order of arrival. An event that goes back in time
+        raises EventError (``late="error"``, the default). With a `lateness`, such as ``"5 sec"``, events that are out
+        of order by at most that are put in order; an event that is later still is left out, as with ``late="drop"``. An
+        event that is left out becomes an event of the predefined type ``LateEvent(type string, time long, lateness
+        long, event map)``, which statements can read, at the time when it arrived. `ReplayResult.late_by_type` counts.
+
+        `rejected` is the path of a file of JSON lines (.jsonl) to which late events are added, and items of an iterable
+        that are no events of the type. Such items then stop the replay no longer.
+
         `until` ends the replay: later events are left out and the clock advances to `until`. `limit` is the maximum
         number of events. The clock stops at every due time, so timers fire when they are due, as in a live run. With
         `leap` it moves from event to event: a timer that is due in between fires late, at the next event, and the
         result counts these timers. `speed` replays at that multiple of real time; the clock then stops at every due
-        time, too. ``late="drop"`` leaves out events that go back in time. `paused` waits for `step` or `resume`. `keep`
+        time, too. `paused` waits for `step` or `resume`. `keep`
         takes snapshots for `Replay.at`: every so many events, every period, or (True) as often as costs a twentieth of
         the time; False takes none. The default is `Workbench.keep`: False in a program, True in a notebook with the
         extension.
@@ -101,26 +119,60 @@ class ReplayMixin(WorkbenchCore):
             if end is not None and end < self.runtime.now:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
             types, second = self.runtime.catalog.event_types, self._config.second
-            zone, now = self._config.time_zone, self.runtime.now
-            sources = sources_by_type(events, type)
-            inputs = ReplayInputs(sources, time, sequence, types, sort, late, second, zone, now)
+            policy: LatePolicy = late or ("error" if lateness is None else "drop")
+            bound = 0 if lateness is None else period_units(lateness, second)
+            if bound < 0:
+                raise UsageError(f"the lateness of a replay is a time period such as '5 sec', not {lateness!r}")
+            stream = policy == "drop" and self._has_late_events()
+            given = sources_by_type(events, type)
+            inputs = ReplayInputs(
+                given,
+                time,
+                sequence,
+                types,
+                sort,
+                policy,
+                second,
+                self._config.time_zone,
+                self.runtime.now,
+                lateness=bound,
+                late_stream=stream,
+                rejecting=rejected is not None,
+            )
+            file = None if rejected is None else RejectedFile(rejected, second)
+            reject = None if file is None else file.write
             snapshots = self._replay_snapshots(inputs, keep)
             self._replay = Replay(
                 self._engine,
-                inputs.open(end),
+                inputs.open(end, reject),
                 until=end,
                 limit=limit,
                 speed=speed,
-                late=late,
+                late=policy,
                 paused=paused,
                 leap=leap,
                 errors=errors,
                 snapshots=snapshots,
+                reject=reject,
+                late_stream=stream,
                 workbench=self,
             )
+            if file is not None:
+                self._replay.subscribe(partial(self._close_rejected, self._replay, file))
             self._replays[self._replay] = None
             self.glance.announce_replay()
             return self._replay
+
+    def _has_late_events(self) -> bool:
+        """Return whether late events can be sent. The predefined type is defined unless another has its name."""
+        if LATE_EVENT.name not in self.runtime.catalog.event_types:
+            self.runtime.define(LATE_EVENT)
+        return self.runtime.catalog.event_types[LATE_EVENT.name] == LATE_EVENT
+
+    def _close_rejected(self, replay: Replay[Self], file: RejectedFile) -> None:
+        if replay.state in ENDED:
+            with suppress(SinkError):  # printed when it happened
+                file.close()
 
     def _replay_snapshots(self, inputs: ReplayInputs, keep: SnapshotInterval | None) -> ReplaySnapshots[Self] | None:
         interval = self.keep if keep is None else keep

@@ -31,7 +31,7 @@ from cepbook.engine.time.clock import Clock
 from cepbook.errors import BindError, Diagnostic, Refusal, exception_text, rejecting_deep_nesting
 from cepbook.lang.bind import Options
 from cepbook.lang.plan import nodes as p
-from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.catalog import PREDEFINED, Catalog
 from cepbook.lang.plan.definitions import add_definitions
 from cepbook.lang.rewrite import rewrite
 
@@ -90,6 +90,9 @@ def compile_plan(
     cells = {name: variables[name] for name in catalog.variables}
     scope_in = partial(expression_scope, clock, config, dict(functions), cells)
     compilation = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound)
+    for kind, name in plan.requires:
+        if kind == "event type" and name in PREDEFINED:
+            compilation.catalog.event_types.setdefault(name, PREDEFINED[name])
     for statement in plan.statements:
         with _refusals(statement, plan):
             compilation.add(statement)

@@ -16,7 +16,7 @@ from typing import NoReturn
 from cepbook.errors import NO_SPAN, Diagnostic, Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.catalog import Catalog, ContextType, DeclaredExpression, EventType
+from cepbook.lang.plan.catalog import PREDEFINED, Catalog, ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan.nodes import AggregateCall, Selector, SubqueryForm, SubqueryPlan
 from cepbook.lang.registry.aggregates import AggregateRow
 from cepbook.lang.registry.windows import WINDOWS
@@ -152,6 +152,8 @@ class ModuleScope(Reporting):
     def event_type(self, name: str, span: Span) -> EventType | None:
         """Return the event type called `name`, or None after a report. Rejected names are not reported again."""
         event_type = self.catalog.event_types.get(name)
+        if event_type is None and name in PREDEFINED:
+            event_type = self.catalog.event_types[name] = PREDEFINED[name]
         if event_type is not None:
             self.require("event type", name)
             return event_type

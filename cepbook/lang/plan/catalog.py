@@ -8,7 +8,7 @@ from typing import Literal
 
 from cepbook.lang.plan.expressions import BoundExpr
 from cepbook.lang.syntax import ast
-from cepbook.lang.types import Type
+from cepbook.lang.types import LONG, LONG_DATE, MAP, STRING, Type
 
 # What an event of a variant stream keeps under names that EPL cannot write: the name of its type, and the event
 VARIANT_TYPE_NAME, VARIANT_EVENT = " type", " event"
@@ -48,6 +48,12 @@ class EventType:
         columns = ", ".join(f"{name} {of}" for name, of in self.shown.items())
         parents = f" inherits {', '.join(self.supertypes)}" if self.supertypes else ""
         return f"<event type {self.name}({columns}){parents}>"
+
+
+LATE_EVENT = EventType(
+    "LateEvent", {"type": STRING, "time": LONG_DATE, "lateness": LONG, "event": MAP}, time_property="time"
+)
+PREDEFINED = {LATE_EVENT.name: LATE_EVENT}  # event types that are there as soon as a text names them
 
 
 @dataclass(frozen=True, slots=True)

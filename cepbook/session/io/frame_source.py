@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +14,7 @@ import pandas as pd
 
 from cepbook.engine.vectorized.array_columns import ArrayColumn, ArrayColumns, NumberColumn
 from cepbook.errors import EventError, UsageError, hint_line
-from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.catalog import LATE_EVENT, EventType
 from cepbook.lang.types import LONG
 from cepbook.session.io.column_readers import (
     ColumnReader,
@@ -25,26 +27,34 @@ from cepbook.session.io.column_readers import (
     warn_of_cut_column,
 )
 from cepbook.session.io.event_validation import EventTypes
+from cepbook.session.io.reorder import late_event, late_reason, reordered
 from cepbook.session.io.schema_inference import check_column_names, with_time_index
 from cepbook.session.io.time_conversion import check_clock_range, clock_text
 
 LatePolicy = Literal["error", "drop"]
+Rejecting = Callable[[str, str, object, int], object]  # gets source, reason, item and clock
 FRAME_CHUNK = 8_192  # maximum rows per batch of a replay; each batch has fixed costs
 
 
 class EventChunk:
     """Consecutive events of one source: ascending `times` in clock units, and any property as a list of engine values.
 
-    `sequences`, if there are any, order events of the same time.
+    `sequences`, if there are any, order events of the same time. `type_name` is the event type if it is not that of the
+    source.
     """
 
-    __slots__ = ("_columns", "_read", "sequences", "times")
+    __slots__ = ("_columns", "_read", "sequences", "times", "type_name")
 
     def __init__(
-        self, times: list[int], read: Callable[[str], ColumnValues], sequences: list[int] | None = None
+        self,
+        times: list[int],
+        read: Callable[[str], ColumnValues],
+        sequences: list[int] | None = None,
+        type_name: str | None = None,
     ) -> None:
         self.times = times
         self.sequences = sequences
+        self.type_name = type_name
         self._read = read
         self._columns: dict[str, ColumnValues] = {}
 
@@ -82,6 +92,9 @@ class SourceOptions:
     zone: str = "UTC"
     now: int = 0
     path: str | None = None  # of the file that the DataFrame was read from
+    lateness: int = 0  # clock units by which events may be out of order
+    late_stream: bool = False  # late events become events of the type `LateEvent`
+    reject: Rejecting | None = None
 
     def origin(self, what: str) -> str:
         """Return the name of the source in messages: the file, or the DataFrame for `what`."""
@@ -123,7 +136,7 @@ class ReplaySource:
 
     `total` is the number of events, None if it cannot be known; `estimate` is then an approximate number, if there is
     one. `first_time` is the time of the first event where it is known beforehand. `late` counts the events that were
-    left out so far because they go back in time.
+    left out so far because they go back in time, `rejected` items that are no events.
     """
 
     type_name: str
@@ -131,6 +144,7 @@ class ReplaySource:
     estimate: int | None = None
     first_time: int | None = None
     late = 0
+    rejected = 0
 
     def chunks(self) -> Iterator[EventChunk]:
         """Return the events in order. An EventError is raised after the last good event."""
@@ -158,6 +172,10 @@ class FrameSource(ReplaySource):
             self._readers[column] = (values, read)
         self._columns: dict[str, ArrayColumn] = {}  # columns in use
         self.late = 0
+        self._options = options
+        self._given: dict[str, tuple[pd.Series[Any], ColumnReader]] = {}
+        self._late_rows: npt.NDArray[np.intp] = np.empty(0, np.intp)  # positions of late rows
+        self._late_cuts: list[tuple[int, int, int]] = []  # of late rows: events before, time, watermark
         where = f"time column `{options.time}` of `{name}`"
         times = event_times(where, time, options.second, options.zone, options.now)
         numbers = _sequences(frame, options)
@@ -168,6 +186,8 @@ class FrameSource(ReplaySource):
                 check_clock_range(extreme, options.second)
             except UsageError as error:
                 raise EventError(f"time column `{options.time}` of `{name}`: {error}") from None
+        if len(self._late_rows):
+            self._given = dict(self._readers)
         if options.until is not None:
             self._times = self._times[: int(np.searchsorted(self._times, options.until, "right"))]
         self._clock = NumberColumn(self._times)
@@ -193,13 +213,18 @@ class FrameSource(ReplaySource):
         if options.sort:
             order = np.argsort(times, kind="stable")
             return times[order], order
-        if options.late == "drop":
-            order = np.flatnonzero(times >= np.maximum.accumulate(times))
-            self.late = len(times) - len(order)
-            return times[order], order
-        at = int(backwards.argmax()) + 1
+        order, late, watermarks = reordered(times, options.lateness)
+        if options.late == "drop" or not len(late):
+            in_order = times[order]
+            self._late_rows = late
+            for row, mark in zip(late.tolist(), watermarks.tolist(), strict=True):
+                low, high = np.searchsorted(in_order, mark, "left"), np.searchsorted(in_order, mark, "right")
+                before = int(low + np.searchsorted(order[low:high], row))
+                self._late_cuts.append((before, int(times[row]), mark))
+            return in_order, order
+        at = int(late[0])
         raise backwards_time_error(
-            row_name(index, at), self.type_name, int(times[at]), int(times[at - 1]), options.second
+            row_name(index, at), self.type_name, int(times[at]), int(times[:at].max()), options.second
         )
 
     def _in_sequence(
@@ -227,11 +252,42 @@ class FrameSource(ReplaySource):
         return len(self._times) if until is None else int(np.searchsorted(self._times, until, "right"))
 
     def chunks(self) -> Iterator[EventChunk]:
-        for start in range(0, len(self._times), FRAME_CHUNK):
-            times = self._times[start : start + FRAME_CHUNK].tolist()
+        start = 0
+        late = self._late_chunks()
+        cut, chunk = next(late, (len(self._times), None))
+        while start < len(self._times) or chunk is not None:
+            if chunk is not None and cut <= start:
+                yield chunk
+                cut, chunk = next(late, (len(self._times), None))
+                continue
+            times = self._times[start : min(start + FRAME_CHUNK, cut)].tolist()
             numbers = self._sequences
             own = None if numbers is None else numbers[start : start + len(times)].tolist()
             yield FrameEventChunk(times, own, start, self._column, self._clock)
+            start += len(times)
+
+    def _late_chunks(self) -> Iterator[tuple[int, EventChunk | None]]:
+        """Yield late events with the number of events before them, and reject them."""
+        options, second = self._options, self._options.second
+        columns = {
+            name: engine_column(values.iloc[self._late_rows], read).take(slice(0, len(self._late_rows)))
+            for name, (values, read) in self._given.items()
+        }
+        for before, group in groupby(enumerate(self._late_cuts), key=lambda entry: entry[1][0]):
+            times, rows = [], []
+            for number, (_, time, mark) in group:
+                if options.until is not None and mark > options.until:
+                    continue
+                event = {name: values[number] for name, values in columns.items()}
+                if options.time in options.event_type.properties:
+                    event.setdefault(options.time, time)
+                self.late += 1
+                if options.reject is not None:
+                    options.reject(self.type_name, late_reason(time, mark, second), event, mark)
+                times.append(mark)
+                rows.append(late_event(self.type_name, time, mark - time, event))
+            if times and options.late_stream:
+                yield before, late_chunk(times, rows)
 
     def _column(self, name: str) -> ArrayColumn:
         column = self._columns.get(name)
@@ -240,6 +296,16 @@ class FrameSource(ReplaySource):
             ordered = values if self._order is None else values.take(self._order)
             column = self._columns[name] = engine_column(ordered, read)
         return column
+
+
+def late_chunk(times: list[int], rows: list[dict[str, Any]], *, numbered: bool = False) -> EventChunk:
+    """Return late events, at these times, as a chunk. In a `numbered` source they follow all events of their time."""
+    return EventChunk(times, partial(pick, rows), [2**63 - 1] * len(times) if numbered else None, LATE_EVENT.name)
+
+
+def pick(rows: list[dict[str, Any]], name: str) -> list[Any]:
+    """Return the values of one property."""
+    return [row[name] for row in rows]
 
 
 def undefined_order_error(options: SourceOptions, time: int, number: int) -> EventError:

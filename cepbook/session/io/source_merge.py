@@ -6,14 +6,17 @@ Without sequence numbers the order in the source decides.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import attrgetter, itemgetter
+from typing import Any
 
 import numpy as np
 
+from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.io.column_readers import ColumnValues
-from cepbook.session.io.frame_source import EventChunk, ReplaySource
+from cepbook.session.io.frame_source import EventChunk, ReplaySource, late_chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +49,48 @@ class SourceBatch:
         return SourceBatch(self.source, self.type_name, self.times[count:], self.chunk, self.start + count, ranks)
 
 
-def drop_late(batches: Sequence[SourceBatch], now: int) -> tuple[list[SourceBatch], int]:
-    """Return the events that are not before `now`, and the number of the others."""
-    on_time, late = [], 0
+@dataclass(frozen=True, slots=True)
+class BelatedEvent:
+    """An event that comes before the clock: its rank among the events that were taken together, and its values."""
+
+    rank: int
+    type_name: str
+    time: int
+    event: dict[str, Any]
+
+
+def split_belated(
+    batches: Sequence[SourceBatch], now: int, properties: Callable[[str], Collection[str]]
+) -> tuple[list[SourceBatch], list[BelatedEvent]]:
+    """Return the events that are not before `now`, and the others in order. `properties` are those of a type."""
+    on_time, belated = [], list[BelatedEvent]()
     for batch in batches:
         count = bisect_left(batch.times, now)
-        late += count
+        if count:
+            columns = {name: batch.column(name) for name in properties(batch.type_name)}
+            ranks = batch.ranks or range(count)
+            for number, (rank, time) in enumerate(zip(ranks[:count], batch.times, strict=False)):
+                event = {name: values[number] for name, values in columns.items()}
+                belated.append(BelatedEvent(rank, batch.type_name, time, event))
         if count < len(batch.times):
             on_time.append(batch.after(count))
-    return on_time, late
+    return on_time, sorted(belated, key=attrgetter("rank"))
+
+
+def merge_late(batches: list[SourceBatch]) -> list[SourceBatch]:
+    """Return the batches with those of `LateEvent` as one, since the engine takes one batch per event type."""
+    late = [batch for batch in batches if batch.type_name == LATE_EVENT.name]
+    if len(late) < 2:
+        return batches
+    entries = list[tuple[int, int, dict[str, Any]]]()
+    for batch in late:
+        columns = batch.columns(LATE_EVENT.properties)
+        rows = [dict(zip(LATE_EVENT.properties, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        entries += zip(batch.ranks or range(len(rows)), batch.times, rows, strict=True)
+    entries.sort(key=itemgetter(0))
+    chunk = late_chunk([time for _, time, _ in entries], [row for _, _, row in entries])
+    merged = SourceBatch(late[0].source, LATE_EVENT.name, chunk.times, chunk, 0, [rank for rank, _, _ in entries])
+    return [merged, *(batch for batch in batches if batch.type_name != LATE_EVENT.name)]
 
 
 class _Head:
@@ -107,7 +143,8 @@ class _Head:
         self.at = end
         times = self.chunk.times
         times = times if count == len(times) else times[start:end]
-        return SourceBatch(self.number, self.source.type_name, times, self.chunk, start, ranks)
+        name = self.chunk.type_name or self.source.type_name
+        return SourceBatch(self.number, name, times, self.chunk, start, ranks)
 
 
 class SourceMerge:
@@ -169,7 +206,7 @@ class SourceMerge:
             ranks = ranks[ranks < len(times)]
             if len(ranks):
                 batches.append(head.part(len(ranks), ranks.tolist()))
-        return batches
+        return merge_late(batches)
 
     def _filled(self) -> list[_Head]:
         for head in self._heads:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,6 @@ from cepbook.engine.time.time_units import check_unit
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.chunked_files import ChunkedFileSource, open_chunked
-from cepbook.session.io.column_readers import ColumnValues
 from cepbook.session.io.event_validation import EventTypes, EventValidator, as_mapping, find_type, is_missing
 from cepbook.session.io.files import CSV, check_numeric_columns, read_file, required_columns
 from cepbook.session.io.foreign_frames import as_pandas
@@ -33,11 +32,15 @@ from cepbook.session.io.frame_source import (
     EventChunk,
     FrameSource,
     LatePolicy,
+    Rejecting,
     ReplaySource,
     SourceOptions,
     backwards_time_error,
+    late_chunk,
+    pick,
     undefined_order_error,
 )
+from cepbook.session.io.reorder import ReorderBuffer, late_event, late_reason
 from cepbook.session.io.schema_inference import datetime_columns, index_time
 from cepbook.session.io.time_conversion import check_clock_range, clock_text, to_clock_units
 
@@ -89,10 +92,13 @@ class ReplayInputs:
     second: int
     zone: str = "UTC"
     now: int = 0
+    lateness: int = 0
+    late_stream: bool = False
+    rejecting: bool = False  # items that are no events are left out
     checked: dict[str, ChunkedFileSource] = field(default_factory=dict)  # large files that need not be checked again
 
-    def open(self, until: int | None) -> list[ReplaySource]:
-        """Return the sources in order. Raises EventError as `open_source` does."""
+    def open(self, until: int | None, reject: Rejecting | None = None) -> list[ReplaySource]:
+        """Return the sources in order; `reject` gets what is left out. Raises EventError as `open_source` does."""
         sources: list[ReplaySource] = []
         for name, source in self.sources.items():
             event_type = find_type(name, self.types)
@@ -112,6 +118,7 @@ class ReplayInputs:
                 self.zone,
                 now=self.now,
             )
+            options = replace(options, lateness=self.lateness, late_stream=self.late_stream, reject=reject)
             known = self.checked.get(name)
             opened = open_source(source, options) if known is None or not known.fits(options) else known.again(options)
             if isinstance(opened, ChunkedFileSource):
@@ -131,7 +138,16 @@ class ReplayInputs:
         """Return the sources again, up to `until`. Raises UsageError if one can be read only once."""
         if self.only_once:
             raise UsageError(self.only_once)
-        return self.open(until)
+        return self.open(until, _ignore if self.rejecting else None)
+
+
+class _Entry(NamedTuple):
+    """An event of an iterable: its position, the object, its values, or those of a late event."""
+
+    number: int
+    event: object
+    row: dict[str, Any]
+    late: bool = False
 
 
 class IterableSource(ReplaySource):
@@ -151,55 +167,106 @@ class IterableSource(ReplaySource):
         )
 
     def chunks(self) -> Iterator[EventChunk]:
-        number, last = 0, None
         latest: int | None = None
-        times: list[int] = []
-        sequences: list[int] | None = None if self._wanted.sequence is None else []
-        rows: list[dict[str, Any]] = []
+        last: int | None = None
+        numbered = self._wanted.sequence is not None
+        times, rows, sequences = list[int](), list[dict[str, Any]](), list[int]()
+        late = False  # the rows are late events
+
+        def taken() -> EventChunk:
+            nonlocal times, rows, sequences
+            if late:
+                chunk = late_chunk(times, rows, numbered=numbered)
+            else:
+                chunk = EventChunk(times, partial(pick, rows), sequences if numbered else None)
+            times, rows, sequences = [], [], []
+            return chunk
+
         failure: EventError | None = None
-        events = iter(self._events)
-        while failure is None:
+        for time, entry in self._in_order():
+            if isinstance(entry, EventError):
+                failure = entry
+                break
+            if (entry is None or entry.late != late or len(times) >= EVENT_CHUNK) and times:
+                yield taken()
+            if entry is None:
+                continue
+            late = entry.late
+            if numbered and not late:
+                try:
+                    latest = self._sequence(entry.event, time, latest if time == last else None)
+                except EventError as error:
+                    failure = EventError(f"row {entry.number} of `{self.type_name}`: {error}")
+                    break
+                sequences.append(latest)
+                last = time
+            times.append(time)
+            rows.append(entry.row)
+        if times:
+            yield taken()
+        if failure is not None:
+            raise failure
+
+    def _in_order(self) -> Iterator[tuple[int, _Entry | EventError | None]]:
+        """Yield times and entries in order, None for a pause, and at the end the error that ended the source."""
+        options, buffer, last = self._wanted, ReorderBuffer(self._wanted.lateness), 0
+        failure: EventError | None = None
+        number = -1
+        for event in self._events_and_failure():
+            if event is SourcePause.YET:
+                yield last, None
+                continue
+            number += 1
+            if isinstance(event, EventError):
+                failure = event
+                break
+            try:
+                time, row = self._time(event, buffer.watermark is None), self._check(event)
+            except EventError as error:
+                if options.reject is None:
+                    failure = EventError(f"row {number} of `{self.type_name}`: {error}")
+                    break
+                options.reject(self.type_name, str(error), event, last)
+                self.rejected += 1
+                continue
+            mark = buffer.watermark
+            if mark is None or time >= mark:  # in time
+                if not options.lateness:
+                    buffer.watermark = last = time
+                    yield time, _Entry(number, event, row)
+                    continue
+                buffer.add(time, _Entry(number, event, row))
+                for last, entry in buffer.release():
+                    yield last, entry
+                continue
+            if options.late == "error":
+                failure = backwards_time_error(f"row {number}", self.type_name, time, mark, options.second)
+                break
+            self.late += 1
+            if options.reject is not None:
+                options.reject(self.type_name, late_reason(time, mark, options.second), event, mark)
+            if options.late_stream:
+                yield mark, _Entry(number, event, late_event(self.type_name, time, mark - time, row), late=True)
+        yield from buffer.release(everything=True)
+        if failure is not None:
+            yield last, failure
+
+    def _events_and_failure(self) -> Iterator[object]:
+        """Yield the events, and at the end the error of the source, if it failed."""
+        events, number = iter(self._events), 0
+        while True:
             try:
                 event = next(events)
             except StopIteration:
-                break
-            except Exception as error:  # noqa: BLE001  the user's generator; raised below, after the good rows
+                return
+            except Exception as error:  # noqa: BLE001  the user's generator; raised after the good rows
                 message = str(error) if isinstance(error, CepbookError) else repr(error)
                 failure = EventError(f"the source of `{self.type_name}` failed before row {number}: {message}")
                 failure.__cause__ = error
-                break
-            if event is SourcePause.YET:
-                if times:
-                    yield EventChunk(times, partial(_pick, rows), sequences)
-                    times, rows = [], []
-                    sequences = None if sequences is None else []
-                continue
-            try:
-                time = self._time(event, last is None)
-                row = self._check(event)
-                if last is not None and time < last:
-                    if self._wanted.late == "error":
-                        raise backwards_time_error(f"row {number}", self.type_name, time, last, self._wanted.second)
-                    self.late += 1
-                else:
-                    if sequences is not None:
-                        latest = self._sequence(event, time, latest if time == last else None)
-                        sequences.append(latest)
-                    times.append(time)
-                    rows.append(row)
-                    last = time
-            except EventError as error:
-                prefix = "" if str(error).startswith("row ") else f"row {number} of `{self.type_name}`: "
-                failure = EventError(f"{prefix}{error}")
-            number += 1
-            if len(times) >= EVENT_CHUNK:
-                yield EventChunk(times, partial(_pick, rows), sequences)
-                times, rows = [], []
-                sequences = None if sequences is None else []
-        if times:
-            yield EventChunk(times, partial(_pick, rows), sequences)
-        if failure is not None:
-            raise failure
+                yield failure
+                return
+            number += event is not SourcePause.YET
+            yield event
 
     def _time(self, event: object, first: bool) -> int:
         properties = as_mapping(event)
@@ -232,8 +299,8 @@ class IterableSource(ReplaySource):
         return int(value)
 
 
-def _pick(rows: list[dict[str, Any]], name: str) -> ColumnValues:
-    return [row[name] for row in rows]
+def _ignore(source: str, reason: str, item: object, time: int) -> None:
+    """Leave an item out that was reported before."""
 
 
 def expected_events(sources: Iterable[ReplaySource], limit: int | None, about: bool = False) -> int | None:

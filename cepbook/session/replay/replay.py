@@ -28,7 +28,7 @@ from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.core.garbage_collection import CollectionPause, garbage
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
-from cepbook.session.io.frame_source import LatePolicy, ReplaySource
+from cepbook.session.io.frame_source import LatePolicy, Rejecting, ReplaySource
 from cepbook.session.io.time_conversion import TimeLike, clock_text
 from cepbook.session.replay.batch_sizer import LONG_SLICE, SLICE
 from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, check_speed
@@ -72,6 +72,8 @@ class Replay(Generic[WorkbenchT]):
         errors: ErrorPolicy = "raise",
         snapshots: ReplaySnapshots[WorkbenchT] | None = None,
         skip: int = 0,
+        reject: Rejecting | None = None,
+        late_stream: bool = False,
         workbench: WorkbenchT | None = None,
     ) -> None:
         self._engine = engine
@@ -87,7 +89,10 @@ class Replay(Generic[WorkbenchT]):
             leap=leap,
             snapshots=snapshots,
             skip=skip,
+            reject=reject,
+            late_stream=late_stream,
         )
+        self._late_stream = late_stream
         self._replay_snapshots = snapshots
         self.workbench = workbench
         self._inside = False
@@ -137,7 +142,7 @@ class Replay(Generic[WorkbenchT]):
         behind = loop.behind if self.state == "running" else 0.0
         done, total = loop.events, loop.total()
         return Progress(
-            done, total, rate, clock, self.state, loop.late, behind, loop.estimated_total(), errors=loop.errors
+            done, total, rate, clock, self.state, loop.late.total(), behind, loop.estimated_total(), errors=loop.errors
         )
 
     @property
@@ -176,6 +181,7 @@ class Replay(Generic[WorkbenchT]):
             late=loop.late_rule,
             leap=loop.leap and loop.speed is None,
             errors="keep",
+            late_stream=self._late_stream,
             skip=snapshot.taken,
         )
         rest.run()

@@ -7,16 +7,19 @@ The loop knows neither event loops nor threads. `Replay` calls it slice by slice
 from __future__ import annotations
 
 import time as wall
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.time.clock_stops import LateTimers, leaps_from_epoch
 from cepbook.errors import UsageError
+from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
-from cepbook.session.io.frame_source import LatePolicy, ReplaySource
-from cepbook.session.io.source_merge import SourceMerge, drop_late
+from cepbook.session.io.frame_source import LatePolicy, Rejecting, ReplaySource, late_chunk
+from cepbook.session.io.reorder import late_event, late_reason
+from cepbook.session.io.source_merge import SourceBatch, SourceMerge, merge_late, split_belated
 from cepbook.session.io.sources import expected_events
 from cepbook.session.io.time_conversion import before_clock_error
 from cepbook.session.replay.batch_sizer import LONG_SLICE, MOST, SLICE, BatchSizer
@@ -60,6 +63,8 @@ class ReplayLoop:
         leap: bool,
         snapshots: ReplaySnapshots[Any] | None,
         skip: int,
+        reject: Rejecting | None = None,
+        late_stream: bool = False,
     ) -> None:
         check_speed(speed)
         if limit is not None and not (isinstance(limit, int) and limit >= 0):
@@ -81,10 +86,12 @@ class ReplayLoop:
         while self.taken < skip and (batches := self._merge.take(min(skip - self.taken, MOST))):
             self.taken += sum(len(batch.times) for batch in batches)
         self.names = [source.type_name for source in sources]
+        self._reject, self._late_stream = reject, late_stream
+        fed = [*self.names, LATE_EVENT.name] if late_stream and LATE_EVENT.name not in self.names else self.names
         self._late_timers = LateTimers()
-        self._feed_batches = engine.feeder(self.names, self._late_timers)
+        self._feed_batches = engine.feeder(fed, self._late_timers)
         self.events = 0
-        self._late = 0
+        self._late, self._rejected = Counter[str](), Counter[str]()
         self._planned: int | None = None
         self.end: str | None = None
         self.result: ReplayResult | None = None
@@ -193,11 +200,10 @@ class ReplayLoop:
             if self.late_rule == "error":
                 early = min(batches, key=lambda batch: batch.times[0])
                 raise before_clock_error(early.type_name, early.times[0], now, self.engine.second)
-            batches, late = drop_late(batches, now)
-            self._late += late
+            batches = self._without_belated(batches, now)
         started = wall.perf_counter()
         self._feed_batches(batches, stepping)
-        self.events += sum(len(batch.times) for batch in batches)
+        self.events += sum(len(batch.times) for batch in batches if batch.chunk.type_name is None)
         self.taken += taken
         elapsed = wall.perf_counter() - started
         if self.snapshots is not None:
@@ -208,6 +214,26 @@ class ReplayLoop:
         cut = taken < most and end != upto
         self._batch_sizer.took(elapsed, taken, most, stepping=stepping, span=span, cut=cut)
         return taken
+
+    def _without_belated(self, batches: Sequence[SourceBatch], now: int) -> list[SourceBatch]:
+        """Return the batches without events before the clock, which become late events at the present."""
+        read = self._late_stream or self._reject is not None
+        properties = (lambda name: self.engine.runtime.catalog.event_types[name].properties) if read else lambda _: ()
+        batches, belated = split_belated(batches, now, properties)
+        rows, ranks = [], []
+        for event in belated:
+            row = event.event
+            if event.type_name != LATE_EVENT.name or LATE_EVENT.name in self.names:
+                self._late[event.type_name] += 1
+                if self._reject is not None:
+                    self._reject(event.type_name, late_reason(event.time, now, self.engine.second), row, now)
+                row = late_event(event.type_name, event.time, now - event.time, row)
+            rows.append(row)
+            ranks.append(event.rank)
+        if not rows or not self._late_stream:
+            return batches
+        chunk = late_chunk([now] * len(rows), rows)
+        return merge_late([SourceBatch(len(self.sources), LATE_EVENT.name, chunk.times, chunk, 0, ranks), *batches])
 
     def _virtual_now(self) -> int:
         assert self.speed is not None
@@ -246,9 +272,17 @@ class ReplayLoop:
         return self.result.errors if self.result is not None else self.engine.failures - self._errors_before
 
     @property
-    def late(self) -> int:
-        """The number of events that were left out because they were late."""
-        return self._late + sum(source.late for source in self.sources)
+    def late(self) -> Counter[str]:
+        """The number of late events by type."""
+        late = Counter(self._late)
+        for source in self.sources:
+            late[source.type_name] += source.late
+        return +late
+
+    @property
+    def rejected(self) -> Counter[str]:
+        """The number of rejected items by type."""
+        return self._rejected + Counter({source.type_name: source.rejected for source in self.sources})
 
     def total(self) -> int | None:
         """Return the number of events of the whole replay; None if it is unknown."""
@@ -277,23 +311,26 @@ class ReplayLoop:
         self.end = state
         counts, errors = engine.counts()
         deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items()}
-        late, timers = self.late, self._late_timers
+        late, rejected, timers = self.late, self.rejected, self._late_timers
         self.result = ReplayResult(
             state,
             self.events,
             engine.now,
             deliveries,
-            late,
+            late.total(),
             errors - self._errors_before,
             engine.second,
+            late_by_type=dict(late),
+            rejected=dict(rejected),
             late_timers=timers.count,
             longest_delay=timers.longest,
             failures=engine.failures_since(self._errors_before),
         )
         self._merge = SourceMerge(())
         self._feed_batches = lambda *_: None  # the function holds the engine, which may be replaced
-        self._late, self.sources = (
+        self._late, self._rejected, self.sources = (
             late,
+            rejected,
             (),
         )  # a notebook keeps the values of its cells; the events need not be kept with them
 

@@ -22,9 +22,10 @@ class ReplayResult:
     """The result of a replay. Nothing in it depends on the wall clock.
 
     `state` is ``finished`` or ``stopped``. `clock` is the engine's time at the end; a second has `second` of its units.
-    `deliveries` counts deliveries by statement, 0 included. `late` events were dropped. `errors` counts errors of
-    statements and their listeners, `failures` are the latest of them, oldest first. Where the clock leapt,
-    `late_timers` fired after they were due, by at most `longest_delay` (clock units).
+    `deliveries` counts deliveries by statement, 0 included. `late` events were left out, `late_by_type` counts them
+    by type, and `rejected` items that are no events. `errors` counts errors of statements and
+    their listeners, `failures` are the latest of them, oldest first. Where the clock leapt, `late_timers` fired after
+    they were due, by at most `longest_delay` (clock units).
     """
 
     state: str
@@ -36,6 +37,8 @@ class ReplayResult:
     second: int = 1000
     late_timers: int = 0
     longest_delay: int = 0
+    late_by_type: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
     failures: tuple[StatementError, ...] = field(default=(), repr=False, compare=False)
 
     def _head(self) -> str:
@@ -43,6 +46,8 @@ class ReplayResult:
         text = f"{self.events:,} event{'' if self.events == 1 else 's'} {self.state}, clock {clock}"
         if self.late:
             text += f", {self.late:,} late dropped"
+        if self.rejected:
+            text += f", {sum(self.rejected.values()):,} rejected"
         if self.late_timers:
             delay = str(timedelta(seconds=self.longest_delay / self.second))
             delay = delay.rstrip("0") if "." in delay else delay
