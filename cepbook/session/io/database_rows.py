@@ -73,7 +73,7 @@ def database(
 
 
 class _Progress:
-    """Which rows of a query have come."""
+    """The largest value of the cursor so far, and the rows near it that have come."""
 
     def __init__(self, cursor: str | None, key: str | None, overlap: Any, start: Any, saved: Any) -> None:
         self.cursor, self._key, self._overlap = cursor, key, overlap

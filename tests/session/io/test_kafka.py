@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,36 @@ def test_messages_become_events() -> None:
         {"symbol": "A", "price": 1.5},
         {"symbol": "C", "price": 3.0},
     ]
+
+
+def test_a_loaded_workbench_continues_at_its_offsets(tmp_path: Path) -> None:
+    producer = confluent.Producer({"bootstrap.servers": "replaced", "test.mock.num.brokers": 1, "log_level": 0})
+    broker = next(iter(producer.list_topics("ticks", timeout=20).brokers.values()))
+
+    def produce(prices: range) -> None:
+        for price in prices:
+            message = json.dumps({"symbol": "A", "price": price}).encode()
+            producer.produce("ticks", message, partition=price % 3)
+        assert producer.flush(20) == 0
+
+    def source() -> inlets.Source:
+        return inlets.kafka("ticks", bootstrap_servers=f"{broker.host}:{broker.port}", auto_offset_reset="earliest")
+
+    async def receive(cep: Workbench, count: int) -> None:
+        live = cep.live({"Tick": source()})
+        for _ in range(300):
+            if len(cep.changes("out")) >= count:
+                break
+            await asyncio.sleep(0.1)
+        live.stop()
+        await live
+
+    produce(range(30))
+    first, second = Workbench(), Workbench()
+    first.run("create schema Tick(symbol string, price double); @name('out') select * from Tick")
+    asyncio.run(receive(first, 30))
+    first.save(tmp_path / "a.cep", feeds=True)
+    produce(range(30, 50))
+    second.load(tmp_path / "a.cep")
+    asyncio.run(receive(second, 50))
+    assert sorted(second.changes("out")["price"]) == [float(price) for price in range(50)]
