@@ -34,7 +34,7 @@ def picture(cep: Workbench) -> tuple[object, ...]:
     """Statements, clock, what feeds hold and what windows hold."""
     names = list(cep.runtime.statements)
     rows = [repr(cep.runtime.iterate(n)) for n in names]
-    feeds = [cep.changes(n).to_json() for n in names]
+    feeds = [cep.changes(n).to_json(date_format="iso") for n in names]
     return names, list(cep.runtime.catalog.event_types), cep.clock.ms, cep.runtime.next_due, rows, feeds
 
 

@@ -75,6 +75,7 @@ def dated(frame: pd.DataFrame, dtype: str) -> set[str]:
 
 
 @pytest.mark.parametrize("dtype", CONFIGS)
+@pytest.mark.filterwarnings("ignore:.*keeps no rows")
 def test_every_frame_has_dates_for_every_time(dtype: str) -> None:
     cep = bench(CONFIGS[dtype])
     for name, columns in DATED.items():

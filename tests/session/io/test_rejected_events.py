@@ -102,6 +102,7 @@ def test_a_killed_process_loses_no_item(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_told_and_counted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     rejected = RejectedFile(tmp_path / "rejected.jsonl")
+    rejected._writer._file.close()  # type: ignore[attr-defined]
     rejected._writer._file = open("/dev/full", "w")  # type: ignore[attr-defined]  # noqa: SIM115
     for _ in range(3):
         rejected.write("Tick", "late", {}, 0)

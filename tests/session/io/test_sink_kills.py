@@ -220,6 +220,8 @@ def test_a_write_that_fails_by_itself_is_printed(
         def close(self) -> None:
             pass
 
+    assert sink._writer is not None
+    sink._writer.close()
     sink._writer = Full()
     cep.send("A", x=1)
     sink.write_waiting()  # or the thread was quicker

@@ -17,10 +17,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.errors import UsageError
+from cepbook.errors import MissingRowsWarning, UsageError
 from cepbook.session import Workbench
 from cepbook.session.io.sinks import SinkError
-from cepbook.session.io.writers import RowWriter, open_writer
+from cepbook.session.io.writers import CsvWriter, RowWriter, open_writer
 
 AT = "1970-01-01T00:00:00.000+00:00"
 EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
@@ -84,6 +84,8 @@ def test_a_full_disk_stops_the_sink_and_nothing_else(cep: Workbench, tmp_path: P
         def close(self) -> None:
             pass
 
+    assert sink._writer is not None
+    sink._writer.close()
     sink._writer = Full()
     send(cep, 1, 2)
     with pytest.raises(SinkError, match=r"No space left on device; 2 rows of `q` lost"):
@@ -197,7 +199,8 @@ def test_async_iteration(cep: Workbench) -> None:
         found = [(await anext(stream)).insert]
         send(cep, 2, 3, 4, 5, 6)
         assert stream.is_full and stream.missed == 2
-        found += [(await anext(stream)).insert]
+        with pytest.warns(MissingRowsWarning, match="2 deliveries dropped"):
+            found += [(await anext(stream)).insert]
         cep.drop("q")
         found += [delivery.insert async for delivery in stream]
         return found
@@ -275,10 +278,13 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(
     path = tmp_path / "q.csv"
     path.write_text("mine")
 
-    def full(self: object) -> None:
+    close = CsvWriter.close
+
+    def full(self: CsvWriter) -> None:
+        close(self)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cepbook.session.io.writers.CsvWriter.close", full)  # what is written last
+    monkeypatch.setattr(CsvWriter, "close", full)  # what is written last
     with pytest.raises(SinkError, match=r"q\.csv' cannot be written: .*No space left on device"):
         cep.export("q", path)
     assert [each.read_text() for each in tmp_path.iterdir()] == ["mine"]
