@@ -198,38 +198,46 @@ class ReplayMixin(WorkbenchCore):
         self._replays.clear()
         self._replay = None
 
-    def save(self, path: saved_state.Path, *, feeds: bool = False, replace: bool = False) -> None:
+    def save(
+        self,
+        path: saved_state.Path,
+        *,
+        feeds: bool = False,
+        replace: bool = False,
+        key: bytes | str | None = None,
+    ) -> None:
         """Write the workbench into a file: modules, event types, variables, the clock and the state of statements.
 
         `feeds` adds the deliveries that feeds hold. Listeners and Python functions are not saved. A file with a saved
-        workbench is replaced, any other file only with `replace`. Raises SnapshotError for an event that holds an
-        object that EPL has no type for, and UsageError if the file holds something else or cannot be written; the file
-        is then unchanged.
+        workbench is replaced, any other file only with `replace`. `key` signs the file (HMAC-SHA-256). Raises
+        SnapshotError for an event that holds an object that EPL has no type for, and UsageError if the file holds
+        something else or cannot be written; the file is then unchanged.
         """
         if not replace:
             saved_state.refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
         with self._lock:
-            saved_state.write_file(path, self._snapshot(feeds=feeds))
+            saved_state.write_file(path, self._snapshot(feeds=feeds, key=key))
 
-    def _snapshot(self, *, feeds: bool = False) -> bytes:
-        return saved_state.snapshot_bytes(self._engine, self._start, self._cells, feeds=feeds)
+    def _snapshot(self, *, feeds: bool = False, key: bytes | str | None = None) -> bytes:
+        return saved_state.snapshot_bytes(self._engine, self._start, self._cells, feeds=feeds, key=key)
 
-    def load(self, path: saved_state.Path) -> None:
+    def load(self, path: saved_state.Path, *, key: bytes | str | None = None) -> None:
         """Replace the contents of this workbench by a saved one. Listeners stay with statements of the same name.
 
-        The Python functions of the saved workbench must be registered. Raises UsageError for a file that cannot be
-        read, and SnapshotError for one that is damaged, of another version, or needs other functions; then nothing has
-        changed.
+        The Python functions of the saved workbench must be registered. With `key`, the file must have been saved with
+        the same key, so that nobody else can have written it. Raises UsageError for a file that cannot be read, and
+        SnapshotError for one that is damaged, of another version, not signed with the key, or needs other functions;
+        then nothing has changed.
         """
         with self._lock, self._engine.manual_call():
             data = saved_state.read_file(path)
             try:
-                self._load_snapshot(data)
+                self._load_snapshot(data, key)
             except SnapshotError as error:
                 raise SnapshotError(f"`{path}`: {error}") from error
 
-    def _load_snapshot(self, data: bytes) -> None:
-        runtime, extra = saved_state.restore_workbench_runtime(data, self._functions)
+    def _load_snapshot(self, data: bytes, key: bytes | str | None = None) -> None:
+        runtime, extra = saved_state.restore_workbench_runtime(data, self._functions, key)
         self._end_replay()
         self._start, self._config, self._checks = extra["start"], runtime.config, {}
         self._cells = saved_state.resume_runtime(self._engine, runtime, extra)

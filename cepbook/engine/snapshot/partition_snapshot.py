@@ -74,11 +74,13 @@ def restore_partition(runtime: Any, data: bytes) -> int:
     parts = runtime_parts(runtime)
     check_fingerprint(parts, document)
     with report_damage():
-        if document["now"] > runtime.now:
-            raise UsageError(
-                f"the partition was saved at {document['now']} ms, and the clock here is at {runtime.now} ms\n"
-                "  hint: advance to that time first"
-            )
+        is_ahead = document["now"] > runtime.now
+    if is_ahead:
+        raise UsageError(
+            f"the partition was saved at {document['now']} ms, and the clock here is at {runtime.now} ms\n"
+            "  hint: advance to that time first"
+        )
+    with report_damage():
         running_context: Context = runtime.context(document["context"])
         nodes = running_context.placeholder_nodes()
         referenced = [nodes[path] if path in nodes else parts.find(path) for path in document["parts"]]

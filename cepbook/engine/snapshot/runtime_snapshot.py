@@ -81,27 +81,30 @@ def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
     return {**document, **graph, "state": state, "extra": extra_data}
 
 
-def save_runtime(runtime: Any, extra: Any = None) -> bytes:
+def save_runtime(runtime: Any, extra: Any = None, key: bytes | None = None) -> bytes:
     """Return a runtime as a file, with `extra`, plain data. Errors: SnapshotError for a value that cannot be saved."""
     with garbage_collection_paused():
-        return pack_document(runtime_document(runtime, extra))
+        return pack_document(runtime_document(runtime, extra), key)
 
 
-def restore_runtime(make: Callable[..., R], data: bytes, functions: Functions) -> tuple[R, Any]:
+def restore_runtime(
+    make: Callable[..., R], data: bytes, functions: Functions, key: bytes | None = None
+) -> tuple[R, Any]:
     """Return the runtime of a snapshot and its `extra`. `make` creates an empty one from a configuration and a `start`.
 
-    Errors: SnapshotError if it is not a snapshot, is damaged, needs other functions, or has another program here.
+    Errors: SnapshotError if it is not a snapshot, is damaged, needs other functions, has another program here, or is
+    not signed with `key`.
     """
     with garbage_collection_paused():
-        return _restored(make, unpack_document(data), functions)
+        return _restored(make, unpack_document(data, key), functions)
 
 
 def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Functions) -> tuple[R, Any]:
     if "modules" not in document:
         raise SnapshotError("this is the snapshot of one partition")
-    runtime = make(_config(document), start=document["now"])
-    _register(runtime, document, functions)
     with report_damage():
+        runtime = make(_config(document), start=document["now"])
+        _register(runtime, document, functions)
         _deploy(runtime, document)
         return runtime, _filled(runtime, document)
 
@@ -179,10 +182,12 @@ def check_fingerprint(parts: RuntimeParts, document: Mapping[str, Any]) -> None:
 
 @contextmanager
 def report_damage() -> Iterator[None]:
-    """Within the block, turn the consequences of an invalid table into a SnapshotError."""
+    """Within the block, turn the consequences of an invalid document into a SnapshotError."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except SnapshotError:
+        raise
+    except Exception as error:
         raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
 
 

@@ -9,9 +9,11 @@ from os import PathLike
 from pathlib import Path as File
 from typing import Any
 
+from cepbook.argument_checks import short_repr
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.snapshot.runtime_snapshot import restore_runtime, save_runtime
+from cepbook.engine.snapshot.runtime_snapshot import report_damage, restore_runtime, save_runtime
 from cepbook.errors import UsageError
+from cepbook.feeds import Feed
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.session.core.cell_deployments import CellRun
 from cepbook.session.core.engine_handle import EngineHandle
@@ -48,23 +50,63 @@ def initial_runtime(runtime: Runtime, start: int) -> Runtime:
     return fresh
 
 
-def snapshot_bytes(engine: EngineHandle, start: int, deployed: Mapping[str, CellRun], *, feeds: bool = False) -> bytes:
-    """Return the workbench as a snapshot. Raises SnapshotError for a value that cannot be saved."""
+def snapshot_bytes(
+    engine: EngineHandle,
+    start: int,
+    deployed: Mapping[str, CellRun],
+    *,
+    feeds: bool = False,
+    key: bytes | str | None = None,
+) -> bytes:
+    """Return the workbench as a snapshot, signed with `key`. Raises SnapshotError for a value that cannot be saved."""
     cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in deployed.items()]
     feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
     offsets = [[*source, offset() if callable(offset) else offset] for source, offset in engine.offsets.items()]
-    return save_runtime(engine.runtime, {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets})
+    extra = {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets}
+    return save_runtime(engine.runtime, extra, _key_bytes(key))
+
+
+def _key_bytes(key: bytes | str | None) -> bytes | None:
+    if key is not None and (not isinstance(key, bytes | str) or not key):
+        raise UsageError(f"`key` is bytes or text with at least one character, not {short_repr(key)}")
+    return key.encode() if isinstance(key, str) else key
 
 
 def restore_workbench_runtime(
-    data: bytes, functions: Mapping[str, tuple[Callable[..., Any], FunctionType]]
+    data: bytes, functions: Mapping[str, tuple[Callable[..., Any], FunctionType]], key: bytes | str | None = None
 ) -> tuple[Runtime, Any]:
-    """Return a snapshot's runtime, with all of `functions` registered, and its extra data. Raises SnapshotError."""
-    runtime, extra = restore_runtime(Runtime, data, {name: fn for name, (fn, _) in functions.items()})
+    """Return a snapshot's runtime, with all of `functions` registered, and its extra data, which is valid.
+
+    Raises SnapshotError, also for a file that is not signed with `key`.
+    """
+    callables = {name: fn for name, (fn, _) in functions.items()}
+    runtime, extra = restore_runtime(Runtime, data, callables, _key_bytes(key))
+    with report_damage():
+        _check_extra(runtime, extra)
     for name, (fn, returns) in functions.items():
         if name not in runtime.functions:
             runtime.register_function(name, fn, returns=returns)
     return runtime, extra
+
+
+def _check_extra(runtime: Runtime, extra: Mapping[str, Any]) -> None:
+    """Raise what invalid extra data leads to. `resume_runtime` replaces a workbench with it and must not fail."""
+    if type(extra["start"]) is not int:
+        raise TypeError("the start of the clock is no number")
+    for name, state in extra["feeds"].items():
+        feed = Feed()
+        runtime.statement(name).add_sink(feed)
+        try:
+            feed.load(state)
+            feed.snapshot()
+        finally:
+            runtime.statement(name).remove_sink(feed)
+    for id_, cell, names, text in extra["cells"]:
+        if not (id_ in runtime.deployments and isinstance(cell, str | None) and isinstance(text, str)):
+            raise TypeError(f"{short_repr(id_)} is no cell")
+        frozenset(names)
+    for type_name, source, part, _ in extra.get("offsets", ()):
+        hash((type_name, source, part))
 
 
 def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellRun]:
