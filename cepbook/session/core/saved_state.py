@@ -93,6 +93,9 @@ def _check_extra(runtime: Runtime, extra: Mapping[str, Any]) -> None:
     """Raise what invalid extra data leads to. `resume_runtime` replaces a workbench with it and must not fail."""
     if type(extra["start"]) is not int:
         raise TypeError("the start of the clock is no number")
+    for context in runtime.catalog.contexts:
+        if not all(type(partition["id"]) is int for partition in runtime.partitions(context)):
+            raise TypeError(f"a partition of context `{context}` has no number")
     for name, state in extra["feeds"].items():
         feed = Feed()
         runtime.statement(name).add_sink(feed)

@@ -108,7 +108,8 @@ def test_a_small_file_cannot_fill_the_memory(name: str, tmp_path: Path) -> None:
     path = tmp_path / "bomb.cep"
     path.write_bytes(file_of(BOMBS[name]))
     program = (
-        "import resource, sys\nfrom cepbook import Workbench\nfrom cepbook.errors import SnapshotError\ncep = Workbench()\n"
+        "import resource, sys\nfrom cepbook import Workbench\nfrom cepbook.errors import SnapshotError\n"
+        "cep = Workbench()\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try:\n    cep.load(sys.argv[1])\n"
         "except SnapshotError as error:\n    assert 'damaged' in str(error) or 'setting' in str(error), error\n"
