@@ -26,6 +26,7 @@ from typing import IO, Any, NamedTuple
 from weakref import finalize
 
 from cepbook.errors import UsageError
+from cepbook.locks import survives_fork
 
 Row = dict[str, Any]
 Rows = list[Row] | None
@@ -232,7 +233,7 @@ class Feed:
         self._log = SpillFile(log)
         self._batch = self._usual_batch  # 0 while a subscriber waits, so that `one` needs only one comparison
         self._subscribers: list[Callable[[], object]] = []
-        self._lock = Lock()
+        self._lock = survives_fork(Lock())
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
         """Set the layout of rows: tuples of the values of `columns`, or dicts (None). ``fresh(row)`` makes a dict for a

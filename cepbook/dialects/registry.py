@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from cepbook.dialects import apama, streamcruncher
 from cepbook.dialects.dialect import Dialect
-from cepbook.errors import UsageError, hint_line
+from cepbook.errors import UsageError, hint_line, rejecting_deep_nesting
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.bind.substitution import substitute
 from cepbook.lang.explain.syntax_tree import show_ast
@@ -65,6 +65,7 @@ def find_dialect(name: str) -> Dialect:
     return dialect
 
 
+@rejecting_deep_nesting()
 def translate(text: str, catalog: Catalog, names: Collection[str] = (), options: Options = Options()) -> ModulePlan:
     """Return the plan of a text in its dialect. Raises ParseError, BindError, or UsageError for an unknown setting."""
     dialect = find_dialect(dialect_of(text))
@@ -75,6 +76,7 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
     return dialect.translate(text, catalog, names, options)
 
 
+@rejecting_deep_nesting()
 def declared_names(text: str) -> frozenset[str]:
     """Return the names that a text gives to statements, event types and other objects. Raises ParseError."""
     return find_dialect(dialect_of(text)).declares(text)

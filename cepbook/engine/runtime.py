@@ -56,6 +56,7 @@ class Runtime(EventEngine):
         super().__init__(config, start)
         self.functions: dict[str, Callable[..., Any]] = {}
         self._serial = 0
+        self._merging: dict[RunningStatement, bool] = {}
         self._notices = PartitionListeners(self.report)
         self._deployer = Deployer(
             self.registry, self.turn, self.functions, self._notices, self._next_order, self._statements_changed
@@ -72,17 +73,21 @@ class Runtime(EventEngine):
         self.functions[name] = function
         self.catalog.functions[name] = returns if isinstance(returns, FunctionType) else FunctionType(returns)
 
-    def define(self, event_type: EventType, *, replace: bool = False) -> None:
-        """Add an event type. Errors: UsageError if it exists, unless `replace` is set and no statement uses it."""
-        name = event_type.name
-        if name in self.catalog.event_types:
-            users = deployments_using(self._deployer.deployments, [("event type", name)])
-            if users and self.catalog.event_types[name] != event_type:
-                raise UsageError(f"event type `{name}` is used by {statement_names_text(users)}; drop these first")
-            if not replace and not users:
-                raise UsageError(f"event type `{name}` already exists")
-        self.catalog.event_types[name] = event_type
-        self.rewired()
+    def define(self, *event_types: EventType, replace: bool = False) -> None:
+        """Add event types, all or none. Errors: UsageError if one exists, unless `replace` is set and no statement uses
+        it.
+        """
+        for event_type in event_types:
+            name = event_type.name
+            if name in self.catalog.event_types:
+                users = deployments_using(self._deployer.deployments, [("event type", name)])
+                if users and self.catalog.event_types[name] != event_type:
+                    raise UsageError(f"event type `{name}` is used by {statement_names_text(users)}; drop these first")
+                if not replace and not users:
+                    raise UsageError(f"event type `{name}` already exists")
+        with self.turn:
+            self.catalog.event_types.update((event_type.name, event_type) for event_type in event_types)
+            self.rewired()
 
     def define_variable(self, name: str, type_: Type, value: object = None, *, constant: bool = False) -> None:
         """Add a variable from Python. Errors: UsageError if it exists, or `value` does not fit."""
@@ -157,7 +162,10 @@ class Runtime(EventEngine):
         return self._deployer.redeploy(deployment_id, epl)
 
     def _statements_changed(self) -> None:
-        holds = any(statement.merges for statement in self.registry.statements.values())
+        known, present = self._merging, self.registry.statements.values()
+        merging = {statement: known.get(statement) for statement in present}
+        self._merging = {key: key.merges if value is None else value for key, value in merging.items()}
+        holds = any(self._merging.values())
         if holds != self.services.deliveries.holds:
             self.services.deliveries.holds = holds
             for statement in self.registry.statements.values():

@@ -133,7 +133,10 @@ def _read(cell: str, second: int) -> tuple[list[_Expected], list[CellStep]]:
                 raise _wrong(cell, step.line, "expect-syntax", "this is neither a reaction nor a reading", _HINT)
     for number, name in nothing:
         at_time = [time for at, time in times if at <= number][-1]
-        expected.setdefault((name, at_time), _Expected(name, at_time, number))
+        stated = expected.setdefault((name, at_time), _Expected(name, at_time, number))
+        if stated.reactions:
+            what = f"`{name}` delivers nothing here and a row on line {stated.line}"
+            raise _wrong(cell, number, "expect-syntax", what, "keep one of them, or write `@TIME` above each")
     if len({time is None for _, time in expected}) > 1:
         at = min(expectation.line for expectation in expected.values() if expectation.time is None)
         what = "some deliveries have a time and these have none"

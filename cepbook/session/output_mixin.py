@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, overload
 
@@ -15,6 +16,7 @@ from cepbook.engine.delivery.delta import Listener
 from cepbook.errors import MissingRowsWarning, UsageError
 from cepbook.feeds import FeedColumns
 from cepbook.session.core.workbench_core import WorkbenchCore
+from cepbook.session.history.event_log import ManualAction
 from cepbook.session.inspect.fire_and_forget import PreparedQuery, run_query
 from cepbook.session.inspect.partition_selectors import Selector, selected_rows
 from cepbook.session.inspect.time_columns import statement_output
@@ -70,7 +72,9 @@ class OutputMixin(WorkbenchCore):
         """Call ``fn(delta)`` for every delivery of statement `name`, also after a redeployment. Return the function
         that ends it.
 
-        A delta has `time` (ms), `insert` and `remove` (lists of rows, or None).
+        A delta has `time` (ms), `insert` and `remove` (lists of rows, or None). Listeners run inside `send`, while the
+        workbench is locked: a listener may call the workbench, but must not wait for another thread that does. Such a
+        thread gets a UsageError that names the listener.
         """
         if not callable(fn):
             raise UsageError(f"a listener is a function of one delta, not {type(fn).__name__}")
@@ -86,13 +90,17 @@ class OutputMixin(WorkbenchCore):
         windows and tables and return the changed rows. `selector` chooses partitions as in `iterate`; `parameters` are
         as in `run`.
         """
-        with self._lock, self._engine.raising_failures():
+        with self._lock, ExitStack() as acting:
             stage = self._engine
             text = epl.epl if isinstance(epl, PreparedQuery) else epl
             alone = text if selector is None and parameters is None else None
-            acted = partial(
-                stage.record_manual_action, query=alone, what="a query changed rows that parameters or a selector chose"
-            )
+            done = "a query changed rows that parameters or a selector chose"
+
+            def acted(action: ManualAction, stores: Set[str]) -> None:
+                acting.enter_context(stage.manual_call())
+                acting.enter_context(stage.raising_failures())
+                stage.record_manual_action(action, stores, query=alone, what=done)
+
             return run_query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
 
     def prepare(self, epl: str) -> PreparedQuery:

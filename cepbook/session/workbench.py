@@ -127,7 +127,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
     def reset(self) -> None:
         """Start again: no statements, no event types, the clock at its start. Registered functions stay."""
-        with self._lock:
+        with self._lock, self._engine.manual_call():
             self._end_replay()
             former = self._engine
             self._begin()
@@ -142,9 +142,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         those that statements assigned.
         """
         with self._lock, self._engine.manual_call():
+            fresh = initial_runtime(self.runtime, self._start)
             self._end_replay()
-            self._engine.restart(initial_runtime(self.runtime, self._start))
             self._checks = {}
+            self._engine.restart(fresh)
         garbage.clear()
 
     def variables(self) -> pd.DataFrame:
@@ -177,16 +178,14 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         that has no EPL type, or the statements that prevent a change of the type.
         """
         parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)
-        with self._lock:
+        with self._lock, self._engine.manual_call():
             clock = (self._config.second, self._config.time_zone, self.runtime.now)
             known = self.runtime.catalog.event_types
             event_types = infer_event_types(name, source, known, time=time, inherits=parents, clock=clock)
-            for event_type in event_types:
-                if self.runtime.catalog.event_types.get(event_type.name) != event_type:
-                    self.runtime.define(event_type, replace=True)
+            changed = [event_type for event_type in event_types if known.get(event_type.name) != event_type]
+            self.runtime.define(*changed, replace=True)
             self._engine.follow_deployments()
-            self.defined.pop(name, None)
-            self.defined[name] = event_types[-1]
+            self.defined = {**{key: of for key, of in self.defined.items() if key != name}, name: event_types[-1]}
         return event_types[-1]
 
     def send(self, type_name: str, event: object = None, /, **properties: Any) -> None:

@@ -13,6 +13,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from cepbook.dialects.apama import tree as a
 from cepbook.dialects.apama.hints import APAMA_KEYWORDS, diagnose
 from cepbook.errors import NO_SPAN, Diagnostic, ParseError, Span
+from cepbook.lang.syntax.reader.expression_reader import whole_number
 from cepbook.lang.syntax.reader.parser_tables import load_parser
 
 ORIGIN = "apama"
@@ -36,7 +37,7 @@ def parse(text: str) -> a.ApamaProgram:
     except VisitError as error:
         if isinstance(error.orig_exc, _Refused):
             raise ParseError((error.orig_exc.diagnostic,), text, ORIGIN) from None
-        raise
+        raise error.orig_exc from None  # of nesting too deep
     return program
 
 
@@ -82,7 +83,7 @@ class _Reader(Transformer[Token, Any]):
 
     def integer(self, span: Span, children: Sequence[Token]) -> a.Expr:
         (token,) = children
-        value = int(token, 0) if token[:2] in ("0x", "0X") else int(token)
+        value = whole_number(token, 16 if token[:2] in ("0x", "0X") else 10)
         if value > _LARGEST:
             raise _Refused(token, "an integer has 64 bits, this one needs more", "write a float, such as 1e20")
         return a.ApamaLiteral(value, span=span)

@@ -63,7 +63,7 @@ def binder_options(config: Config) -> Options:
     )
 
 
-@rejecting_deep_nesting()
+@rejecting_deep_nesting()  # rewriting, too
 def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> p.ModulePlan:
     """Parse, bind and rewrite `epl`, which may be in another dialect. Errors: ParseError, BindError."""
     return rewrite(translate(epl, catalog, names, binder_options(config)))

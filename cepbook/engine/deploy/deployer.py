@@ -125,7 +125,7 @@ class Deployer:
         self._registry.stores.update(built.stores)
         for statement in built.deployment.statements:
             context = statement.steps.context
-            self._registry.statements[statement.name] = statement
+            self._registry.add(statement)
             statement.start(None if context is None else self.context(context))
         self.deployments[built.deployment.id] = built.deployment
         self._settle()
@@ -164,7 +164,7 @@ class Deployer:
     def _remove(self, deployment: Deployment, rest: Deployment | None = None) -> None:
         for statement in reversed(deployment.statements):
             self._registry.statements.get(statement.name, statement).stop()
-            self._registry.statements.pop(statement.name, None)
+            self._registry.remove(statement.name)
         for name in deployment.contexts:
             self._registry.contexts.pop(name, None)
         for name in deployment.event_types:

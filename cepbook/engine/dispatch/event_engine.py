@@ -182,7 +182,7 @@ class EventEngine:
     def rewired(self) -> None:
         """Rebuild routes at their next event, because statements or listeners changed."""
         self.registry.version += 1
-        self._updates = any(statement.steps.emit.changes for statement in self.statements.values())
+        self._updates = bool(self.registry.updating)
         self.routes.rewired()
         for context in self.registry.contexts.values():
             context.rewired()

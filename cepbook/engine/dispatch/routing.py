@@ -51,6 +51,7 @@ class StatementRegistry:
         self.version = 0
         self.variables: Variables = {}
         self.statements: dict[str, RunningStatement] = {}
+        self.updating: set[str] = set()  # the statements with `update istream`
         self.contexts: dict[str, Context] = {}
 
     @property
@@ -61,6 +62,17 @@ class StatementRegistry:
     @catalog.setter
     def catalog(self, catalog: Catalog) -> None:
         self.services.catalog = catalog
+
+    def add(self, statement: RunningStatement) -> None:
+        """Add a statement."""
+        self.statements[statement.name] = statement
+        if statement.steps.emit.changes:
+            self.updating.add(statement.name)
+
+    def remove(self, name: str) -> None:
+        """Remove a statement, if there is one of the name."""
+        self.statements.pop(name, None)
+        self.updating.discard(name)
 
     def readers(self, type_name: str) -> list[RunningStatement]:
         """Return the statements that read events of a type, in delivery order."""

@@ -73,8 +73,8 @@ class Turn:
         if self._broken is not None:
             what = type(self._broken).__name__
             raise UsageError(
-                f"the engine was interrupted in the middle of an event ({what}): some statements have seen the last "
-                "event or advance, others have not\n  hint: call Workbench.rewind() or reset() to start again"
+                f"the engine was interrupted in the middle of an event or a change ({what}): some statements have seen "
+                "it, others have not\n  hint: call Workbench.rewind() or reset() to start again"
             ) from self._broken
 
     @property

@@ -21,6 +21,7 @@ from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.variable_hints import hinted_diagnostics
 
 TARGET = "cepbook.lint"
+MAX_CHECKED = 50_000  # characters; some 1,500 statements, which take two seconds
 _CELL = re.compile(r"\s*%%(\w+)([^\n]*)(?:\n|\Z)")
 
 
@@ -75,7 +76,15 @@ def _format(text: str, *, alone: bool) -> dict[str, str]:
 
 
 def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = False) -> tuple[Diagnostic, ...]:
-    """Return what is wrong with a cell, or with a file (`alone`); spans refer to `text`."""
+    """Return what is wrong with a cell, or with a file (`alone`); spans refer to `text`.
+
+    A text of more than `MAX_CHECKED` characters is not checked, because the kernel would be busy at every key.
+    """
+    if len(text) > MAX_CHECKED:
+        fact = f"a text of {len(text):,} characters is not checked while it is written (at most {MAX_CHECKED:,})"
+        end = text.find("\n")
+        at = Span(0, len(text) if end < 0 else end)
+        return (Diagnostic("unchecked", fact, at, "run it: problems are reported then; or divide it into cells"),)
     if alone:
         return host.workbench.problems(text, alone=True)
     head = _CELL.match(text)

@@ -185,6 +185,10 @@ FORMS = {
 
 
 def _check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
+    asked = _ASKED.search(line)
+    if asked is not None:
+        _variable(asked[1])
+        line = line[: asked.start()]
     options = CELL_OPTIONS.parse(line)
     return host.workbench.problems(body, cell=options.name or cell, parameters=host.shell.user_ns)
 

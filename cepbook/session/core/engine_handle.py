@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from threading import RLock
+from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakMethod
 
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
 from cepbook.engine.inspection.evaluation import python_functions_called
-from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.runtime import Deployment, RunningStatement, Runtime
 from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError, UsageError
@@ -19,6 +19,7 @@ from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.references import expressions_in
+from cepbook.locks import EngineLock
 from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
@@ -34,8 +35,12 @@ class UninterruptedCall(InterruptGuard):
         self._engine = engine
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
-        self._engine.halt(False)
-        super().__exit__(kind, failure, at)
+        try:
+            if failure is not None:
+                self._engine.mark_half_change(failure)
+            super().__exit__(kind, failure, at)
+        finally:
+            self._engine.halt(False)  # after the handler is gone, which could set it again
 
 
 def _calls_out(runtime: Runtime) -> bool:
@@ -53,7 +58,7 @@ class EngineHandle:
     Feeds and listeners belong to statement names. They follow a statement that is redeployed.
     """
 
-    def __init__(self, runtime: Runtime, lock: RLock, feed_capacity: int) -> None:
+    def __init__(self, runtime: Runtime, lock: EngineLock, feed_capacity: int) -> None:
         self.runtime = runtime
         self.lock = lock
         self.version = 0
@@ -73,7 +78,9 @@ class EngineHandle:
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
         self.offsets: dict[tuple[str, str, str], Any] = {}  # of live sources: by event type, source and part
         self.loads = 0  # how often a saved workbench has replaced the contents
+        self._followed: list[Deployment] | None = []  # the deployments that the workbench knows; None: in between
         self._calls_out: tuple[int, bool] | None  # the version of the runtime that the answer is for
+        lock.torn = WeakMethod(self._mark_torn)
         self._attend(runtime)
 
     @property
@@ -102,6 +109,15 @@ class EngineHandle:
     def halt(self, on: bool) -> None:
         """Ask the loops of the engine to stop at the next point where nothing is lost (`on`), or withdraw that."""
         self.runtime.turn.halt = on
+
+    def mark_half_change(self, failure: BaseException) -> None:
+        """Mark the runtime as broken if `failure` came between a change of deployments and its end in the workbench."""
+        followed, present = self._followed, list(self.runtime.deployments.values())
+        if followed is None or list(map(id, followed)) != list(map(id, present)):
+            self.runtime.turn.mark_broken(failure)
+
+    def _mark_torn(self) -> None:
+        self.runtime.turn.mark_broken(RuntimeError("this process was forked while another thread used the workbench"))
 
     def manual_call(self) -> UninterruptedCall:
         """Return the guard for an action of the user: Ctrl-C waits for the engine and makes it stop early."""
@@ -201,7 +217,10 @@ class EngineHandle:
         return recorded[max(0, len(recorded) - (self.failures - before)) :]
 
     def follow_deployments(self) -> None:
-        """Attach feeds and listeners to new statements, and detach them from statements that are gone."""
+        """Attach feeds and listeners to new statements, and detach them from statements that are gone.
+
+        This is the last step of every change of deployments (`mark_half_change`).
+        """
         self.version += 1
         self.event_log.record_deployments(self.runtime.deployments, self.runtime.now)
         contexts = dict(self.runtime.catalog.contexts)
@@ -227,12 +246,16 @@ class EngineHandle:
                     statement.add_listener(fn)
                 for sink, _ in self._sinks.get(name, ()):
                     statement.add_sink(sink)
+        self._followed = list(self.runtime.deployments.values())
 
     def restart(self, runtime: Runtime) -> None:
         """Continue with `runtime`, in which nothing has happened: feeds start empty, listeners follow."""
-        self.runtime.remove_error_listener(self._count_failure)
-        self.runtime.remove_partition_listener(None, self.partition_lifetimes.take)
+        self._followed = None
         self.sampler.settle()
+        with suppress(ValueError):  # an interrupted restart has removed it
+            self.runtime.remove_error_listener(self._count_failure)
+        with suppress(ValueError):
+            self.runtime.remove_partition_listener(None, self.partition_lifetimes.take)
         self.runtime = runtime
         self.failures = 0
         self.failed, self.failed_since_deployed = Counter(), Counter()
@@ -294,15 +317,16 @@ class EngineHandle:
 
     def listen(self, name: str, fn: Listener) -> Callable[[], None]:
         """Call `fn` for every delivery, also after a redeployment. Return the function that ends it."""
-        self.statement(name).add_listener(fn)
-        self._listeners.setdefault(name, []).append(fn)
+        listener = self.lock.listening(f"the listener of `{name}`", fn)
+        self.statement(name).add_listener(listener)
+        self._listeners.setdefault(name, []).append(listener)
 
         def cancel() -> None:
-            if fn in self._listeners.get(name, ()):
-                self._listeners[name].remove(fn)
+            if listener in self._listeners.get(name, ()):
+                self._listeners[name].remove(listener)
                 statement = self.runtime.statements.get(name)
                 if statement is not None:
-                    statement.remove_listener(fn)
+                    statement.remove_listener(listener)
 
         return cancel
 
@@ -331,14 +355,15 @@ class EngineHandle:
     def listen_to_partitions(self, context: str, fn: PartitionListener) -> Callable[[], None]:
         """Call `fn` for every notice about a context or its partitions. Return the function that ends it."""
         self.runtime.context(context)
-        entry = context, fn
+        listener = self.lock.listening(f"the partition listener of `{context}`", fn)
+        entry = context, listener
         self._partition_listeners.append(entry)
-        self.runtime.add_partition_listener(context, fn)
+        self.runtime.add_partition_listener(context, listener)
 
         def cancel() -> None:
             if entry in self._partition_listeners:
                 self._partition_listeners.remove(entry)
-                self.runtime.remove_partition_listener(context, fn)
+                self.runtime.remove_partition_listener(context, listener)
 
         return cancel
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from threading import RLock
 from typing import Any
 
 from cepbook.argument_checks import check_argument, describe_value
@@ -12,6 +11,7 @@ from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import EventError, UsageError
 from cepbook.feeds import rows_limit
 from cepbook.lang.plan.catalog import EventType, FunctionType
+from cepbook.locks import EngineLock
 from cepbook.session.core.cell_deployments import CellRun
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.event_log import EventRecorder
@@ -24,8 +24,14 @@ RegisteredFunctions = dict[str, tuple[Callable[..., Any], FunctionType]]
 class WorkbenchCore:
     """Config, clock, lock, registered functions, the engine handle and the deployments of cells.
 
-    `Workbench` adds its public methods by mixins. Replays are above this class.
+    `Workbench` adds its public methods by mixins. Replays are above this class. `defined` is what `define` returned,
+    latest last; notebooks clear it for each cell.
     """
+
+    _engine: EngineHandle
+    _cells: dict[str, CellRun]
+    _checks: dict[str, tuple[EventType, EventValidator, EventRecorder]]
+    defined: dict[str, EventType]
 
     def __init__(
         self, *, start: times.TimeLike = 0, feed_capacity: int | None = 100_000, config: Config | None = None
@@ -36,7 +42,7 @@ class WorkbenchCore:
         self._config = config if config is not None else Config()
         self._start = self._moment(start)
         self._capacity = _rows(feed_capacity)
-        self._lock = RLock()
+        self._lock = EngineLock()
         self._functions: RegisteredFunctions = {}
         self._begin()
 
@@ -44,10 +50,8 @@ class WorkbenchCore:
         runtime = Runtime(self._config, start=self._start)
         for name, (fn, returns) in self._functions.items():
             runtime.register_function(name, fn, returns=returns)
-        self._engine = EngineHandle(runtime, self._lock, self._capacity)
-        self._cells: dict[str, CellRun] = {}
-        self._checks: dict[str, tuple[EventType, EventValidator, EventRecorder]] = {}
-        self.defined: dict[str, EventType] = {}  # what `define` returned, latest last; notebooks clear it for each cell
+        engine = EngineHandle(runtime, self._lock, self._capacity)
+        self._engine, self._cells, self._checks, self.defined = engine, {}, {}, {}  # at once: Ctrl-C finds no gap
 
     @property
     def runtime(self) -> Runtime:

@@ -162,7 +162,9 @@ class EventLog:
         """Note the current deployments. Known ones keep their position."""
         known = self._born
         self._born = {
-            id_: replace(known[id_], deployment=deployment)
+            id_: known[id_]
+            if id_ in known and known[id_].deployment is deployment
+            else replace(known[id_], deployment=deployment)
             if id_ in known and deployment.continues(known[id_].deployment)
             else DeployedAt(deployment, (self._number(), 0), now)
             for id_, deployment in deployments.items()

@@ -28,6 +28,7 @@ from cepbook.errors import CepbookError, MissingRowsWarning, UsageError
 from cepbook.feeds import Delivery, Feed, FeedColumns, Segment
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
+from cepbook.locks import survives_fork
 from cepbook.session.io.files import PARQUET
 from cepbook.session.io.writers import (
     RowWriter,
@@ -136,7 +137,7 @@ class FileSink:
         self.lost = 0
         self.error: Exception | None = None
         self._lock = lock
-        self._writing = RLock()  # taken behind `_lock`; `_keep_writing` takes it alone
+        self._writing = survives_fork(RLock())  # taken behind `_lock`; `_keep_writing` takes it alone
         self._took = self._wrote = 0.0  # seconds of the last write, and when it ended
         self._process = os.getpid()
         self._unclosed = ""  # the file with the rows, if it could not get its name
@@ -277,13 +278,9 @@ class FileSink:
 
 
 _OPEN: WeakSet[FileSink] = WeakSet()
-_OPENING = Lock()  # while `_OPEN` is changed or read
+_OPENING = survives_fork(Lock())  # while `_OPEN` is changed or read
 _ABANDONED: list[FileSink] = []  # sinks that were collected in the thread that writes, which may not take their locks
 _THREADS: list[Thread] = []  # the thread that writes, if there is one
-
-
-if hasattr(os, "register_at_fork"):  # a child process finds `_OPENING` free
-    os.register_at_fork(before=_OPENING.acquire, after_in_parent=_OPENING.release, after_in_child=_OPENING.release)
 
 
 def _open_sinks() -> list[FileSink]:

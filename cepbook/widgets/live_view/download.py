@@ -17,7 +17,7 @@ from cepbook.session.io.sinks import export_rows
 from cepbook.widgets.base.column_encoding import BinaryBuffers
 
 FileFormat = Literal["csv", "parquet", "text"]
-FILE_FORMATS: dict[object, FileFormat] = {form: form for form in get_args(FileFormat)}
+FILE_FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 MAX_FILE_BYTES = 50_000_000  # the largest download
 
 
@@ -66,7 +66,8 @@ class DownloadRequest:
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self | None:
         """Parse a message of the browser; None if it is not a valid request."""
-        form, partition = FILE_FORMATS.get(content.get("form")), content.get("partition")
+        partition = content.get("partition")
+        form = next((form for form in FILE_FORMATS if form == content.get("form")), None)
         if form is None:
             return None
         return cls(

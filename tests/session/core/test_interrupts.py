@@ -216,3 +216,18 @@ def test_deploying_under_way_is_finished(cep: Workbench) -> None:
     cep.run("@name('a') select 1 as y from E", cell="one")
     cep.send("E", x=1)
     assert cep.changes("a")["y"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("query", "total"),
+    [("insert into W select 9 as x", 12), ("update W set x = 5", 10), ("delete from W where x = 1", 2)],
+)
+def test_a_query_that_changes_rows_is_finished(cep: Workbench, query: str, total: int) -> None:
+    cep.run("create window W#keepall as E; insert into W select x from E; @name('out') select sum(x) as s from W")
+    for x in (1, 2):
+        cep.send("E", x=x)
+    cep.on("out", press)
+    with pytest.raises(KeyboardInterrupt):
+        cep.query(query)
+    assert not cep.runtime.turn.broken and not cep.runtime.turn.halt
+    assert cep.query("select sum(x) as s from W")["s"].tolist() == [total]

@@ -18,6 +18,8 @@ from cepbook.lang.plan.nodes import OutputColumn, SourceNode, StreamNode, Window
 from cepbook.lang.registry.windows import USER_WINDOW, WINDOWS, WindowRow
 from cepbook.lang.syntax import ast
 
+MAX_WINDOWS = 100  # of one stream: the time to check them grows with the square
+
 
 @dataclass(slots=True)
 class BoundWindows:
@@ -70,6 +72,10 @@ def bind_windows(source: ast.StreamSource, reclaim: Reclaim, scope: Scope) -> Bo
 
     `scope` sees the arriving events. `reclaim` applies to ``groupwin``.
     """
+    if len(source.windows) > MAX_WINDOWS:
+        fact = f"a stream has at most {MAX_WINDOWS} data windows, found {len(source.windows):,}"
+        scope.wrong(fact, source.windows[MAX_WINDOWS].span, "insert the events into a stream with the other windows")
+        source = replace(source, windows=source.windows[:MAX_WINDOWS])
     _check_order(source, scope)
     windows = BoundWindows(union=source.retain == "union")
     own = scope = replace(scope, no_subqueries=DATA_WINDOW)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from lark import Token, Tree
 
-from cepbook.errors import NO_SPAN, Diagnostic, Span
+from cepbook.errors import NO_SPAN, Diagnostic, Span, shorten_line
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.lexer import TIME_UNITS
 
@@ -32,6 +32,7 @@ CRON_KINDS: dict[str, tuple[Any, int]] = {
     "cron_last": ("last", 0),
     "cron_last_weekday": ("lastweekday", 0),
 }
+_MOST_DIGITS, _TOO_LARGE = 100, 10**100
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
 
@@ -439,10 +440,20 @@ class ExpressionReader:
 def _literal(text: str, node: ParseNode) -> ast.Literal:
     value, type_name = parse_number(text)
     if isinstance(value, float) and not math.isfinite(value):
-        raise Misplaced(f"the number {text} is too large for a {type_name}", span_of(node))
+        raise Misplaced(f"the number {shorten_line(text)} is too large for a {type_name}", span_of(node))
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise Misplaced(f"the number {text} is too large for a long", span_of(node), f"a double: {value}.0")
+        hint = f"a double: {value}.0" if abs(value) < _TOO_LARGE else "a double, such as 1e30"
+        raise Misplaced(f"the number {shorten_line(text)} is too large for a long", span_of(node), hint)
     return ast.Literal(value, type_name, span=span_of(node))
+
+
+def whole_number(text: str, base: int = 10) -> int:
+    """Return the value of an integer as written; of one with very many digits a number that is too large for a long."""
+    if len(text) > _MOST_DIGITS:
+        text = "-" * text.startswith("-") + text.lstrip("-").lower().removeprefix("0x").lstrip("0")
+        if len(text) > _MOST_DIGITS:  # Python refuses to convert 4,301 digits
+            return -_TOO_LARGE if text.startswith("-") else _TOO_LARGE
+    return int(text or "0", base)
 
 
 def parse_number(text: str) -> tuple[int | float, str]:
@@ -451,19 +462,19 @@ def parse_number(text: str) -> tuple[int | float, str]:
     The suffix L, f or d decides the type. Small hexadecimal numbers are byte; an int that is too large is long.
     """
     if text[-2:-1] and text.lower().lstrip("-").startswith("0x"):
-        value = int(text, 16)
+        value = whole_number(text, 16)
         if -128 <= value < 128:
             return value, "byte"
         return value, "int" if -(2**31) < value < 2**31 else "long"
     suffix = text[-1].lower()
     if suffix == "l":
-        return int(text[:-1]), "long"
+        return whole_number(text[:-1]), "long"
     if suffix == "f":
         return struct.unpack("f", struct.pack("f", float(text[:-1])))[0], "float"
     if suffix == "d":
         return float(text[:-1]), "double"
     if text.lstrip("-").isdigit():
-        value = int(text)
+        value = whole_number(text)
         return value, "int" if -(2**31) < value < 2**31 else "long"
     return float(text), "double"
 
