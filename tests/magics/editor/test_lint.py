@@ -114,7 +114,14 @@ def test_a_cell_of_events_that_has_run_is_not_wrong(notebook: Notebook) -> None:
 
 def test_what_a_cell_expects(notebook: Notebook) -> None:
     notebook.run(SCHEMA + ";\n@name('quotes') select * from Tick")
-    assert marked(notebook, "%%expect\n// of all\nquotes + price=1.0\nquotes (none)") == []
+    assert marked(notebook, "%%expect\n// of all\nquotes + price=1.0") == []
+    assert marked(notebook, "%%expect\nquotes + price=1.0\nquotes (none)") == [
+        (
+            "quotes (none)",
+            "`quotes` delivers nothing here and a row on line 2",
+            "keep one of them, or write `@TIME` above each",
+        )
+    ]
     assert marked(notebook, "%%expect\n// nothing yet") == []
     assert marked(notebook, "%%expect\nquots (none)") == [
         ("quots (none)", "there is no statement `quots`", "did you mean `quotes`?")
