@@ -135,7 +135,7 @@ def _read(cell: str, second: int) -> tuple[list[_Expected], list[CellStep]]:
         at_time = [time for at, time in times if at <= number][-1]
         stated = expected.setdefault((name, at_time), _Expected(name, at_time, number))
         if stated.reactions:
-            what = f"`{name}` delivers nothing here and a row on line {stated.line}"
+            what = f"`{name}` delivers nothing here, and a row at the same time"
             raise _wrong(cell, number, "expect-syntax", what, "keep one of them, or write `@TIME` above each")
     if len({time is None for _, time in expected}) > 1:
         at = min(expectation.line for expectation in expected.values() if expectation.time is None)

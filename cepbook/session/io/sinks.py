@@ -129,10 +129,11 @@ class FileSink:
         if append and (whole is False if parquet else whole):
             hint = "a Parquet file is written as a whole" if parquet else "with `append` rows are in the file at once"
             raise UsageError(f"`whole` and `append` exclude each other here\n  hint: leave `whole` out; {hint}")
-        self._target = _linked(self.path)  # what gets the rows in the end
+        # What gets the rows in the end: the same file when the directory has changed meanwhile.
+        self._target = _absolute(_linked(self.path))
         self._whole = (parquet if whole is None else whole) and _is_plain(self._target)
         self._must_close = whole is True  # otherwise the end of the program does as well
-        self.place = partial_name(self._target) if self._whole else self.path
+        self.place = partial_name(_linked(self.path)) if self._whole else self.path
         self.rows = 0
         self.lost = 0
         self.error: Exception | None = None
@@ -143,7 +144,7 @@ class FileSink:
         self._unclosed = ""  # the file with the rows, if it could not get its name
         self._types: dict[str, Type] = dict(types)
         self._writer: RowWriter | None = None
-        for other in [sink for sink in _open_sinks() if is_same_file(sink.path, self.path)]:
+        for other in [sink for sink in _open_sinks() if is_same_file(sink._target, self.path)]:
             if other.name != name:
                 raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
             other.close()
@@ -151,7 +152,7 @@ class FileSink:
         if self._whole:
             with suppress(OSError):
                 os.remove(self.place)
-        self._writer = _opened(self.path, self.place, columns, table or name, append=append, becomes=becomes)
+        self._writer = _opened(self.path, _absolute(self.place), columns, table or name, append=append, becomes=becomes)
         self._file = _file_of(self._writer.place)
         self._tap = SinkFeed(self._when_full)
         self._leave = attach(self._tap, self._successor)
@@ -245,7 +246,7 @@ class FileSink:
             self.lost = self.rows
         if self._whole and self.error is None and not failed:
             try:
-                os.replace(self.place, self._target)
+                os.replace(partial_name(self._target), self._target)
                 self.place = self.path
             except OSError as error:
                 self.error = error
@@ -357,6 +358,10 @@ def _opened(
         return open_writer(place, types, table, append=append, becomes=becomes)
     except UsageError as error:
         raise UsageError(str(error).replace(repr(place), repr(name))) from None
+
+
+def _absolute(name: str) -> str:
+    return name if name == "-" else os.path.abspath(name)
 
 
 def _linked(name: str) -> str:

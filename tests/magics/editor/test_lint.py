@@ -118,7 +118,7 @@ def test_what_a_cell_expects(notebook: Notebook) -> None:
     assert marked(notebook, "%%expect\nquotes + price=1.0\nquotes (none)") == [
         (
             "quotes (none)",
-            "`quotes` delivers nothing here and a row on line 2",
+            "`quotes` delivers nothing here, and a row at the same time",
             "keep one of them, or write `@TIME` above each",
         )
     ]

@@ -272,6 +272,27 @@ def test_a_cell_that_is_run_again_writes_its_file_alone(cep: Workbench, tmp_path
         send(cep, 3)
 
 
+def test_a_sink_writes_its_file_also_from_another_directory(
+    cep: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
+    for folder in (there, elsewhere):
+        folder.mkdir()
+    for name, options in (("q.csv", {}), ("q.csv", {"whole": True}), ("q.parquet", {}), ("q.jsonl", {})):
+        monkeypatch.chdir(there)
+        with cep.sink("q", name, **options):
+            send(cep, 1)
+            monkeypatch.chdir(elsewhere)
+            send(cep, 2)
+            other = Workbench()
+            other.run(EPL.replace("'q'", "'p'"))
+            other.sink("p", name).close()  # of the same name in another directory
+        assert os.listdir(there) == [name] and os.listdir(elsewhere) == [name]
+        assert (there / name).stat().st_size > (elsewhere / name).stat().st_size
+        os.remove(there / name)
+        os.remove(elsewhere / name)
+
+
 def test_an_export_that_fails_leaves_the_file_that_was_there(
     cep: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

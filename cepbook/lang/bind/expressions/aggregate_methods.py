@@ -105,7 +105,7 @@ def _of_events(read: x.TableRead, of: t.Type, step: ast.NameStep, scope: Scope, 
     if len(indexes) > bool(taking):
         scope.reject(f"too many parameters for `{step.name}`", step.span)
     if indexes:
-        if step.name == "last":
+        if taking == "takeLast":
             value = apply(value, "reverse")
     elif taking:
         value = apply(value, taking, ast.Literal(1, "int", span=step.span))
