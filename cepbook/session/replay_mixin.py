@@ -124,9 +124,8 @@ class ReplayMixin(WorkbenchCore):
             if bound < 0:
                 raise UsageError(f"the lateness of a replay is a time period such as '5 sec', not {lateness!r}")
             stream = policy == "drop" and self._has_late_events()
-            given = sources_by_type(events, type)
             inputs = ReplayInputs(
-                given,
+                sources_by_type(events, type),
                 time,
                 sequence,
                 types,

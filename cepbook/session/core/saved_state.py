@@ -108,8 +108,8 @@ def _check_extra(runtime: Runtime, extra: Mapping[str, Any]) -> None:
         if not (id_ in runtime.deployments and isinstance(cell, str | None) and isinstance(text, str)):
             raise TypeError(f"{short_repr(id_)} is no cell")
         frozenset(names)
-    for type_name, source, part, _ in extra.get("offsets", ()):
-        hash((type_name, source, part))
+    for type_name, source, partition, _ in extra.get("offsets", ()):
+        hash((type_name, source, partition))
 
 
 def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellRun]:
@@ -117,8 +117,8 @@ def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, A
     engine.restart(runtime)
     engine.event_log.forget_past()
     engine.loads += 1
-    for type_name, source, part, offset in extra.get("offsets", ()):  # files of earlier versions have none
-        engine.offsets[type_name, source, part] = offset
+    for type_name, source, partition, offset in extra.get("offsets", ()):  # files of earlier versions have none
+        engine.offsets[type_name, source, partition] = offset
     for name, feed in extra["feeds"].items():
         engine.feed(name).load(feed)
     return {id_: CellRun(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]}

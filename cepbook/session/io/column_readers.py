@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cepbook.engine.time.time_units import check_unit
+from cepbook.engine.time.clock import check_unit
 from cepbook.engine.vectorized import array_columns as arrays
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.java.dates.time_zone import zone_of

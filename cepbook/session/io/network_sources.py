@@ -271,9 +271,9 @@ async def _kafka(
                     raise Silent("no message came", limit)
                 for messages in batches.values():
                     for message in messages:
-                        part = f"{message.topic}/{message.partition}"
-                        next_offsets[part] = message.offset + 1
-                        yield Located(_kafka_item(read_value, message.value), message.offset + 1, part)
+                        partition = f"{message.topic}/{message.partition}"
+                        next_offsets[partition] = message.offset + 1
+                        yield Located(_kafka_item(read_value, message.value), message.offset + 1, partition)
         finally:
             await consumer.stop()
 

@@ -75,8 +75,8 @@ def output_types(properties: Mapping[str, Type], columns: Collection[str], time:
     With dates for times, a `timestamp` is a date of the same zone, too.
     """
     moment = TIMESTAMP if time == LONG else replace(time, name="moment")
-    given = {name: moment if of == TIMESTAMP else of for name, of in properties.items()}
-    return {name: time if name in columns else of for name, of in given.items()}
+    own_types = {name: moment if of == TIMESTAMP else of for name, of in properties.items()}
+    return {name: time if name in columns else of for name, of in own_types.items()}
 
 
 def clock_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cepbook.engine.time.time_units import check_unit
+from cepbook.engine.time.clock import check_unit
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.chunked_files import ChunkedFileSource, open_chunked

@@ -14,8 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
+from cepbook.engine.time.clock import check_unit
 from cepbook.engine.time.clock_stops import leaps_from_epoch
-from cepbook.engine.time.time_units import check_unit
 from cepbook.errors import EventError, UsageError, exception_text, printable
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_integral
@@ -165,9 +165,9 @@ class LiveBatcher:
             self.reject(name, malformed)
         if events_by_type:
             self._hand_over(events_by_type)
-        for (name, part), offset in offsets.items():
+        for (name, partition), offset in offsets.items():
             if name in self._keys and not self.superseded:
-                self._engine.offsets[name, self._keys[name], part] = offset
+                self._engine.offsets[name, self._keys[name], partition] = offset
         self._batch_sizer.took(wall.perf_counter() - began, count, count, stepping=True, span=0, cut=False)
 
     def _hand_over(self, events_by_type: Mapping[str, tuple[list[int], list[int], list[dict[str, Any]]]]) -> None:

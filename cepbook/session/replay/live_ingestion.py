@@ -302,8 +302,9 @@ def _opened(
     """Return the items of a source, from its `offsets` on if it can continue."""
     if not isinstance(source, Source):
         return _iterated(source)
-    own = {part: offset for (name, key, part), offset in offsets.items() if (name, key) == (type_name, source.key)}
-    return source.open({part: offset() if callable(offset) else offset for part, offset in own.items()})
+    here = (type_name, source.key)
+    own = {partition: offset for (*place, partition), offset in offsets.items() if tuple(place) == here}
+    return source.open({partition: offset() if callable(offset) else offset for partition, offset in own.items()})
 
 
 def _iterated(source: AsyncIterable[object] | Iterable[object]) -> AsyncIterator[object]:

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepbook.engine.time.time_units import check_unit
+from cepbook.engine.time.clock import check_unit
 from cepbook.errors import EventError
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan.catalog import EventType
