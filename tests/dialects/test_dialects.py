@@ -13,6 +13,7 @@ from cepbook import Workbench
 from cepbook.dialects.apama.expressions import APAMA_AGGREGATES
 from cepbook.dialects.registry import DIALECTS
 from cepbook.errors import BindError, ParseError, UsageError
+from cepbook.session.explain.marble import Marble
 
 SCHEMA = "create schema Value(v double); create schema Tick(s string, price double, vol long)"
 STREAM = "stream<float> values := from e in all Value() select e.v; "
@@ -38,8 +39,15 @@ def draw(cep: Workbench) -> None:
 
 
 def rows(cep: Workbench, name: str) -> list[tuple[Any, ...]]:
-    found = cep.changes(name).drop(columns=["seq", "kind"]).astype(object).fillna("NaN")
+    found = cep.changes(name, times="ms").drop(columns=["seq", "kind"]).astype(object).fillna("NaN")
     return list(found.itertuples(index=False, name=None))
+
+
+def bars_of(marble: Marble) -> pd.DataFrame:
+    """The bars with times in ms."""
+    frame, epoch = marble.to_frame(), pd.Timestamp(0)
+    times = frame[["arrived", "entered", "left"]]
+    return frame.assign(**{name: ((times[name] - epoch) // pd.Timedelta("1ms")).astype("Int64") for name in times})
 
 
 # ---------------------------------------------------------------- the document
@@ -232,7 +240,7 @@ def test_the_nearest_epl_of_events_within_events_runs() -> None:
 def test_the_picture_of_the_document_is_drawn_from_the_running_query() -> None:
     cep = bench(f"{STREAM}from v in values within 1.5 every 1.0 select v")
     draw(cep)
-    bars = cep.marble("q0").to_frame()[["arrived", "entered", "left", "value"]]
+    bars = bars_of(cep.marble("q0"))[["arrived", "entered", "left", "value"]]
     assert bars.values.tolist() == [
         [500, 1000, 2000, 10.0],
         [1500, 2000, 3000, 20.0],
@@ -245,7 +253,7 @@ def test_a_marble_diagram_of_lots() -> None:
     lots = "stream<float> lots := from v in values retain 2 every 2 select v; "
     cep = bench(f"{STREAM}{lots}from x in lots within 2.0 select x")
     draw(cep)
-    bars = cep.marble("q0").to_frame()[["arrived", "left", "value"]]
+    bars = bars_of(cep.marble("q0"))[["arrived", "left", "value"]]
     assert bars.values.tolist() == [
         [1500, 3500, 10.0],
         [1500, 3500, 20.0],
@@ -265,7 +273,7 @@ def test_a_marble_diagram_of_events_that_arrive_together() -> None:
     drawn = cep.marble("q0")
     assert not drawn.notes
     assert [[row["value"] for row in each.insert or ()] for each in drawn.deliveries] == [[1.0, 2.0], [0.0], [1.0]]
-    assert drawn.to_frame()[["number", "entered", "left"]].astype(object).fillna("").values.tolist() == [
+    assert bars_of(drawn)[["number", "entered", "left"]].astype(object).fillna("").values.tolist() == [
         [1, 0, 500],
         [2, 0, 500],
         [3, 500, ""],
