@@ -191,7 +191,8 @@ def test_times_of_a_clock_that_counts_microseconds() -> None:
     assert "\n       2013-01-01 10:00:00.000001 insert  only here: n=0" in str(cep.compare({"q": rows[1:]}))
     assert cep.compare({"q": rows.assign(time=moments)}).verdict == "equal"
     for later, shown in ((3_600_000_000, "1 hour (3,600,000,000 µs)"), (7, "7 µs")):
-        assert f"times there are {shown} later" in str(cep.compare({"q": rows.assign(time=rows["time"] + pd.Timedelta(later, "us"))}))
+        others = rows.assign(time=rows["time"] + pd.Timedelta(later, "us"))
+        assert f"times there are {shown} later" in str(cep.compare({"q": others}))
     with pytest.raises(UsageError, match="one side counts milliseconds, that of the other microseconds"):
         compare(cep, bench(Feed()), statements=["q"])
 
