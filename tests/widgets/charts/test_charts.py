@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 import vl_convert
 
+from cepbook import Workbench
 from cepbook.errors import UsageError
-from cepbook.session.history.history_cursor import HistoryCursor
-from cepbook.session.io.time_conversion import ClockTime
 from cepbook.widgets import charts
 from cepbook.widgets.charts import builders, offline_renderer
 from cepbook.widgets.charts.theme import CONFIG, printed, themed
@@ -38,15 +37,14 @@ def frame(n: int = 6) -> pd.DataFrame:
     )
 
 
-class FakeWorkbench:
-    glance = HistoryCursor()
-    clock = ClockTime(0)
-
-    def __init__(self, changes: pd.DataFrame) -> None:
-        self._changes = changes
-
-    def changes(self, name: str) -> pd.DataFrame:
-        return self._changes
+def workbench(columns: str = "delay, carrier") -> Workbench:
+    """A workbench whose statement `late` delivered six insert rows and a remove row, one a second."""
+    cep = Workbench()
+    cep.run(f"create schema D(delay double, carrier string); @name('late') select irstream {columns} from D#length(5)")
+    for number in range(6):
+        cep.send("D", delay=10.0 * number, carrier="AB"[number % 2])
+        cep.advance(by="1 sec")
+    return cep
 
 
 def bundle(chart: Any) -> dict[str, Any]:
@@ -156,7 +154,7 @@ def test_names_with_special_characters_are_fields_and_not_paths() -> None:
 
 def test_a_clock_that_began_at_0_shows_hours_and_no_date() -> None:
     early = frame().assign(time=lambda rows: rows["time"] - rows["time"].min())
-    spec = bundle(charts.stream_chart(FakeWorkbench(early), "late"))[charts.MIME]  # type: ignore[arg-type]
+    spec = bundle(charts.stream_chart(workbench(), "late"))[charts.MIME]
     x = spec["encoding"]["x"]
     assert x["type"] == "temporal" and x["axis"] == {"format": "%H:%M:%S"}
     assert spec["encoding"]["tooltip"][0]["format"] == "%H:%M:%S.%L"
@@ -194,14 +192,13 @@ def test_later_days_of_a_clock_that_began_at_0_are_counted() -> None:
 
 
 def test_a_stream_chart_chooses_its_columns_and_leaves_out_remove_rows() -> None:
-    spec = bundle(charts.stream_chart(FakeWorkbench(frame()), "late"))[charts.MIME]  # type: ignore[arg-type]
+    spec = bundle(charts.stream_chart(workbench(), "late"))[charts.MIME]
     encoding = spec["encoding"]
     assert [encoding[c]["field"] for c in ("x", "y", "color")] == ["time", "delay", "carrier"]
     (rows,) = spec["datasets"].values()
-    assert len(rows) == 5
-    nothing = FakeWorkbench(frame()[["time", "seq", "kind", "carrier"]])
+    assert len(rows) == 6
     with pytest.raises(UsageError, match="statement late has no numeric column"):
-        charts.stream_chart(nothing, "late")  # type: ignore[arg-type]
+        charts.stream_chart(workbench("carrier"), "late")
 
 
 @pytest.mark.parametrize("wide", [True, False])
