@@ -152,7 +152,7 @@ def test_categories_are_there_before_their_first_event_also_when_the_stream_goes
         writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
     found = spark.read.parquet(str(tmp_path / "out")).toArrow().to_pylist()
     cep.replay(frame, type="Trade", time="ts", sequence="number").run()
-    expected = cep.changes("counts")[["time", "label", "n"]].values.tolist()
+    expected = cep.changes("counts", times="ms")[["time", "label", "n"]].values.tolist()
     assert sorted([row["time"], row["label"], row["n"]] for row in found) == sorted(expected)
     assert sum(label == "none" for _, label, _ in expected) == 5
 
