@@ -123,7 +123,7 @@ class ReplayMixin(WorkbenchCore):
             bound = 0 if lateness is None else period_units(lateness, second)
             if bound < 0:
                 raise UsageError(f"the lateness of a replay is a time period such as '5 sec', not {lateness!r}")
-            stream = policy == "drop" and self._has_late_events()
+            stream = policy == "drop" and self._define_late_events()
             inputs = ReplayInputs(
                 sources_by_type(events, type),
                 time,
@@ -162,8 +162,8 @@ class ReplayMixin(WorkbenchCore):
             self.glance.announce_replay()
             return self._replay
 
-    def _has_late_events(self) -> bool:
-        """Return whether late events can be sent. The predefined type is defined unless another has its name."""
+    def _define_late_events(self) -> bool:
+        """Define the type of late events. Return False if another type has its name, so that none can be sent."""
         if LATE_EVENT.name not in self.runtime.catalog.event_types:
             self.runtime.define(LATE_EVENT)
         return self.runtime.catalog.event_types[LATE_EVENT.name] == LATE_EVENT

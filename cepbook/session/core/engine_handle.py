@@ -76,7 +76,7 @@ class EngineHandle:
         self.streams: list[DeliveryStream] = []
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
-        self.offsets: dict[tuple[str, str, str], Any] = {}  # of live sources: by event type, source and part
+        self.offsets: dict[tuple[str, str, str], Any] = {}  # of live sources: by event type, source and partition
         self.loads = 0  # how often a saved workbench has replaced the contents
         self._followed: list[Deployment] | None = []  # the deployments that the workbench knows; None: in between
         self._calls_out: tuple[int, bool] | None  # the version of the runtime that the answer is for

@@ -34,13 +34,13 @@ class Malformed:
 class Located:
     """An item, and the `offset` from which its source continues after it: plain data, or a function that returns it.
 
-    `part` names the part of the source, such as a partition of Kafka; each part has an offset of its own. Without an
+    `partition` names a partition of the source, such as one of Kafka; each has an offset of its own. Without an
     item it is the place where the source begins.
     """
 
     item: Event | Malformed | None
     offset: Any
-    part: str = ""
+    partition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Link:
 
 
 Item = Event | Malformed
-Offsets = Mapping[str, Any]  # by part
+Offsets = Mapping[str, Any]  # by partition
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class LiveBatcher:
         late, rejected, offsets = Counter[str](), list[tuple[str, Malformed]](), dict[tuple[str, str], Any]()
         for name, item, arrived in islice(self._waiting, count):
             if type(item) is Located:
-                offsets[name, item.part] = item.offset
+                offsets[name, item.partition] = item.offset
                 item = item.item
                 if item is None:
                     continue
