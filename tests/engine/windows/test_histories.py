@@ -354,7 +354,7 @@ def alike(left: Any, right: Any) -> bool:
 def test_no_window_is_missing() -> None:
     assert CHAINS.keys() == WINDOWS.keys()
     for name in WINDOWS:
-        assert sum(each.histories for each in SUBJECTS if name in names_of(each.chain)) >= 1000, name
+        assert sum(each.histories for each in SUBJECTS if name in names_of(each.chain)) >= HISTORIES_OF_WINDOW, name
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda s: s.chain)
