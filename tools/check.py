@@ -24,13 +24,13 @@ WHOLE = [*SPREAD[:2], "--dist=loadfile"]
 STAGES = {
     "lint": ["ruff", "check", "."],
     "types": ["mypy", "--strict", "cepbook"],
-    "unit": [*PYTEST, "tests", "-m", "not spark and not browser", *SPREAD],
     "notebooks": [*PYTEST, "notebooks", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", *WHOLE],
-    "spark": [*PYTEST, "tests", "-m", "spark"],
     "browser": [*PYTEST, "tests/browser"],
+    "unit": [*PYTEST, "tests", "-m", "not spark and not browser", *SPREAD],
+    "spark": [*PYTEST, "tests/spark", "-m", "spark"],
 }
-# Tests of pages wait for the page half of their time, and those of Spark use one core: they run side by side.
-TOGETHER = {"spark", "browser"}
+# Spark starts at once and runs beside the other stages: neither it nor a page keeps two cores busy by itself.
+BESIDE = {"spark"}
 # What is worth running after every change; `make test` runs it as a part of "unit".
 QUICK = {"quick": [*PYTEST, "tests", "-m", "not spark and not browser and not histories"]}
 NO_BROWSER = """
@@ -38,11 +38,13 @@ NO_BROWSER = """
     Install one (`apt-get install chromium`, or `.venv/bin/python -m playwright install chromium`), or set
     CEPBOOK_CHROMIUM to the path of yours, and run `make test STAGES=browser`.
 """
+Outcome = tuple[bool, str, float, float]
+"""(passed, closing line, seconds, seconds of the processors)"""
 CLOSING = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+|no tests ran) in [\d.]+s.*?=*$")
 
 
-def run(name: str, environment: dict[str, str], say: Callable[[str], object]) -> tuple[bool, str, float, float]:
-    """Run one stage and pass its output to `say`. Gives (passed, closing line, seconds, seconds of the processors)."""
+def run(name: str, environment: dict[str, str], say: Callable[[str], object]) -> Outcome:
+    """Run one stage and pass its output to `say`."""
     words = (STAGES | QUICK)[name]
     command = [sys.executable, "-m", *words]
     if words[0] == "pytest" and sys.stdout.isatty():
@@ -66,28 +68,23 @@ def run(name: str, environment: dict[str, str], say: Callable[[str], object]) ->
     return process.returncode == 0, closing, time.monotonic() - start, usage.ru_utime + usage.ru_stime
 
 
-def run_together(names: list[str], environment: dict[str, str]) -> Iterator[tuple[bool, str, float, float]]:
-    """Run stages side by side, and print what each says without a mix: the first at once, the others when it ended."""
-    spoken: list[list[str]] = [[] for _ in names]
-    with ThreadPoolExecutor(len(names)) as threads:
-        says = [show, *(lines.append for lines in spoken[1:])]
-        stages = [threads.submit(run, name, environment, say) for name, say in zip(names, says, strict=True)]
-        for stage, lines in zip(stages, spoken, strict=True):
+def run_all(names: list[str], environment: dict[str, str]) -> Iterator[tuple[str, Outcome]]:
+    """Run the stages in order, those of `BESIDE` beside the others; these are printed as they run, those at the end."""
+    beside = [name for name in names if name in BESIDE and len(names) > 1]
+    spoken: dict[str, list[str]] = {name: [] for name in beside}
+    with ThreadPoolExecutor() as threads:
+        started = {name: threads.submit(run, name, environment, spoken[name].append) for name in beside}
+        for name in names:
+            if name not in started:
+                yield name, run(name, environment, show)
+        for name, stage in started.items():
             outcome = stage.result()
-            show("".join(lines))
-            yield outcome
+            show("".join(spoken[name]))
+            yield name, outcome
 
 
 def show(text: str) -> None:
     print(text, end="", flush=True)
-
-
-def rounds(names: list[str]) -> Iterator[list[str]]:
-    """The stages in order, with those of `TOGETHER` side by side at the end."""
-    yield from ([name] for name in names if name not in TOGETHER)
-    together = [name for name in names if name in TOGETHER]
-    if together:
-        yield together
 
 
 def untested(closing: str) -> bool:
@@ -123,13 +120,11 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"cepbook: no stage {', '.join(unknown)}; there are: {', '.join(STAGES | QUICK)}", file=sys.stderr)
         return 2
-    results: dict[str, tuple[bool, str, float, float]] = {}
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="cepbook-") as home:
         environment = isolated(home)
         start = time.monotonic()
-        for stages in rounds(names or list(STAGES)):
-            results |= zip(stages, run_together(stages, environment), strict=True)
+        results = dict(run_all(names or list(STAGES), environment))
         lasted = time.monotonic() - start
     print("\n--- summary")
     for name, (passed, closing, seconds, worked) in results.items():

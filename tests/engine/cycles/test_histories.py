@@ -17,7 +17,7 @@ from tests.engine.cycles.naive import Query, same
 
 pytestmark = pytest.mark.histories
 
-HISTORIES = int(os.environ.get("CEPBOOK_HISTORIES", "300"))
+HISTORIES = int(os.environ.get("CEPBOOK_HISTORIES", "100"))
 AGGREGATES = "avg count geomean kurtosis max median min skewness stddev sum sumsq variance".split()
 
 

@@ -32,7 +32,7 @@ from tests.engine.windows.texts import build, names_of
 
 pytestmark = pytest.mark.histories
 
-HISTORIES_OF_WINDOW = int(os.environ.get("CEPBOOK_HISTORIES", "300"))  # 1,000 after a change of windows
+HISTORIES_OF_WINDOW = int(os.environ.get("CEPBOOK_HISTORIES", "100"))  # 1,000 after a change of windows
 SCHEMA = "create schema E(id int, k string, x int, y int, w int, ts long); create schema Ctl(n int);"
 VARIABLE = "create variable int SIZE = 3; on Ctl set SIZE = n;"
 GAPS = (0, 0, 1, 200, 499, 500, 501, 999, 1000, 1001, 1700, 2000, 3000, 7300)
