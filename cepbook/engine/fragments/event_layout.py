@@ -39,7 +39,7 @@ class EventLayout:
 
     @property
     def first_operand(self) -> int:
-        return sum(part in ("o", "t") for part in self.parts)
+        return sum(component in ("o", "t") for component in self.parts)
 
     @property
     def time(self) -> int:
@@ -55,7 +55,7 @@ class EventLayout:
 
     def pack(self, now: str, operands: Sequence[str] = ()) -> str:
         names = {"t": now, "e": "e", "o": "o", **{f"w{i}": code for i, code in enumerate(operands)}}
-        codes = [names.get(part, f"p{part}") for part in self.parts]
+        codes = [names.get(component, f"p{component}") for component in self.parts]
         return codes[0] if self.bare else f"({', '.join(codes)}{',' * (len(codes) == 1)})"
 
     def unpack(self, source: SourceWriter, item: str) -> None:
@@ -67,7 +67,7 @@ class EventLayout:
 
     def unpacking(self, item: str) -> str:
         """Return the line that unpacks `item`."""
-        codes = [f"q{part}" for part in self.parts]
+        codes = [f"q{component}" for component in self.parts]
         return f"{', '.join(codes)}{',' * (len(codes) == 1 and not self.bare)} = {item}"
 
     def nothing(self) -> str:
@@ -93,7 +93,7 @@ class JoinedLayout(EventLayout):
 
     def locals_of(self, number: int) -> list[str]:
         """Return the locals of the items of an input."""
-        return [f"q{number}_{part}" for part in self.inputs[number].parts]
+        return [f"q{number}_{component}" for component in self.inputs[number].parts]
 
     def place(self, number: int) -> int:
         """Return the index at which the item of an input begins."""

@@ -32,7 +32,7 @@ def save_partition(runtime: Any, context: str, id_: int) -> bytes:
     refuse_within_turn()
     running_context: Context = runtime.context(context)
     _refuse_bound(running_context)
-    partition = next((each for each in running_context.partitions.values() if each.id == id_), None)
+    partition = next((live for live in running_context.partitions.values() if live.id == id_), None)
     if partition is None:
         raise UsageError(f"context `{context}` has no live partition {id_}")
     parts = runtime_parts(runtime)
@@ -49,8 +49,8 @@ def save_partition(runtime: Any, context: str, id_: int) -> bytes:
             "now": runtime.now,
             "context": context,
             "statements": [
-                None if each is None else [each.name, each.armed_timers(partition)]
-                for each in running_context.statements
+                None if statement is None else [statement.name, statement.armed_timers(partition)]
+                for statement in running_context.statements
             ],
             **values,
             "parts": writer.parts,
@@ -92,7 +92,7 @@ def restore_partition(runtime: Any, data: bytes) -> int:
         for saved, state in zip(document["statements"], partition.states, strict=True):
             if saved is not None:
                 states[saved[0]], armed_timers[saved[0]] = state, saved[1]
-        partition.states = [None if each is None else states[each.name] for each in running_context.statements]
+        partition.states = [s if s is None else states[s.name] for s in running_context.statements]
     with runtime.turn:
         running_context.admit(partition, around, nodes)
         for statement in running_context.statements:

@@ -66,7 +66,7 @@ class CatalogNames:
             lines += [] if name is None else [f"  {what}: {name}"]
         if of.name not in catalog.event_types:
             return "\n".join([*lines, f"  {_UNRUN}"])
-        below = [each.name for each in catalog.event_types.values() if of.name in each.supertypes]
+        below = [other.name for other in catalog.event_types.values() if of.name in other.supertypes]
         lines += _some("inherited by", below)
         lines += self._origin(of.name)
         statements = self._runtime.statements.values()
@@ -76,7 +76,7 @@ class CatalogNames:
         return "\n".join([*lines, f"  {format_count(count, 'event')} until now"])
 
     def _reads(self, plan: object, name: str) -> bool:
-        return any(self._runtime.catalog.is_a(name, each) for each in event_types_read(plan))
+        return any(self._runtime.catalog.is_a(name, event_type) for event_type in event_types_read(plan))
 
     def _store(self, name: str) -> str:
         runtime = self._runtime
@@ -108,7 +108,7 @@ class CatalogNames:
         context, running = self._runtime.catalog.contexts[name], self._runtime.contexts.get(name)
         over = f", over {', '.join(context.event_types)}" if context.event_types else ""
         lines = [f"context {name}: {context.kind}{over}"]
-        lines += [f"  context.{each.lstrip()}" for each in columns(context.properties)]
+        lines += [f"  context.{column.lstrip()}" for column in columns(context.properties)]
         live = 0 if running is None else len(running.partitions)
         lines += [f"  {format_count(live, 'live partition')}", *self._origin(name)]
         used = [s.name for s in self._runtime.statements.values() if s.steps.context == name]
@@ -116,19 +116,19 @@ class CatalogNames:
 
     def _statement(self, name: str) -> str:
         statement = self._runtime.statements[name]
-        made = columns(statement.output_type.properties)
-        return "\n".join([f"statement {name}", statement.epl.strip(), *made, *self._origin(name)])
+        lines = columns(statement.output_type.properties)
+        return "\n".join([f"statement {name}", statement.epl.strip(), *lines, *self._origin(name)])
 
     def _written(self, head: str, name: str) -> str:
-        """By the text that creates it."""
-        found = [s for d in self._runtime.deployments.values() for s in d.plan.statements if defined_name(s) == name]
-        return "\n".join([head, *(each.epl.strip() for each in found), *self._origin(name)])
+        """The text that creates `name`, below `head`."""
+        plans = [s for d in self._runtime.deployments.values() for s in d.plan.statements if defined_name(s) == name]
+        return "\n".join([head, *(plan.epl.strip() for plan in plans), *self._origin(name)])
 
     def _origin(self, name: str) -> list[str]:
-        """Where it was made, as far as that is known."""
+        """The cell that created it, or the call from Python; empty where the cell is not known."""
         for deployment in self._runtime.deployments.values():
             if name in declared_names(deployment) or any(
-                defined_name(each) == name for each in deployment.plan.statements
+                defined_name(plan) == name for plan in deployment.plan.statements
             ):
                 cell = self.host.cell_label(deployment.id)
                 return [] if cell is None else [f"  created in cell {cell}"]

@@ -55,8 +55,8 @@ def complete(host: NotebookHost, code: str, cursor: int) -> Any:
     if at is None:
         return {"completions": []}
     pattern = _WORD if at.kind in ("line", "options") else _FRAGMENT
-    found = pattern.search(at.before)
-    fragment = found.group() if found is not None else ""
+    match = pattern.search(at.before)
+    fragment = match.group() if match is not None else ""
     try:
         scope = NamesInScope(host, at)
     except UsageError:  # the workbench is gone; the next magic will say so
@@ -98,8 +98,8 @@ def _events_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
     if typed[:1].isspace():
         yield from ((name, "statement") for name in scope.statements)
         return
-    found = _TYPED.match(typed)
-    event_type = scope.event_types.get(found["type"]) if found is not None else None
+    event = _TYPED.match(typed)
+    event_type = scope.event_types.get(event["type"]) if event is not None else None
     if event_type is not None:
         yield from ((f"{name}{' = ' if '{' in typed else '='}", "property") for name in event_type.properties)
     elif not typed.strip():
@@ -123,10 +123,10 @@ def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
         return
     path = _PATH.search(typed)
     if path is not None:
-        found = scope.of_path(path["path"])
-        if found is not None:  # an event: its properties; what values have would bury them
-            yield from ((name, "property") for name in found.properties)
-            if found.time_property is not None:
+        event_type = scope.of_path(path["path"])
+        if event_type is not None:  # an event: its properties; the methods of values would bury them
+            yield from ((name, "property") for name in event_type.properties)
+            if event_type.time_property is not None:
                 yield from ((name, "function") for name in methods_of(_TIMED))
             return
         shorts = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS, *CONSTANTS) if "." in name)

@@ -103,22 +103,22 @@ def _statement(code: str, body: int, cursor: int) -> tuple[int, int]:
 
 def blanked(text: str) -> str:
     """`text` with the contents of strings and comments replaced by blanks, at the same length."""
-    return _STRING.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+    return _STRING.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
 
 
 def inside_text(before: str) -> bool:
     """Return whether `before` ends inside a string or a comment."""
-    return any(found.end() > len(before) for found in _STRING.finditer(before + "\0"))
+    return any(match.end() > len(before) for match in _STRING.finditer(before + "\0"))
 
 
 @cache
 def grammar_keywords() -> tuple[str, ...]:
     """Every keyword of the grammar, in alphabetical order."""
     grammar = files("cepbook.lang.syntax") / "grammar"
-    found: set[str] = set()
+    keywords: set[str] = set()
     for name in ("common", "epl", "expression", "pattern", "match_recognize"):
-        found.update(_KEYWORD.findall((grammar / f"{name}.lark").read_text(encoding="utf-8")))
-    return tuple(sorted(found))
+        keywords.update(_KEYWORD.findall((grammar / f"{name}.lark").read_text(encoding="utf-8")))
+    return tuple(sorted(keywords))
 
 
 class NamesInScope:
@@ -130,7 +130,7 @@ class NamesInScope:
         self.contexts = runtime.catalog.contexts
         self.functions = tuple(runtime.catalog.functions)
         self.variables: dict[str, Type] = {n: v.type for n, v in runtime.catalog.variables.items()}
-        self.variables |= {found["name"]: _type_named(found["type"]) for found in _VARIABLE.finditer(blanked(at.cell))}
+        self.variables |= {match["name"]: _type_named(match["type"]) for match in _VARIABLE.finditer(blanked(at.cell))}
         self.event_types: dict[str, EventType] = {**_schemas(at.cell), **runtime.catalog.event_types}
         statement = blanked(at.statement)
         self.aliases = self._aliases(statement)
@@ -141,25 +141,25 @@ class NamesInScope:
         self.context = self._context(within["name"]) if within is not None else None
 
     def _aliases(self, statement: str) -> dict[str, EventType]:
-        found: dict[str, EventType] = {}
+        aliases: dict[str, EventType] = {}
         reserved = RESERVED_WORDS | set(grammar_keywords())
         for source in (*_SOURCE.finditer(statement), *_TAG.finditer(statement)):
             event_type = self.event_types.get(source["type"])
             if event_type is None:
                 continue
-            found.setdefault(event_type.name, event_type)
+            aliases.setdefault(event_type.name, event_type)
             alias = source["alias"]
             if alias and alias.lower() not in reserved:
-                found[alias] = event_type
-        return found
+                aliases[alias] = event_type
+        return aliases
 
     def properties(self) -> Mapping[str, tuple[Type, str]]:
         """Property -> (type, event type) over the streams of the statement, the first stream first."""
-        found: dict[str, tuple[Type, str]] = {}
+        properties: dict[str, tuple[Type, str]] = {}
         for event_type in dict.fromkeys(t.name for t in self.aliases.values()):
             for name, of in self.event_types[event_type].properties.items():
-                found.setdefault(name, (of, event_type))
-        return found
+                properties.setdefault(name, (of, event_type))
+        return properties
 
     def of_path(self, path: str) -> EventType | None:
         """The event type that ``a`` or ``a.b`` stands for: a stream alias, an event type, a nested property.
@@ -167,16 +167,16 @@ class NamesInScope:
         ``context`` is that of the statement, with its built-in properties.
         """
         first, *rest = path.split(".")
-        found = self.aliases.get(first) or self.event_types.get(first)
-        if found is None and first == "context":
-            found = self.context
-        if found is None:
+        event_type = self.aliases.get(first) or self.event_types.get(first)
+        if event_type is None and first == "context":
+            event_type = self.context
+        if event_type is None:
             declared = self.properties().get(first)
-            found = self._holder(declared[0]) if declared is not None else None
+            event_type = self._holder(declared[0]) if declared is not None else None
         for name in rest:
-            nested = found.properties.get(name) if found is not None else None
-            found = self._holder(nested) if nested is not None else None
-        return found
+            nested = event_type.properties.get(name) if event_type is not None else None
+            event_type = self._holder(nested) if nested is not None else None
+        return event_type
 
     def _holder(self, of: Type) -> EventType | None:
         """The event type whose properties a value of this type has: a nested event, or a level of a nested context."""
@@ -196,12 +196,12 @@ def _type_named(name: str) -> Type:
 
 def _schemas(cell: str) -> dict[str, EventType]:
     """The schemas that the cell itself creates, as far as their columns can be read."""
-    found: dict[str, EventType] = {}
+    schemas: dict[str, EventType] = {}
     for schema in _SCHEMA.finditer(blanked(cell)):
         columns: dict[str, Type] = {}
         for column in schema["columns"].split(","):
             name, _, kind = column.strip().partition(" ")
             if name and kind:
                 columns[name] = _type_named(kind.strip())
-        found[schema["name"]] = EventType(schema["name"], columns)
-    return found
+        schemas[schema["name"]] = EventType(schema["name"], columns)
+    return schemas

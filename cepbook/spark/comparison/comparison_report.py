@@ -241,19 +241,11 @@ def _compare_statement(
     fed: Mapping[str, tuple[int, int]],
 ) -> Verdict:
     rules = replace(rules, nan_is_null=here.nan_is_null or there.nan_is_null)
-    notes, odd, columns = [], [], [c for c in here.columns if c in there.columns]
-    for side, own, other in (("here", here, there), ("there", there, here)):
-        lacking = [c for c in own.columns if c not in other.columns]
-        if lacking:
-            notes.append(f"columns only {side}: {', '.join(lacking)}")
+    columns = [c for c in here.columns if c in there.columns]
     unknown = [c for c in rules.key if c not in columns]
     if unknown:
         raise UsageError(f"the key {unknown[0]} is no column of {name} on both sides; these are: {', '.join(columns)}")
-    for c in columns:
-        mine, theirs = here.column_families.get(c), there.column_families.get(c)
-        if mine is not None and theirs is not None and mine != theirs:
-            notes.append(f"{c}: {mine} here, {theirs} there")
-            odd.append(c)
+    notes, odd = _column_notes(here, there, columns)
     uneven = bool(notes)
     here, there, note, left = _complete_rows(here, there, rules.second)
     if note:
@@ -303,6 +295,21 @@ def _compare_statement(
         second=rules.second,
         kinds=tuple(example for example in kinds if example.columns[0] not in tally.by_column),
     )
+
+
+def _column_notes(here: StatementRows, there: StatementRows, columns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return what is said about columns of one side only and of two kinds of values; and the names of the latter."""
+    notes, odd = [], []
+    for side, own, other in (("here", here, there), ("there", there, here)):
+        lacking = [c for c in own.columns if c not in other.columns]
+        if lacking:
+            notes.append(f"columns only {side}: {', '.join(lacking)}")
+    for c in columns:
+        mine, theirs = here.column_families.get(c), there.column_families.get(c)
+        if mine is not None and theirs is not None and mine != theirs:
+            notes.append(f"{c}: {mine} here, {theirs} there")
+            odd.append(c)
+    return notes, odd
 
 
 def _complete_rows(

@@ -18,7 +18,7 @@ from pyspark.sql.udtf import UserDefinedTableFunction
 
 from cepbook.display import format_time
 from cepbook.errors import EventError, UsageError, did_you_mean
-from cepbook.lang.types import LONG, MOMENTS
+from cepbook.lang.types import LONG, MOMENTS, Type
 from cepbook.spark.execution.epl_module import deploy_module, frame_schema, result_statements
 from cepbook.spark.execution.execution import single_statement_program
 from cepbook.spark.execution.function_shipping import check_functions_load
@@ -83,6 +83,10 @@ def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> t
     (_, kind, properties, column_names), = program.inputs  # fmt: skip
     schema = _schema(program)[1]
 
+    def property_column(table: pa.RecordBatch, column: str, to: Type) -> pa.Array:
+        values = in_utc(table.column(column), program.config.time_zone) if to in MOMENTS else table.column(column)
+        return cast_property(values, to, program.nested, f"column `{column}` of `{kind}`", program.config.second)
+
     class Run:
         def __init__(self) -> None:
             self._task = TaskRunner(program)
@@ -96,22 +100,12 @@ def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> t
             if missing:
                 hint = did_you_mean(missing[0], table.schema.names) or f"it has {', '.join(table.schema.names)}"
                 raise EventError(f"{name}: the table has no column `{missing[0]}`, which {kind} has; {hint}")
-            second = program.config.second
-            zone = program.config.time_zone
+            second, zone = program.config.second, program.config.time_zone
             times = cast_event_times(table.column(time), f"{name}: time column `{time}`", second, zone)
             self._check_order(times.to_numpy())
-            property_types = self._task.runtime.catalog.event_types[kind].properties
+            types = self._task.runtime.catalog.event_types[kind].properties
             columns_cast = [
-                times
-                if p == time and property_types[p] == LONG
-                else cast_property(
-                    in_utc(table.column(p), zone) if property_types[p] in MOMENTS else table.column(p),
-                    property_types[p],
-                    program.nested,
-                    f"column `{p}` of `{kind}`",
-                    second,
-                )
-                for p in properties
+                times if p == time and types[p] == LONG else property_column(table, p, types[p]) for p in properties
             ]
             count = len(times)
             numbers = np.arange(self._count, self._count + count)

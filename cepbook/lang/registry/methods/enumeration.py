@@ -63,20 +63,20 @@ def _take_last(items: Items, count: float | None) -> list[Any] | None:
 
 
 def _leading(holds: Iterable[Any]) -> int:
-    """How many come before the first that is false."""
-    found = 0
+    """Return how many values come before the first that is false."""
+    count = 0
     for true in holds:
         if true is False:
             break
-        found += 1
-    return found
+        count += 1
+    return count
 
 
 def _distinct(items: Items, keys: Iterable[Any] | None = None) -> list[Any]:
-    found: dict[Hashable, Any] = {}
+    firsts: dict[Hashable, Any] = {}
     for item, key in zip(items, items if keys is None else keys, strict=True):
-        found.setdefault(equality_key(key), item)
-    return list(found.values())
+        firsts.setdefault(equality_key(key), item)
+    return list(firsts.values())
 
 
 def _first(items: Items, holds: Iterable[Any] | None = None) -> Any:
@@ -88,11 +88,11 @@ def _first(items: Items, holds: Iterable[Any] | None = None) -> Any:
 def _last(items: Items, holds: Iterable[Any] | None = None) -> Any:
     if holds is None:
         return items[-1] if items else None
-    found = None
+    last = None
     for item, true in zip(items, holds, strict=True):
         if true is not False:
-            found = item
-    return found
+            last = item
+    return last
 
 
 def _sorted(items: Items, keys: Iterable[Any] | None = None, *, descending: bool = False) -> list[Any]:
@@ -111,10 +111,10 @@ def _array(items: Items, values: Iterable[Any] | None = None) -> list[Any]:
 
 
 def _group(items: Items, keys: Iterable[Any], values: Iterable[Any] | None = None) -> dict[Any, list[Any]]:
-    found: dict[Hashable, tuple[Any, list[Any]]] = {}
+    groups: dict[Hashable, tuple[Any, list[Any]]] = {}
     for key, value in zip(keys, items if values is None else values, strict=True):
-        found.setdefault(equality_key(key), (key, []))[1].append(value)
-    return {_as_key(key): group for key, group in found.values()}
+        groups.setdefault(equality_key(key), (key, []))[1].append(value)
+    return {_as_key(key): group for key, group in groups.values()}
 
 
 def _map(items: Items, keys: Iterable[Any], values: Iterable[Any]) -> dict[Any, Any]:
@@ -122,19 +122,19 @@ def _map(items: Items, keys: Iterable[Any], values: Iterable[Any]) -> dict[Any, 
 
 
 def _as_key(value: Any) -> Any:
-    """What stands for a value as the key of a map: for lists and maps, which no key can be, their content."""
+    """Return the key of a value in a map. The content stands for lists and maps, which cannot be keys themselves."""
     return equality_key(value) if isinstance(value, (list, dict)) else value
 
 
 def _intersect(items: Items, others: Items | None) -> list[Any]:
     """The left side for an empty or null right side (recorded: scalar_set_methods_between_properties)."""
-    wanted = {equality_key(each) for each in others or ()}
-    return [item for item in items if not wanted or equality_key(item) in wanted]
+    other_keys = {equality_key(other) for other in others or ()}
+    return [item for item in items if not other_keys or equality_key(item) in other_keys]
 
 
 def _except(items: Items, others: Items | None) -> list[Any]:
-    unwanted = {equality_key(each) for each in others or ()}
-    return [item for item in items if equality_key(item) not in unwanted]
+    other_keys = {equality_key(other) for other in others or ()}
+    return [item for item in items if equality_key(item) not in other_keys]
 
 
 def _sequence_equal(items: Items, others: Items | None) -> bool:
@@ -180,9 +180,9 @@ def _average(items: Items, *more: Any) -> Any:
 def _extreme(better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     def value(items: Items, values: Iterable[Any] | None = None) -> Any:
         best = None
-        for each in items if values is None else values:
-            if each is not None and (best is None or better(each, best)):
-                best = each
+        for candidate in items if values is None else values:
+            if candidate is not None and (best is None or better(candidate, best)):
+                best = candidate
         return best
 
     return value
@@ -190,11 +190,11 @@ def _extreme(better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
 
 def _extreme_by(better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     def item(items: Items, keys: Iterable[Any]) -> Any:
-        best = found = None
-        for each, key in zip(items, keys, strict=True):
+        best_item = best = None
+        for candidate, key in zip(items, keys, strict=True):
             if key is not None and (best is None or better(key, best)):
-                best, found = key, each
-        return found
+                best, best_item = key, candidate
+        return best_item
 
     return item
 
@@ -210,8 +210,8 @@ def _greater(one: Any, other: Any) -> bool:
 def _frequent(pick: Callable[..., Any]) -> Callable[..., Any]:
     def value(items: Items, values: Iterable[Any] | None = None) -> Any:
         counts: dict[Hashable, list[Any]] = {}
-        for each in items if values is None else values:
-            counts.setdefault(equality_key(each), [each, 0])[1] += 1
+        for candidate in items if values is None else values:
+            counts.setdefault(equality_key(candidate), [candidate, 0])[1] += 1
         return pick(counts.values(), key=lambda pair: pair[1], default=(None,))[0]
 
     return value
