@@ -7,6 +7,7 @@ tests that hold one, to run it for each of their parameters.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Callable
 from functools import wraps
@@ -21,14 +22,14 @@ from cepbook.engine.replay.batch_replayer import BatchReplayer
 from cepbook.engine.runtime import Runtime
 from tests.engine.invariants import invariant_violations
 
-HERE = Path(__file__).resolve().parent
+HERE = f"{Path(__file__).resolve().parent}{os.sep}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if not item.path.is_relative_to(HERE):
+        if not str(item.path).startswith(HERE):
             continue
-        if item.path.is_relative_to(HERE / "browser"):
+        if str(item.path).startswith(f"{HERE}browser{os.sep}"):
             item.add_marker("browser")
         elif "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")

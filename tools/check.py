@@ -112,6 +112,8 @@ def isolated(home: str) -> dict[str, str]:
     own |= {"JUPYTER_PLATFORM_DIRS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     # Stages start hundreds of processes: what these import is compiled once, also where Python is told not to keep it.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    # And a dozen of Java's, most of whose short lives would go into compiling well what runs a few times.
+    own["JDK_JAVA_OPTIONS"] = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip()
     return {**inherited, **own, "CEPBOOK_PROGRESS": "off"}  # how fast it goes is no output to compare
 
 

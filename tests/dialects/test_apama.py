@@ -18,6 +18,7 @@ from cepbook.lang.explain.nearest_epl import nearest_epl
 from cepbook.lang.syntax.source_text import SourceText
 from tests.dialects.apama_reference import Lot, Network, Query, Window, mean
 from tests.engine.invariants import invariant_violations
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
@@ -222,7 +223,7 @@ def check(seed: int) -> None:
     assert same(got, simulated.queries[-1].out), (seed, text, json.dumps(steps))
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(several(400) // 100))
 def test_queries_are_as_simulated(block: int) -> None:
     for seed in range(block * 100, block * 100 + 100):
         check(seed)
@@ -269,7 +270,7 @@ def test_nearest_epl_gives_the_same(window: str) -> None:
         outs: list[list[Any]] = [[], []]
         for runtime, out in zip((apama, epl), outs, strict=True):
             runtime.statement("out").add_listener(out.append)
-        for seed in range(12):
+        for seed in range(several(4)):
             rng = random.Random(f"{select} {seed}")
             begin = max(apama.now, epl.now)
             for now, made in history(rng):

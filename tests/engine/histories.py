@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from cepbook.engine.vectorized.array_columns import (
     TextColumn,
 )
 from cepbook.engine.vectorized.column_batch import ColumnBatch
+from cepbook.lang.plan.nodes import ModulePlan
 from tests.engine.sinks import Deltas
 
 SCHEMA = """create schema A(k string, g int, x int, n long, d double, f float);
@@ -103,13 +105,22 @@ class Recorder(Deltas):
         return [(time, comparable(insert), comparable(remove)) for time, insert, remove in self]
 
 
+@lru_cache(maxsize=128)
+def plans(epl: str, config: Config) -> dict[str, ModulePlan]:
+    """The modules of a `Run`. Plans do not change, and many histories run through the same statements."""
+    runtime = Runtime(config)
+    schema = runtime.compile(SCHEMA)
+    runtime.deploy(schema)
+    return {"schema": schema, "main": runtime.compile(epl)}
+
+
 class Run:
     """A runtime with the statements of a module, whose deliveries are recorded."""
 
     def __init__(self, epl: str, *, config: Config = Config(), start: int = 0, watched: bool = True) -> None:
         self.runtime = Runtime(config, start=start)
-        self.runtime.deploy(SCHEMA, deployment_id="schema")
-        self.runtime.deploy(epl, deployment_id="main")
+        for name, plan in plans(epl, config).items():
+            self.runtime.deploy(plan, deployment_id=name)
         self.recorders = {name: Recorder() for name in self.runtime.statements}
         if watched:
             for name, recorder in self.recorders.items():

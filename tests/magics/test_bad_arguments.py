@@ -88,6 +88,7 @@ def deployed(patch: pytest.MonkeyPatch) -> Notebook:
     return opened("deployed", patch)
 
 
+@pytest.mark.filterwarnings("ignore:.*keeps no rows")
 @pytest.mark.parametrize(("cell", "error"), cases(RECORDED))
 def test_an_error_is_as_recorded(cell: str, error: str, deployed: Notebook, request: pytest.FixtureRequest) -> None:
     before = picture(deployed)

@@ -24,6 +24,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from tests.engine.aggregates.test_all_aggregates import FUNCTIONS, OF_THE_WINDOW, State, rounded
 from tests.engine.histories import Event, Run, comparable, histories
+from tests.random_cases import several
 
 STEPS = 100_000
 
@@ -219,7 +220,7 @@ OF_CONTENTS = {
 def test_windows_with_an_order_of_their_own(window: str) -> None:
     """Aggregates are those of what the iterator shows, taken in the order of arrival."""
 
-    @settings(max_examples=8)
+    @settings(max_examples=several(4))
     @given(histories(("A",), most=20))
     def check(events: list[Event]) -> None:
         shown = ", ".join(f"{text} as c{i}" for i, text in enumerate(OF_CONTENTS))
@@ -245,7 +246,7 @@ def test_windows_with_an_order_of_their_own(window: str) -> None:
 def test_nan_is_the_highest_number(window: str) -> None:
     """And nobody's for ever: it leaves with its event."""
 
-    @settings(max_examples=15)
+    @settings(max_examples=several(7))
     @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([None, 1.0, 2.0, 3.0, math.nan])), max_size=25))
     def check(drawn: list[tuple[int, float | None]]) -> None:
         runtime = Runtime()

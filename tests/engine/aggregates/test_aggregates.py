@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.reference import AGGREGATES, changes
 from tests.engine.windows.test_windows import WINDOWS
+from tests.random_cases import several
 
 COLUMNS = {f"c{i}": text for i, text in enumerate(AGGREGATES)}
 SELECTED = ", ".join(f"{text} as {column}" for column, text in COLUMNS.items())
@@ -33,7 +34,7 @@ def test_whole_window(window: str) -> None:
     columns = COLUMNS if window in ORDERED else without_order(COLUMNS)
     selected = ", ".join(f"{text} as {column}" for column, text in columns.items())
 
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         run = Run(f"@name('s') select irstream {selected} from A{window}")
@@ -51,7 +52,7 @@ def test_whole_window(window: str) -> None:
 
 @pytest.mark.parametrize("window", BATCHES)
 def test_whole_batch(window: str) -> None:
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         run = Run(f"@name('s') select irstream {SELECTED} from A{window}")
@@ -70,7 +71,7 @@ def test_whole_batch(window: str) -> None:
 def test_groups(window: str) -> None:
     """A row for each group that events entered or left: insert shows its values after it, remove those before."""
 
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         run = Run(f"@name('s') select irstream k, {SELECTED} from A{window} group by k")
@@ -104,7 +105,7 @@ def multiset(rows: list[dict[str, Any]]) -> list[Any]:
 def test_row_per_event_with_the_values_of_its_group(window: str) -> None:
     """With a plain column beside the key there is a row per event; a leaving one shows the values after the change."""
 
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         run = Run(

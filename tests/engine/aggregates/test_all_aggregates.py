@@ -14,6 +14,7 @@ from tests.engine.cycles.naive import aggregate
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.reference import Change, Groups, Length, changes, mean, total
 from tests.engine.windows.test_windows import WINDOWS
+from tests.random_cases import several
 
 
 @dataclass
@@ -195,7 +196,7 @@ def selected(window: str) -> str:
 def test_whole_window(window: str) -> None:
     """One row per change: insert shows the values after it, remove those before."""
 
-    @settings(max_examples=8)
+    @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         run = Run(f"create variable int at = 2; @name('s') select irstream {selected(window)} from A{window}")
@@ -217,7 +218,7 @@ GROUPED = ["", "#keepall", "#length(3)", "#time(1 sec)", "#unique(k, g)", "#leng
 def test_groups(window: str) -> None:
     """A group forgets everything, values ever as well, after the delivery in which its last event leaves."""
 
-    @settings(max_examples=8)
+    @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         run = Run(f"create variable int at = 2; @name('s') select k, {selected(window)} from A{window} group by k")
@@ -248,7 +249,7 @@ def test_groups(window: str) -> None:
 
 @pytest.mark.parametrize("window", ["", "#length(3)", "#time(1 sec)", "#unique(k)", "#length_batch(3)"])
 def test_replay_delivers_the_same(window: str) -> None:
-    @settings(max_examples=5)
+    @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         epl = f"create variable int at = 2; @name('s') select irstream {selected(window)} from A{window}"
@@ -281,7 +282,7 @@ LOCAL = {
 def test_local_groups(window: str, group_by: str) -> None:
     """A row per event, with the values of the event's local groups after the change."""
 
-    @settings(max_examples=8)
+    @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         shown = ", ".join(f"{text} as c{i}" for i, text in enumerate(LOCAL))
@@ -310,7 +311,7 @@ def test_local_groups(window: str, group_by: str) -> None:
 def test_local_groups_of_groups(window: str) -> None:
     """Local keys among those of the statement: a row per group, with the former values of all of them before."""
 
-    @settings(max_examples=8)
+    @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
     def check(events: list[Event]) -> None:
         shown = "count(*) as own, count(*, group_by: g) as wide, sum(x, group_by: ()) as everything"

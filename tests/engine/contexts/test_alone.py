@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from cepbook.engine.contexts.hashing import bucket, crc32, hash_code
 from cepbook.lang.types import INT, STRING
 from tests.engine.histories import SELECTS, Event, Run, comparable, histories
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
@@ -64,7 +65,7 @@ def check(context: str, select: str, events: list[Event], lives: list[tuple[Call
 def test_keyed_with_an_end(select: str) -> None:
     """``terminated by``: an event with x = 0 ends the partition of its key and does not count."""
 
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",), most=30))
     def one(events: list[Event]) -> None:
         open_: dict[Any, tuple[int, int]] = {}
@@ -96,7 +97,7 @@ def test_hash(function: str, select: str) -> None:
         hashed = {"hash_code": hash_code, "consistent_hash_crc32": crc32}[function]
         return bucket(hashed((STRING, INT), values), 3)
 
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",), most=30))
     def one(events: list[Event]) -> None:
         lives: dict[int, tuple[Callable[[Event], bool], Life]] = {}
@@ -122,7 +123,7 @@ def test_category(select: str) -> None:
         x, g = event.values["x"], event.values["g"]
         return bool([x is not None and x > 1, x is not None and x <= 1, g == 1][number])
 
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",), most=30))
     def one(events: list[Event]) -> None:
         events = [Event(0, "B", {}), *events]  # from the deployment on
@@ -152,7 +153,7 @@ def test_overlapping_partitions_count_from_their_initiation(
 ) -> None:
     """Initiated by A(x > 0), terminated by B of the same key: who lives, and how many A each has seen."""
 
-    @settings(max_examples=60)
+    @settings(max_examples=several(24))
     @given(histories(("A", "B"), most=40))
     def one(events: list[Event]) -> None:
         run = Run(

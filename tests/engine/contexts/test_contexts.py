@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from cepbook.engine.runtime import Runtime
 from tests.engine.histories import SELECTS, Event, Run, comparable, histories
+from tests.random_cases import several
 
 OWN = [
     "select irstream x from A#lastevent where x > 0",
@@ -37,7 +38,7 @@ def test_partition_is_the_statement_alone(select: str) -> None:
     head, tail = select.split(" from ", 1)
     keyed = f"{head}, context.key1 as key from {tail}"
 
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",), most=30))
     def check(events: list[Event]) -> None:
         run = Run(f"create context P partition by k from A;@name('s') context P {keyed}")
@@ -52,7 +53,7 @@ def test_partition_is_the_statement_alone(select: str) -> None:
     check()
 
 
-@settings(max_examples=25)
+@settings(max_examples=several(10))
 @given(histories(("A",), most=30))
 def test_partitions_have_ids_in_order_of_their_first_event(events: list[Event]) -> None:
     """null is a key like any other; the statement's own filter keeps no partition from being made."""

@@ -5,7 +5,6 @@ Sent, cut and saved and loaded at random places, and without listeners in betwee
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
@@ -14,10 +13,11 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.cycles.naive import Query, same
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
-HISTORIES = int(os.environ.get("CEPBOOK_HISTORIES", "100"))
+HISTORIES = several(100)
 AGGREGATES = "avg count geomean kurtosis max median min skewness stddev sum sumsq variance".split()
 
 

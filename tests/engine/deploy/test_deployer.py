@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, CepbookError, ParseError, UsageError
 from tests.engine.histories import Recorder
+from tests.random_cases import several
 
 GOOD = {
     "schema": "create schema S(k string, x int)",
@@ -86,7 +87,7 @@ def history(runtime: Runtime) -> dict[str, list[Any]]:
     return {name: recorder.deltas for name, recorder in recorders.items()}
 
 
-@settings(max_examples=120)
+@settings(max_examples=several(50))
 @given(STEPS)
 def test_any_order_of_steps_leaves_what_the_deployments_say(steps: list[tuple[str, str, str]]) -> None:
     runtime = Runtime()

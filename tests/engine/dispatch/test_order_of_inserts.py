@@ -10,6 +10,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.explain.statements import show_plan
 from tests.engine.histories import Event, Run, histories
+from tests.random_cases import several
 
 MODULES = {
     "precedence": """
@@ -52,7 +53,7 @@ MODULES = {
 
 @pytest.mark.histories
 @pytest.mark.parametrize("name", MODULES)
-@settings(max_examples=20)
+@settings(max_examples=several(8))
 @given(events=histories(), cuts=st.lists(st.integers(1, 39), max_size=3))
 def test_a_replay_keeps_the_order(name: str, events: list[Event], cuts: list[int]) -> None:
     config = Config(precedence=True)

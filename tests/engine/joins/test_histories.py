@@ -20,6 +20,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import CompileError
 from tests.engine.histories import Event
 from tests.engine.relations.test_modules import same_whichever_way
+from tests.random_cases import several
 
 SCHEMA = "".join(f"create schema {name}(k string, x int, i int);" for name in "ABC")
 WINDOWS = (
@@ -242,7 +243,7 @@ def _ids(rows: Any, count: int) -> Counter[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(several(50)))
 def test_joins_against_nested_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:
         monkeypatch.setattr(CompositeIndex, "MANY", 1)
@@ -278,7 +279,7 @@ def test_joins_against_nested_loops(seed: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(several(25)))
 def test_joins_sent_replayed_and_loaded(seed: int) -> None:
     """Joins as above, of two to four streams: the same rows in the same order, whichever way the events come."""
     draw = Random(seed)

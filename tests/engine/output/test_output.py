@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cepbook.engine.runtime import Runtime
 from tests.engine.histories import Event, Run, comparable, histories
+from tests.random_cases import several
 
 KINDS = {
     "unaggregated": "k, x",
@@ -232,7 +233,7 @@ class Model:
 @pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_delivered_of_an_interval(kind: str, which: str) -> None:
-    @settings(max_examples=25)
+    @settings(max_examples=several(10))
     @given(
         histories(("A",), most=25),
         st.sampled_from(WINDOWS),
@@ -248,7 +249,7 @@ def test_what_is_delivered_of_an_interval(kind: str, which: str) -> None:
     check()
 
 
-@settings(max_examples=40)
+@settings(max_examples=several(16))
 @given(histories(("A",), most=25), st.sampled_from(WINDOWS), st.integers(0, 6), st.sampled_from([*KINDS]))
 def test_after_drops_the_first_events(events: list[Event], window: str, number: int, kind: str) -> None:
     count = 0
@@ -258,7 +259,7 @@ def test_after_drops_the_first_events(events: list[Event], window: str, number: 
         assert step.delivered == (free if count > number else [])
 
 
-@settings(max_examples=40)
+@settings(max_examples=several(16))
 @given(histories(("A",), most=25), st.sampled_from(WINDOWS), st.sampled_from([1, 999, 1000, 3500]))
 def test_after_drops_the_first_period(events: list[Event], window: str, period: int) -> None:
     for step in steps("unaggregated", window, f"after {period} msec", events, 1000):

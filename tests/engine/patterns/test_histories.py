@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tests.engine.histories  # noqa: F401 - loads the profile of property tests
 from tests.engine.patterns.matching import Run
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
@@ -222,7 +223,7 @@ REFERENCES: list[tuple[str, Callable[[History], Matches], str]] = [
 def test_patterns_agree_with_the_reference(
     text: str, reference: Callable[[History], Matches], annotations: str
 ) -> None:
-    @settings(max_examples=1000)
+    @settings(max_examples=several(300))
     @given(histories)
     def check(history: History) -> None:
         assert run(text, history, annotations) == reference(history)
@@ -232,7 +233,7 @@ def test_patterns_agree_with_the_reference(
 
 @pytest.mark.parametrize("text", [text for text, _, annotations in REFERENCES if not annotations])
 def test_nothing_is_left_of_a_stopped_pattern(text: str) -> None:
-    @settings(max_examples=50)
+    @settings(max_examples=several(15))
     @given(histories)
     def check(history: History) -> None:
         matching = _Numbered(text, "")

@@ -13,10 +13,11 @@ from tests.engine.recognize.reference import Clause, Row
 from tests.engine.recognize.test_combinations import CONTEXTS, moved
 from tests.engine.recognize.test_reference import KINDS, SCHEMA, examples
 from tests.engine.sinks import Deltas
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
-COUNT = 25
+COUNT = several(10)
 
 # ------------------------------------------------------------------ contexts of time
 TIMED = f"{SCHEMA} create schema Go(n int); create schema Stop(n int);"

@@ -12,6 +12,7 @@ from cepbook.engine.runtime import Runtime
 from tests.engine.recognize.reference import Clause, Row
 from tests.engine.recognize.test_reference import KINDS, SCHEMA, examples
 from tests.engine.sinks import Deltas
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
@@ -21,7 +22,7 @@ CONTEXTS = {
     "begun by events": "create context C initiated by distinct(g) R as begun terminated after 1 day;",
     "hash": "create context C coalesce consistent_hash_crc32(g) from R granularity 16 preallocate;",
 }
-COUNT = 25
+COUNT = several(10)
 
 
 def made(clause: Clause, rows: list[Row], epl: str) -> list[list[Row]]:

@@ -13,11 +13,12 @@ import pytest
 
 from tests.engine.recognize.reference import Clause, Row, TooMany
 from tests.engine.recognize.test_reference import KINDS, SCHEMA, deployed, examples
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
 SPAN = 2_000
-COUNT = 40
+COUNT = several(16)
 Told = list[tuple[int, list[Row]]]
 
 

@@ -29,6 +29,7 @@ from tests.engine.relations.naive import (
     Unique,
     event,
 )
+from tests.random_cases import several
 
 SCHEMA = "".join(f"create schema {name}(k string, x int, i int);" for name in "ABC")
 TABLE = """
@@ -36,7 +37,7 @@ create table W(k string primary key, x int, i int);
 on A(k is not null) as e merge W as w where w.k = e.k
     when not matched then insert select k, x, i when matched then update set x = e.x, i = e.i;
 """
-MANY = 150
+MANY = several(60)
 LENGTH = 50
 
 

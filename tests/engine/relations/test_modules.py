@@ -9,10 +9,11 @@ import pytest
 
 from cepbook.engine.runtime import Runtime
 from tests.engine.histories import GAPS, KEYS, Event, Recorder, Run
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
-MANY = 40  # of 600, which pass too
+MANY = several(15)
 WINDOWS = ("length(2)", "keepall", "time(1 sec)", "lastevent", "unique(x)", "length_batch(2)", "time_batch(1 sec)")
 KINDS = ("full outer", "left outer", "right outer", "inner")
 CONDITIONS = ("a.x = b.x", "a.x > b.x", "a.k = b.k and a.x <= b.x", "a.x is b.x", "a.x in (b.x, 1)")
@@ -147,7 +148,7 @@ def test_sent_replayed_and_loaded(seed: int) -> None:
 def test_statements_of_contexts_run_through_slices() -> None:
     """What is drawn for contexts is not merged, and a good part of it delivers."""
     delivered = 0
-    for seed in range(40):
+    for seed in range(MANY):
         draw = Random(seed)
         run = Run(divided(draw, 0))
         assert (run.runtime.batch(["A", "B"]).merged, run.runtime.batch(["A", "B"]).reasons) == ({}, {})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.histories import Event, Recorder, Run, histories, slices
+from tests.random_cases import several
 
 ONE_TYPE = {
     "filter": "@name('s') select k, x + 1 as y from A(g = 1, x > 0)",
@@ -213,7 +214,7 @@ def same(epl: str, events: list[Event], cuts: list[int], rest: int, *, stepping:
 
 @pytest.mark.parametrize("name", ONE_TYPE)
 def test_one_type(name: str) -> None:
-    @settings(max_examples=12)
+    @settings(max_examples=several(5))
     @given(histories(("A",)), CUTS, st.sampled_from([0, 1000, 4000]))
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(ONE_TYPE[name], events, cuts, rest)
@@ -223,7 +224,7 @@ def test_one_type(name: str) -> None:
 
 @pytest.mark.parametrize("name", TWO_TYPES)
 def test_two_types(name: str) -> None:
-    @settings(max_examples=20)
+    @settings(max_examples=several(8))
     @given(histories(("A", "B")), CUTS, st.sampled_from([0, 1000, 4000]))
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(TWO_TYPES[name], events, cuts, rest)
@@ -233,7 +234,7 @@ def test_two_types(name: str) -> None:
 
 @pytest.mark.parametrize("name", INHERITED)
 def test_a_type_and_its_subtype(name: str) -> None:
-    @settings(max_examples=25)
+    @settings(max_examples=several(10))
     @given(histories(("A", "Sub")), CUTS, st.sampled_from([0, 1000, 4000]))
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(INHERITED[name], events, cuts, rest)
@@ -243,7 +244,7 @@ def test_a_type_and_its_subtype(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*ONE_TYPE, *TWO_TYPES])
 def test_the_clock_stops_whenever_something_is_due(name: str) -> None:
-    @settings(max_examples=8)
+    @settings(max_examples=several(5))
     @given(histories(("A", "B") if name in TWO_TYPES else ("A",)), CUTS, st.sampled_from([0, 1000]))
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same({**ONE_TYPE, **TWO_TYPES}[name], events, cuts, rest, stepping=True)
@@ -251,7 +252,7 @@ def test_the_clock_stops_whenever_something_is_due(name: str) -> None:
     check()
 
 
-@settings(max_examples=25)
+@settings(max_examples=several(10))
 @given(histories(("Sub",)), CUTS)
 def test_a_subtype_alone(events: list[Event], cuts: list[int]) -> None:
     for epl in INHERITED.values():
@@ -314,7 +315,7 @@ def test_a_listener_is_called_between_the_events() -> None:
     assert seen == [([{"x": 1}], [{"c": 0}]), ([{"x": 2}], [{"c": 1}])]
 
 
-@settings(max_examples=40)
+@settings(max_examples=several(16))
 @given(histories(("A", "B"), most=30), st.lists(st.integers(1, 30), max_size=3), st.integers(0, 2))
 def test_slices_and_single_events_mix(events: list[Event], cuts: list[int], which: int) -> None:
     """Some stretches of a history are replayed, the others sent."""
@@ -419,7 +420,7 @@ def test_the_filter_of_a_context_looks_at_an_event_once(epl: str) -> None:
 
 
 @pytest.mark.parametrize("stepping", [False, True])
-@settings(max_examples=60)
+@settings(max_examples=several(24))
 @given(histories(("A",)), CUTS)
 def test_a_listener_of_a_timer_that_calls_the_engine(stepping: bool, events: list[Event], cuts: list[int]) -> None:
     """The pattern wants few of the events: what comes between them is not lost to the others, nor seen too early."""

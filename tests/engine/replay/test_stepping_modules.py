@@ -22,10 +22,11 @@ from cepbook.errors import CepbookError
 from tests.engine.generated_statements import SCHEMA, VARIABLES, Statements
 from tests.engine.histories import Event, Recorder
 from tests.engine.replay import leap_kinds as leaps
+from tests.random_cases import several
 from tests.spark.modules import Modules
 
 pytestmark = pytest.mark.histories
-SEEDS = int(os.environ.get("CEPBOOK_SEEDS", "60"))
+SEEDS = several(25)
 FIRST = int(os.environ.get("CEPBOOK_SEED", "0"))
 
 Play = Callable[[Runtime, Sequence[Event]], None]

@@ -5,7 +5,6 @@ The seeds change with each run and are shown when a test fails; ``CEPBOOK_CUTS=S
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +22,7 @@ from tests.engine.histories import Event, Recorder, comparable
 from tests.engine.patterns import test_random as patterns
 from tests.engine.snapshot.saving import again, each_partition_again
 from tests.engine.snapshot.test_corpus import SEED
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
@@ -113,7 +113,7 @@ def test_random_modules_and_histories(kind: Any) -> None:
     assert ran > EACH / 3
 
 
-PARTED = int(os.environ.get("CEPBOOK_HISTORIES", "12"))
+PARTED = several(6)
 
 
 def test_partitions_put_back_are_as_they_were() -> None:

@@ -8,7 +8,6 @@ to draw and shrinks to few and simple steps. `CEPBOOK_HISTORIES` is the number o
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,10 +28,11 @@ from tests.engine.histories import slices
 from tests.engine.sinks import Deltas
 from tests.engine.windows.references import Change, Event, ExpressionWindow, Skipped
 from tests.engine.windows.texts import build, names_of
+from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
-HISTORIES_OF_WINDOW = int(os.environ.get("CEPBOOK_HISTORIES", "100"))  # 1,000 after a change of windows
+HISTORIES_OF_WINDOW = several(100)  # 1,000 after a change of windows
 SCHEMA = "create schema E(id int, k string, x int, y int, w int, ts long); create schema Ctl(n int);"
 VARIABLE = "create variable int SIZE = 3; on Ctl set SIZE = n;"
 GAPS = (0, 0, 1, 200, 499, 500, 501, 999, 1000, 1001, 1700, 2000, 3000, 7300)

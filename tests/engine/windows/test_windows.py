@@ -21,6 +21,7 @@ from tests.engine.reference import (
     changes,
     contents,
 )
+from tests.random_cases import several
 
 
 def k(event: Event) -> object:
@@ -59,7 +60,7 @@ def rows(events: list[Event]) -> list[dict[str, object]]:
 @pytest.mark.parametrize("selector", ["irstream", "istream", "rstream"])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_deliveries(window: str, selector: str) -> None:
-    @settings(max_examples=15)
+    @settings(max_examples=several(6))
     @given(histories(("A",)), st.sampled_from([0, 500, 1000, 9000]))
     def check(events: list[Event], rest: int) -> None:
         run, reference = Run(f"@name('s') select {selector} k, x, d from A{window}"), WINDOWS[window]()
@@ -88,7 +89,7 @@ def test_deliveries(window: str, selector: str) -> None:
 def test_where_hides_rows_and_keeps_their_places(window: str) -> None:
     """``where`` over a window rejects rows of both streams; rejected events fill and leave the window all the same."""
 
-    @settings(max_examples=10)
+    @settings(max_examples=several(5))
     @given(histories(("A",)))
     def check(events: list[Event]) -> None:
         run, reference = Run(f"@name('s') select irstream k, x, d from A{window} where x > 0"), WINDOWS[window]()

@@ -22,7 +22,7 @@ from cepbook import Workbench
 from cepbook.engine.snapshot.file_format import MAGIC, VERSION, pack_document, unpack_document
 from cepbook.errors import SnapshotError, UsageError
 
-FORGED = int(os.environ.get("CEPBOOK_FORGED", "300"))
+FORGED = int(os.environ.get("CEPBOOK_FORGED", "100"))
 EPL = """create schema E(k string, x int);
 create variable int MOST = 2;
 create table T(k string primary key, n count(*));

@@ -28,7 +28,7 @@ def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:
 @pytest.mark.histories
 @pytest.mark.parametrize("reset", [False, True])
 def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage, "MUCH", 20_000)
+    monkeypatch.setattr(garbage, "MUCH", 6_000)
     monkeypatch.setattr(garbage, "_kept", 0)
     cep = Workbench()
     former = []
@@ -41,7 +41,7 @@ def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch:
         if not reset:
             cep.rewind()
             former.append(ref(cep.runtime))
-        cep.replay([{"time": i, "price": 1.5 * i} for i in range(20_000)], type="Tick", time="time").run()
+        cep.replay([{"time": i, "price": 1.5 * i} for i in range(6_000)], type="Tick", time="time").run()
         monkeypatch.setattr(garbage, "_kept", 0)
     cep.rewind()
     assert [each() for each in former] == [None] * 6
@@ -51,11 +51,11 @@ def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch:
 def test_workbenches_of_the_past_go_when_nobody_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     cep = Workbench()
     cep.run("create schema Tick(price double); select * from Tick#keepall")
-    replay = cep.replay([{"time": i, "price": 1.5 * i} for i in range(20_000)], type="Tick", time="time", keep=5_000)
+    replay = cep.replay([{"time": i, "price": 1.5 * i} for i in range(6_000)], type="Tick", time="time", keep=1_500)
     replay.run()
-    monkeypatch.setattr(garbage, "MUCH", 20_000)
+    monkeypatch.setattr(garbage, "MUCH", 6_000)
     seen = []
-    for at in range(4_000, 20_000, 2_000):
+    for at in range(1_200, 6_000, 600):
         monkeypatch.setattr(garbage, "_kept", 0)
         seen.append(ref(replay.at(at)))
     assert [each() for each in seen[:-1]] == [None] * (len(seen) - 1)

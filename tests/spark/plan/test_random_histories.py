@@ -3,17 +3,17 @@ kernel delivered, form by form."""
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from tests.random_cases import several
 from tests.spark.tasks import Recorded, differences
 
 pytestmark = pytest.mark.histories
-HISTORIES = int(os.environ.get("CEPBOOK_HISTORIES", "2"))
+HISTORIES = several(1)
 
 # ruff: noqa: E501  (a table of statements reads better with a statement in one line)
 SCHEMA = """

@@ -16,6 +16,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import CepbookError, StatementError
 from cepbook.lang.plan.nodes import SelectStatement
+from tests.random_cases import several
 from tests.spark import streams, tasks
 from tests.spark.modules import Modules
 from tests.spark.tasks import Recorded
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.histories
-SEEDS = int(os.environ.get("CEPBOOK_SEEDS", "60"))
-ON_SPARK = int(os.environ.get("CEPBOOK_SPARK_SEEDS", "14"))
+SEEDS = several(25)
+ON_SPARK = int(os.environ.get("CEPBOOK_SPARK_SEEDS", "8"))
 FIRST = int(os.environ.get("CEPBOOK_SEED", "0"))
 
 
