@@ -23,6 +23,7 @@ from cepbook.session.inspect.statement_table import statements_frame
 from cepbook.session.inspect.store_table import stores_frame
 from cepbook.session.inspect.timeline import Timeline, build_timeline
 from cepbook.session.io.output_times import DATES
+from cepbook.session.io.time_conversion import ClockTime
 
 
 class InspectionMixin(WorkbenchCore):
@@ -176,6 +177,12 @@ class InspectionMixin(WorkbenchCore):
     def by_hand(self) -> Mapping[str, int]:
         """The number of sent (`send`, ``%%events``), not replayed, events by type since the workbench began."""
         return dict(self._engine.event_log.by_hand)
+
+    @property
+    def clock_by_hand(self) -> ClockTime | None:
+        """The time to which `advance` has moved the clock since the last replayed event; None if it did not."""
+        time = self._engine.event_log.clock_by_hand
+        return None if time is None else ClockTime(time, self._config.second)
 
     def event_counts(self) -> dict[str, int]:
         """Return the number of events by type since the workbench began: sent, replayed, and inserted by statements."""

@@ -112,7 +112,7 @@ class WorkbenchCore:
             times.check_clock_range(time, second)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {times.ClockTime(time, second)}")
-            self._engine.event_log.record_stop(time, stepping=stepping)
+            self._engine.event_log.record_stop(time, stepping=stepping, by_hand=True)
             with self._engine.manual_call(), self._engine.raising_failures():
                 self.runtime.advance(time, stepping=stepping)
         return self.clock

@@ -112,6 +112,7 @@ class EventLog:
         self._read: dict[frozenset[str], list[LogEntry]] | None = None  # cache of `cached_reads`
         self.counts: Counter[str] = Counter()  # of all events by type, including forgotten ones
         self.by_hand: Counter[str] = Counter()  # of events that were sent, not replayed
+        self.clock_by_hand: int | None = None  # where a call moved the clock last, if no event was replayed since
 
     def recorder(self, type_name: str) -> EventRecorder:
         """Return the function that logs an event of the type. The event is kept, not copied."""
@@ -133,6 +134,7 @@ class EventLog:
     def record_replayed(self, batches: Sequence[SourceBatch], *, stepping: bool = False) -> None:
         """Log batches that are replayed together. With `stepping` the clock visits every due time on the way."""
         number = self._number()
+        self.clock_by_hand = None
         for batch in batches:
             tail = self._replayed.get(batch.type_name)
             if tail is None:
@@ -140,8 +142,10 @@ class EventLog:
             tail.append(number, batch, stepping)
             self.counts[batch.type_name] += len(batch.times)
 
-    def record_stop(self, time: int, *, stepping: bool = False) -> None:
-        """Log that the clock was set to `time`."""
+    def record_stop(self, time: int, *, stepping: bool = False, by_hand: bool = False) -> None:
+        """Log that the clock was set to `time`; `by_hand` if a call of the user did that, and no replay."""
+        if by_hand:
+            self.clock_by_hand = time
         self._stops.append((self._number(), time, stepping))
 
     def record_assignment(self, time: int, variable: str, value: object) -> None:

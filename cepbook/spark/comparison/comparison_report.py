@@ -91,12 +91,14 @@ class UnequalError(AssertionError):
 class Comparison:
     """The result of `compare`; prints as a report. `left_out` are statements of one side that were not asked for.
 
-    If there are differences, `by_hand` counts by type the events that were sent to the interactive side beside replays.
+    If there are differences, `by_hand` counts by type the events that were sent to the interactive side beside replays,
+    and `clock_by_hand` is the time, in clock units, to which its clock was moved after the last replayed event.
     """
 
     statements: Mapping[str, Verdict]
     left_out: tuple[str, ...] = ()
     by_hand: Mapping[str, int] = field(default_factory=dict)
+    clock_by_hand: int | None = None
 
     @property
     def verdict(self) -> str:
@@ -215,7 +217,7 @@ def compare(
     compared = Comparison(verdicts, tuple(left_out))
     if compared.verdict == "equal" or there.live:
         return compared
-    return replace(compared, by_hand=here.by_hand(verdicts))
+    return replace(compared, by_hand=here.by_hand(verdicts), clock_by_hand=here.clock_by_hand())
 
 
 def side_of(source: Any) -> ComparedSide:
@@ -370,6 +372,11 @@ def _notes(comparison: Comparison) -> list[str]:
         kinds = ", ".join(f"{count:,} of {name}" for name, count in comparison.by_hand.items())
         unless = "their rows are only here unless the frames have these events, too"
         notes.append(f"sent by hand here: {kinds}; {unless}")
+    moved = comparison.clock_by_hand
+    if moved is not None:
+        second = next(iter(comparison.statements.values())).second
+        at = f"the clock was moved by hand here, to {format_time(moved, millis=True, second=second)}"
+        notes.append(f"{at}: what was due until then is only here unless the run on Spark has until={moved}")
     return notes
 
 

@@ -54,6 +54,10 @@ class ComparedSide(ABC):
         """Return by event type how many events were sent by hand that the statements `names` read."""
         return {}
 
+    def clock_by_hand(self) -> int | None:
+        """Return where the clock was moved by hand after the last replayed event, in its units; None if it was not."""
+        return None
+
 
 class FramesSide(ComparedSide):
     """Frames and tables by the names of statements."""
@@ -114,6 +118,10 @@ class WorkbenchSide(ComparedSide):
         sent: Mapping[str, int] = self._workbench.by_hand
         read = {event_type for name in names for event_type in self._dependencies(name, sent).inputs}
         return {name: count for name, count in sent.items() if name in read}
+
+    def clock_by_hand(self) -> int | None:
+        moved = self._workbench.clock_by_hand
+        return None if moved is None else int(moved)
 
     def _dependencies(self, name: str, event_types: Iterable[str]) -> StatementDependencies:
         return dependencies_of(name, self._plans(), self._workbench.runtime.catalog, event_types)

@@ -91,6 +91,7 @@ class StatementView(LiveWidget):
         self._taken: DownloadRequest | None = None  # rows that a page wants as a file
         self._watching = False
         self._next = 0
+        self._feed_number = 0  # of the feed in the order of those displayed: another instant or deployment has its own
         self._cut = False  # whether the page lacks rows that it could keep
         self._ended = 0  # deliveries at the end of the last replay
         self._clock = source.clock()
@@ -210,6 +211,7 @@ class StatementView(LiveWidget):
         if feed is not self._feed:
             self._stop_following()
             self._feed = feed
+            self._feed_number += 1
             self._state = "ready"
             self._next = 0
             self._sent.clear()
@@ -305,6 +307,7 @@ class StatementView(LiveWidget):
         self._clock = self._source.clock()
         once = self._why is not None or self._taken is not None or bool(self._asked)  # sent again until it was drawn
         frame = {**self._frame(number, answer=once), "clock": format_time(self._clock)}
+        frame["feed"] = self._feed_number
         feed = self._feed
         for other in self._others:  # it tells again when it was read
             other.heard()

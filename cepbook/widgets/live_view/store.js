@@ -132,6 +132,8 @@ class Store {
   }
   receive(frame, buffers) {
     this.answered = true;
+    if (this.feed !== undefined && this.feed !== frame.feed) this.leave();
+    this.feed = frame.feed;
     this.clock = frame.clock;
     this.state = frame.state;
     this.replaying = frame.replaying === true;
@@ -243,6 +245,13 @@ class Store {
     columns.forEach((column, i) => column.learn(cells[i]));
     const keys = Array.from({ length: waiting.count }, (_, r) => [...cells.map((values) => values[r]), ...waiting.lines[r]].join("\u0001"));
     this.waiting = { ...waiting, columns, cells, keys };
+  }
+  // Another instant is shown, or another deployment: rows that a reader chose, and their explanation, go with the old one.
+  leave() {
+    this.ui.follow = true;
+    this.ui.opened.clear();
+    this.explained = null;
+    for (const panel of this.panels) panel.cursors.stream = -1;
   }
   changed() {
     for (const panel of this.panels) panel.schedule();

@@ -24,8 +24,8 @@ class Scrub {
     this.speed = make("input", { type: "range", class: "cp-speed", min: "0", max: String(SPEEDS.length - 1), step: "1", "aria-label": "speed" });
     this.speed.oninput = () => control.order("speed", { factor: SPEEDS[Number(this.speed.value)] });
     this.speedText = make("span", { class: "cp-rate" });
-    this.second = button("+1 s", "run the next second of engine time, then pause", () => control.order("clock", { by: 1000 }));
-    this.due = button("Next due", "run to the next due time, then pause", () => control.order("clock", { due: true }));
+    this.second = button("+1 s", "go on by a second: of the past that is shown, or of engine time, then pause", () => control.order("clock", { by: 1000 }));
+    this.due = button("Next due", "go on to the next due time: of the past that is shown, or of the engine, then pause", () => control.order("clock", { due: true }));
     this.until = make("input", { type: "text", class: "cp-until", placeholder: "statement, or Tick(price > 100)", "aria-label": "run until this fires" });
     this.go = button("Run until", "run until this fires, then pause", () => control.order("until", { text: this.until.value }));
     this.until.onkeydown = (event) => {

@@ -56,12 +56,12 @@ class Scrubber:
             case {"order": "until", "text": str(text)}:
                 self._run_until(text.strip())
             case {"order": "clock", "by": int() | float() as ms}:
-                self._advance_to(self._workbench.runtime.now + self._units(ms))
+                self._go_on_to(self._now + self._units(ms))
             case {"order": "clock", "due": True}:
-                due = self._workbench.runtime.next_due
+                due = self._displayed.runtime.next_due
                 if due is None:
                     raise UsageError("nothing is due")
-                self._advance_to(due)
+                self._go_on_to(due)
 
     def describe(self) -> dict[str, object]:
         """Return the state for the browser, as JSON."""
@@ -69,7 +69,7 @@ class Scrubber:
         span = replay.span
         statements = self._workbench.runtime.statements
         hopped = [name for name, statement in statements.items() if statement.kind != "create variable"]
-        due = self._workbench.runtime.next_due
+        due = self._displayed.runtime.next_due
         return {
             "span": None if span is None else [self._ms(max(span[0], replay.began or span[0])), self._ms(span[1])],
             "lacks": replay.lacks,
@@ -89,6 +89,11 @@ class Scrubber:
 
     def _ms(self, time: int) -> int:
         return time * 1000 // self._unit
+
+    @property
+    def _displayed(self) -> Workbench:
+        """The workbench that views display: the one of the past instant, or the present one."""
+        return self._workbench.glance.workbench or self._workbench
 
     @property
     def _now(self) -> int:
@@ -115,9 +120,11 @@ class Scrubber:
             raise UsageError(f"no {'earlier' if back else 'later'} delivery of `{name}` is kept")
         self._seek(times[at])
 
-    def _advance_to(self, time: int) -> None:
-        self._workbench.glance.leave()
-        if self._replay.state in ENDED:
+    def _go_on_to(self, time: int) -> None:
+        """Move on from the displayed instant: within the past another instant is displayed, and the engine rests."""
+        if self._workbench.glance.time is not None:
+            self._seek(time)
+        elif self._replay.state in ENDED:
             self._workbench.advance(time)
         else:
             self._replay.run_to(time)

@@ -313,6 +313,24 @@ def test_events_that_were_sent_by_hand_are_told_where_there_are_differences() ->
     assert compare(cep, both).by_hand == {}
 
 
+def test_a_clock_that_was_moved_by_hand_is_told_where_there_are_differences() -> None:
+    ticks = pd.DataFrame({"at": [0, 1000], "n": [1, 2]})
+    cep = Workbench()
+    cep.define("T", ticks, time="at")
+    cep.run("@name('q') select irstream n from T#time(10 sec)")
+    cep.replay({"T": ticks}).run()
+    both = {"q": cep.changes("q")}
+    cep.advance(by="1 min")
+    compared = compare(cep, both)
+    assert (compared.verdict, compared.clock_by_hand) == ("different", 61_000)
+    note = "the clock was moved by hand here, to 00:01:01.000: what was due until then is only here unless"
+    assert note in str(compared) and note in compared._repr_html_()
+    assert "by hand" not in str(compare(cep, {"q": cep.changes("q")}))
+    cep.rewind()
+    cep.replay({"T": ticks}).run()
+    assert compare(cep, {"q": both["q"].iloc[1:]}).clock_by_hand is None
+
+
 def failing(x: int) -> int:
     if x % 10 == 7:
         raise ValueError(x)

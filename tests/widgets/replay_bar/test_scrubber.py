@@ -175,6 +175,19 @@ def test_the_clock_goes_on_by_a_period_or_to_what_is_due() -> None:
     assert cep.runtime.now == 10_500
 
 
+def test_the_clock_of_a_past_instant_moves_through_the_past_alone() -> None:
+    cep, _, browser = replayed()
+    now = cep.runtime.now
+    assert order(browser, order="seek", time=4050)["past"] == 4050
+    assert order(browser, order="clock", by=1000)["past"] == 5050
+    due = cep.glance.workbench.runtime.next_due if cep.glance.workbench is not None else None
+    assert due == 5100 and order(browser, order="clock", due=True)["past"] == due
+    assert cep.runtime.now == now and cep.clock_by_hand is None
+    assert order(browser, order="clock", by=60_000)["past"] is None and cep.runtime.now == now  # the span ends before
+    order(browser, order="clock", by=500)
+    assert cep.clock_by_hand == cep.clock and cep.runtime.now == now + 500
+
+
 def test_the_speed_can_be_changed() -> None:
     _, replay, browser = replayed(upto=7)
     assert order(browser, order="speed", factor=60)["speed"] == 60
