@@ -26,6 +26,7 @@ from cepbook.engine.deploy.fire_and_forget import run_query
 from cepbook.engine.deploy.naming import check_function_name, find_variable, lookup_name
 from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.expressions.primitives import deep_copied
+from cepbook.engine.expressions.user_values import as_annotated
 from cepbook.engine.replay.batch_replayer import BatchReplayer
 from cepbook.engine.snapshot.partition_snapshot import restore_partition, save_partition
 from cepbook.engine.snapshot.runtime_snapshot import restore_runtime, save_runtime
@@ -66,11 +67,12 @@ class Runtime(EventEngine):
 
     def register_function(self, name: str, function: Callable[..., Any], *, returns: ReturnSpec = OBJECT) -> None:
         """Make `function` callable in EPL. It gets plain values (None for null), and copies of arrays and events.
+        Parameters annotated with dates and spans of time get these.
 
         Errors: UsageError if `name` is not a name, is a reserved word, or is a function or aggregate of EPL.
         """
         check_function_name(name)
-        self.functions[name] = function
+        self.functions[name] = as_annotated(function, self.config.second, self.config.time_zone)
         self.catalog.functions[name] = returns if isinstance(returns, FunctionType) else FunctionType(returns)
 
     def define(self, *event_types: EventType, replace: bool = False) -> None:

@@ -21,8 +21,10 @@
     def usual(prices: list[float]) -> list[bool]:
         return list(np.abs(np.array(prices) - np.mean(prices)) <= 3 * np.std(prices))
 
-Annotations are those of `Workbench.define`: ``int`` is long, ``float`` double, ``list[float]`` double[]. A function
-gets no null where its parameter does not allow None: the result is null then, and an aggregate passes over the event.
+Annotations are those of `Workbench.define`: ``int`` is long, ``float`` double, ``list[float]`` double[]. A parameter of
+dates takes a long, too, and the function gets and returns the annotated class (`engine.expressions.user_values`). A
+function gets no null where its parameter does not allow None: the result is null then, and an aggregate passes over the
+event.
 """
 
 from __future__ import annotations

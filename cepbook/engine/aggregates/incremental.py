@@ -33,7 +33,6 @@ from cepbook.engine.expressions import primitives
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
-from cepbook.engine.expressions.user_values import as_declared_type
 from cepbook.engine.physical.operators import TIME_VARYING, Eviction
 from cepbook.engine.state import SortedList, StateMarker
 from cepbook.errors import Refusal
@@ -306,7 +305,7 @@ class AggregateCodegen:
         if self.leaving is not Eviction.NONE and not hasattr(self.scope.user_functions[user_class.name], "leave"):
             raise Refusal("no-leave", f"aggregate {user_class.name} has no method leave, but events leave its window")
         name = self._made(argument, "supplied", UserAggregate, f"{code}, {user_class.count}")
-        return f"{self.source.bind('_taken', as_declared_type)}({name}.value(), {self.source.const(call.type, 'type')})"
+        return lower.declared_type_code(self.scope, f"{name}.value()", call.type)
 
     @property
     def risky(self) -> bool:

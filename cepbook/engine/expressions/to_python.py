@@ -352,8 +352,14 @@ def _user_call(scope: CodeScope, e: x.UserCall) -> str:
             codes[place] = name
     code = f"{scope.source.const(function, 'u')}({', '.join(codes)})"
     if e.type.name != "object":
-        code = f"{bound_name(scope, as_declared_type)}({code}, {scope.source.const(e.type, 'type')})"
+        code = declared_type_code(scope, code, e.type)
     return unless_null(checks, code)
+
+
+def declared_type_code(scope: CodeScope, code: str, of: Type) -> str:
+    """Return the code of the result of a Python function, `code`, as a value of its declared type."""
+    calendar = "" if scope.calendar == "1000" else f", {scope.calendar}"
+    return f"{bound_name(scope, as_declared_type)}({code}, {scope.source.const(of, 'type')}{calendar})"
 
 
 def _copied_argument(scope: CodeScope, e: x.BoundExpr) -> str:

@@ -258,18 +258,18 @@ def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
 
 
 def type_data(type_: Type | None) -> Any:
-    """Return a type as a list: name, element type, event type, columns."""
+    """Return a type as a list: name, element type, event type, columns, and True if it is dated."""
     if type_ is None:
         return None
     columns = None if type_.fields is None else [[name, type_data(column_type)] for name, column_type in type_.fields]
-    return [type_.name, type_data(type_.of), type_.event, columns]
+    return [type_.name, type_data(type_.of), type_.event, columns, *([True] if type_.dated else ())]
 
 
 def type_from(data: Any) -> Type:
     """Return the type of `type_data`."""
-    name, of, event, columns = data
+    name, of, event, columns, *dated = data
     fields = None if columns is None else tuple((column, type_from(each)) for column, each in columns)
-    return Type(name, None if of is None else type_from(of), event, fields)
+    return Type(name, None if of is None else type_from(of), event, fields, dated=dated == [True])
 
 
 def function_data(function: FunctionType) -> Any:

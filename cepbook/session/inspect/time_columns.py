@@ -15,7 +15,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.references import event_types_read, stores_read
-from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.aggregates import AGGREGATES, USER_AGGREGATE
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.types import LONG, Type
 from cepbook.session.io.output_times import DATES, output_types, time_type
@@ -109,6 +109,8 @@ class TimeColumns:
         match e:
             case x.CurrentTimestamp():
                 return True
+            case x.UserCall(type=of):
+                return of.dated
             case x.Prop(stream=stream, name=name):
                 return stream < len(inputs) and name in inputs[stream]
             case x.MemberAccess(target=target, name=name):
@@ -127,6 +129,8 @@ class TimeColumns:
                 return self._is_time(aggregation.keys[index], inputs, aggregation)
             case x.AggregateRef(index=index) if aggregation is not None:
                 call = aggregation.calls[index]
+                if call.name == USER_AGGREGATE.name:
+                    return e.type.dated
                 picks = call.name in AGGREGATES and AGGREGATES[call.name].picks
                 return picks and bool(call.args) and self._is_time(call.args[0], inputs, None)
         return False

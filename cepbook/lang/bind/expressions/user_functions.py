@@ -54,11 +54,26 @@ def _checked(
     checked: list[x.BoundExpr] = []
     for number, (arg, parameter) in enumerate(zip(args, parameters, strict=False), 1):
         expected = (parameter.of or t.OBJECT) if arrays else parameter
-        if not assignable(arg.type, expected):
-            kinds = f"must be {type_text(expected)}, found {type_text(arg.type)}"
+        if not _accepts(expected, arg.type):
+            kinds = f"must be {_parameter_text(expected)}, found {type_text(arg.type)}"
             scope.mismatch(f"parameter {number} of `{step.name}` {kinds}", arg.span)
         checked.append(coerce(arg, expected))
     return tuple(checked)
+
+
+def _accepts(parameter: t.Type, arg: t.Type) -> bool:
+    """Return whether values of the type `arg` fit a parameter. One of dates takes every type of dates."""
+    if parameter.of is not None and arg.of is not None:
+        return _accepts(parameter.of, arg.of)
+    return (parameter.dated and arg in (*t.DATETIMES, t.LOCALDATE)) or assignable(arg, parameter)
+
+
+def _parameter_text(parameter: t.Type) -> str:
+    return (
+        f"a date ({t.LONG} or {', '.join(map(str, t.DATETIMES))}, {t.LOCALDATE})"
+        if parameter.dated
+        else type_text(parameter)
+    )
 
 
 def bind_user_window(
