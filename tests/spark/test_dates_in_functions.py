@@ -24,7 +24,7 @@ def test_shipped_functions_get_dates() -> None:
         return at + by
 
     @cep.aggregate
-    class longest:  # noqa: N801
+    class longest:
         def __init__(self) -> None:
             self.seconds = [0.0]
 
