@@ -109,8 +109,8 @@ class TimeColumns:
         match e:
             case x.CurrentTimestamp():
                 return True
-            case x.UserCall(type=of):
-                return of.dated
+            case x.UserCall():
+                return e.type.dated
             case x.Prop(stream=stream, name=name):
                 return stream < len(inputs) and name in inputs[stream]
             case x.MemberAccess(target=target, name=name):
