@@ -233,7 +233,7 @@ class Model:
 @pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_delivered_of_an_interval(kind: str, which: str) -> None:
-    @settings(max_examples=several(10))
+    @settings(max_examples=several(25))
     @given(
         histories(("A",), most=25),
         st.sampled_from(WINDOWS),
