@@ -269,7 +269,8 @@ class BatchReplayer:
         contexts = {s.steps.context for s in statements}
         opens = any(c.name in contexts for name in self.types for c, _ in allocating_contexts(self._runtime, name))
         store_obstacle = self._store_obstacle(statements, list(reached.values()))
-        return store_obstacle or self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
+        obstacle = store_obstacle or self._context_obstacle(contexts, targets) or _partition_ahead(nodes)
+        return obstacle or (nodes if reached or opens else [])
 
     def _types_of(self, plans: Iterable[p.StatementPlan]) -> list[str]:
         runtime = self._runtime
@@ -391,6 +392,22 @@ class BatchReplayer:
         if any(statement.context is not None for statement in statements):
             return None  # the context may need any event
         return filter_for_patterns([statement for statement in statements if statement.reads(batch.type)], batch)
+
+
+def _partition_ahead(nodes: Iterable[ReplayNode]) -> str | None:
+    """Reason for an event loop where the order of inserted events depends on new partitions: a keyed context passes
+    the first event of a partition to its statements at once, before the statements between it and them.
+    """
+    inserting = [node for node in nodes if node.keyed and node.statement.steps.emit.targets]
+    for node in inserting:
+        statement, context = node.statement, node.statement.context
+        if context is None or context.assigner is None:
+            continue
+        sources = {*node.raw, *node.producers}
+        for other in (node.statement for node in inserting if not sources.isdisjoint((*node.raw, *node.producers))):
+            if other.context is not context and context.order < other.order < statement.order:
+                return f"context `{context.name}` passes the first event of a partition to `{statement.name}` early"
+    return None
 
 
 def _parts(statement: RunningStatement) -> list[PhysicalPlan]:

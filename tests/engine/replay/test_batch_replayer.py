@@ -284,6 +284,28 @@ def test_output_clauses_that_depend_on_the_order_of_statements(epl: str, reason:
     assert Run(epl).runtime.batch(["A"]).reason == reason
 
 
+BETWEEN = (
+    "create context P partition by k from A;create context Q partition by g from A;"
+    "@name('r') insert into C select x from A;@name('s') context P insert into C select x + 10 as x from A;"
+    "@name('t') context Q insert into {target} select sum(x) + 20 as x from A;"
+    "@name('u') select irstream x, prev(1, x) as former from C#length(3)"
+)
+
+
+@settings(max_examples=several(20))
+@given(histories(("A",)), CUTS)
+def test_the_first_event_of_a_partition_goes_ahead(events: list[Event], cuts: list[int]) -> None:
+    """A new partition passes its first event on before the statements between its context and its statement."""
+    epl = BETWEEN.format(target="C")
+    same(epl, events, cuts, 0)
+    assert Run(epl).runtime.batch(["A"]).reason == "context `P` passes the first event of a partition to `s` early"
+
+
+def test_partitions_whose_rows_meet_no_others_need_no_event_loop() -> None:
+    epl = BETWEEN.format(target="D").replace("@name('r') insert into C", "@name('r')")
+    assert Run(epl).runtime.batch(["A"]).reason is None
+
+
 @pytest.mark.histories
 @pytest.mark.parametrize("name", [*ONE_TYPE, *TWO_TYPES])
 def test_a_slice_leaves_nothing_to_the_collector(name: str) -> None:
