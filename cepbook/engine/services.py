@@ -39,3 +39,6 @@ class EngineServices:
 
     stores: dict[str, Store] = field(default_factory=dict)
     """The running named windows and tables, by name."""
+
+    restoring: bool = False
+    """True while modules are deployed whose state comes from a snapshot: nothing begins, and nothing is evaluated."""

@@ -59,8 +59,9 @@ class TreeContext(TreePartitions):
             self.notify("activated", None)
             self.timed.attach(self._host.clock)
             self._root = self._outermost.branch(None)
-            self._joining = True
-            self.guarded(self._root.open)
+            self._joining = not self._host.restoring
+            if self._joining:
+                self.guarded(self._root.open)
             self._joining = False
         return slot
 

@@ -85,11 +85,16 @@ def compile_plan(
     config: Config,
     functions: Mapping[str, Callable[..., Any]],
     variables: Variables,
+    *,
+    evaluate: bool = True,
 ) -> CompiledModule:
-    """Compile `plan`. Errors: BindError if a statement is refused or an initial value cannot be computed."""
+    """Compile `plan`; variables get their initial values if `evaluate` is set, else null.
+
+    Errors: BindError if a statement is refused or an initial value cannot be computed.
+    """
     cells = {name: variables[name] for name in catalog.variables}
     scope_in = partial(expression_scope, clock, config, dict(functions), cells)
-    compilation = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound)
+    compilation = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound, evaluate)
     for kind, name in plan.requires:
         if kind == "event type" and name in PREDEFINED:
             compilation.catalog.event_types.setdefault(name, PREDEFINED[name])
@@ -119,6 +124,7 @@ class _Compiling:
     variables: dict[str, RuntimeVariable]
     scope_in: ScopeFactory
     iterable_unbound: bool
+    evaluate: bool
     programs: dict[str, StatementProgram] = field(default_factory=dict)
     ways: dict[str, Locators] = field(default_factory=dict)
     trees: dict[str, CompiledLevels] = field(default_factory=dict)
@@ -187,7 +193,8 @@ class _Compiling:
         name, type_ = statement.variable.name, statement.variable.type
         if statement.context is not None:
             return ContextVariable(name, type_, None)
-        return RuntimeVariable(name, type_, _initial(statement, self.scope_in, self.plan))
+        initial = _initial(statement, self.scope_in, self.plan) if self.evaluate else None
+        return RuntimeVariable(name, type_, initial)
 
 
 def _properties(statement: p.SelectStatement, catalog: Catalog) -> tuple[str, ...]:

@@ -104,8 +104,11 @@ class Deployer:
         return self.deployments[deployment_id]
 
     def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> CompiledModule:
-        compiled = compile_plan(plan, catalog, self._services.clock, self._config, self._functions, variables)
-        for statement in plan.statements:
+        restoring = self._services.restoring
+        compiled = compile_plan(
+            plan, catalog, self._services.clock, self._config, self._functions, variables, evaluate=not restoring
+        )
+        for statement in () if restoring else plan.statements:
             if isinstance(statement, SelectStatement):
                 live: Iterable[Any] = (None,)
                 if statement.context is not None:  # partitions of a context that keeps running

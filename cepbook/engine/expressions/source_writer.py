@@ -16,9 +16,16 @@ from types import CodeType
 from typing import Any
 
 from cepbook.errors import Span
+from cepbook.lang.types import Type
 
 _TEXTS_KEPT = 4096
 _codes: OrderedDict[str, CodeType] = OrderedDict()  # oldest use first
+
+
+def _identity(value: Any) -> Any:
+    if type(value) is Type:
+        return value, value.primitive, value.dated
+    return repr(value) if isinstance(value, (str, int, float, bool)) else id(value)  # repr keeps 0.0 and -0.0 apart
 
 
 def _compiled(text: str) -> CodeType:
@@ -114,9 +121,8 @@ class SourceWriter:
         self.lines[head] = f"def {name}({', '.join((*arguments, *(f'{c}=None' for c in self.bound[name])))}):"
 
     def const(self, value: Any, prefix: str = "c") -> str:
-        """Return the name under which generated code reads `value`. Equal scalars share one name."""
-        scalar = isinstance(value, (str, int, float, bool))
-        key = (type(value), repr(value) if scalar else id(value))  # repr keeps 0.0 and -0.0 apart
+        """Return the name under which generated code reads `value`. Equal scalars and types share one name."""
+        key = (type(value), _identity(value))
         name = self._known.get(key)
         if name is None:
             name = f"{prefix}{len(self.constants)}"

@@ -4,5 +4,5 @@
 - `runtime_parts` names the parts of a program that state refers to.
 - `runtime_snapshot` and `partition_snapshot` define the content, `file_format` the file.
 
-Loading a snapshot executes nothing, except that its modules, which are EPL, are compiled.
+Loading a snapshot compiles its modules, which are EPL, and evaluates nothing: all state comes from the snapshot.
 """

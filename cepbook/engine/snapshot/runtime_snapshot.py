@@ -8,8 +8,7 @@ fingerprint   of the generated code and its constants: state fits only the progr
 config, now   the configuration and the time of the clock
 functions     registered functions: name, types of result and parameters, kind
 types         event types defined from Python
-variables     name, type, whether it is constant, whether it comes from Python, value, value from outside
-tables        name and rows of tables that parameters of windows read
+variables     those defined from Python: name, type, whether it is constant, value from outside
 given         the nodes of these values (see `value_graph`)
 modules       deployments in order: id, text, names of the statements, dialect, settings
 parts, classes, nodes   the tables of `value_graph`
@@ -37,10 +36,6 @@ from cepbook.engine.snapshot.runtime_parts import RuntimeParts, runtime_parts
 from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
 from cepbook.errors import CompileError, SnapshotError, UsageError
 from cepbook.lang.plan.catalog import EventType, FunctionType
-from cepbook.lang.plan.expressions import TableRead
-from cepbook.lang.plan.references import expressions_in
-from cepbook.lang.plan.relational import WindowSpec
-from cepbook.lang.plan.traversal import walk
 from cepbook.lang.syntax.source_text import SourceText, dialect_of, settings_of
 from cepbook.lang.types import Type
 
@@ -62,7 +57,6 @@ def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
         "functions": [[name, function_data(runtime.catalog.functions[name])] for name in runtime.functions],
         "types": _types(runtime),
         "variables": _variables(runtime, variable_values),
-        "tables": _tables(runtime, variable_values),
         "given": variable_values.nodes,
         "modules": [_module(d) for d in runtime.deployments.values()],
     }
@@ -105,7 +99,9 @@ def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Fu
     with report_damage():
         runtime = make(_config(document), start=document["now"])
         _register(runtime, document, functions)
+        runtime.services.restoring = True
         _deploy(runtime, document)
+        runtime.services.restoring = False
         return runtime, _filled(runtime, document)
 
 
@@ -116,9 +112,6 @@ def restore_state(runtime: Any, data: bytes) -> None:
         if "modules" not in document:
             raise SnapshotError("this is the snapshot of one partition")
         with report_damage():
-            reader = GraphReader(document["given"])
-            for name, _, _, _, value, _ in document["variables"]:
-                runtime.variables[name].restore(reader.value(value))
             _filled(runtime, document)
 
 
@@ -206,20 +199,13 @@ def _variables(runtime: Any, writer: GraphWriter) -> list[Any]:
     from_epl = {name for deployment in runtime.deployments.values() for name in deployment.variables}
     entries: list[Any] = []
     for name, variable in runtime.catalog.variables.items():
-        cell = runtime.variables[name]
-        try:
-            values = [writer.value(cell.value), writer.value(cell.given)]
-        except UnsavableValue as unknown:
-            raise SnapshotError(f"variable `{name}` holds {unknown}, which cannot be saved") from None
-        entries.append([name, type_data(variable.type), variable.constant, name not in from_epl, *values])
+        if name not in from_epl:
+            try:
+                value = writer.value(runtime.variables[name].given)
+            except UnsavableValue as unknown:
+                raise SnapshotError(f"variable `{name}` holds {unknown}, which cannot be saved") from None
+            entries.append([name, type_data(variable.type), variable.constant, value])
     return entries
-
-
-def _tables(runtime: Any, writer: GraphWriter) -> list[Any]:
-    windows = (node for d in runtime.deployments.values() for node in walk(d.plan) if isinstance(node, WindowSpec))
-    names = {e.table for window in windows for e in expressions_in(window) if isinstance(e, TableRead)}
-    stores = [runtime.stores[name] for name in sorted(names)]
-    return [[s.name, [writer.value(item[-1]) for item in s.items(None).values()]] for s in stores if not s.type.context]
 
 
 def _owner(parts: RuntimeParts, path: str) -> str:
@@ -231,45 +217,34 @@ def _owner(parts: RuntimeParts, path: str) -> str:
 
 
 def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
-    """Define and deploy a snapshot's modules. Variables and tables get their values at once: statements may start from
-    them.
-    """
+    """Define and deploy a snapshot's modules, without evaluating anything: their state follows."""
     for data in document["types"]:
         runtime.define(event_type_from(data))
     reader = GraphReader(document["given"])
-    values = {name: (reader.value(value), reader.value(given)) for name, *_, value, given in document["variables"]}
-    for name, of, constant, from_python, *_ in document["variables"]:
-        if from_python:
-            runtime.define_variable(name, type_from(of), values[name][1], constant=constant)
-            runtime.variables[name].restore(values[name][0])
+    for name, of, constant, value in document["variables"]:
+        runtime.define_variable(name, type_from(of), reader.value(value), constant=constant)
     for id_, source, names, *dialect in document["modules"]:
         try:
             plan = runtime.compile(SourceText(source, *dialect))
             same = [replace(s, name=name) for s, name in zip(plan.statements, names, strict=True)]
-            deployment = runtime.deploy(replace(plan, statements=tuple(same)), deployment_id=id_)
+            runtime.deploy(replace(plan, statements=tuple(same)), deployment_id=id_)
         except (CompileError, UsageError) as error:
             raise SnapshotError(f"module `{id_}` of the snapshot cannot be deployed here: {error}") from error
-        for name in deployment.variables:
-            runtime.variables[name].restore(values[name][0])
-        for name, rows in document["tables"]:
-            for row in map(reader.value, rows if name in deployment.event_types else ()):
-                table = runtime.stores[name]
-                table.cells(None, table.key(row))[-1].update(row)
 
 
 def type_data(type_: Type | None) -> Any:
-    """Return a type as a list: name, element type, event type, columns, and True if it is dated."""
+    """Return a type as a list: name, element type, event type, columns, primitive, dated."""
     if type_ is None:
         return None
     columns = None if type_.fields is None else [[name, type_data(column_type)] for name, column_type in type_.fields]
-    return [type_.name, type_data(type_.of), type_.event, columns, *([True] if type_.dated else ())]
+    return [type_.name, type_data(type_.of), type_.event, columns, type_.primitive, type_.dated]
 
 
 def type_from(data: Any) -> Type:
     """Return the type of `type_data`."""
-    name, of, event, columns, *dated = data
+    name, of, event, columns, *flags = data
     fields = None if columns is None else tuple((column, type_from(each)) for column, each in columns)
-    return Type(name, None if of is None else type_from(of), event, fields, dated=dated == [True])
+    return Type(name, None if of is None else type_from(of), event, fields, *flags)
 
 
 def function_data(function: FunctionType) -> Any:

@@ -17,6 +17,8 @@ timedelta        days, seconds, microseconds
 ===============  ==========================================================================================
 
 Reading creates objects of the registered state classes only, by setting their fields. Nothing in the text is executed.
+Objects of users (registered functions, aggregates and windows) are fields of state, never elements or keys of
+containers: so none of their methods is called.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from cepbook.errors import SnapshotError
 GraphNode = list[Any]
 _ABSENT: GraphNode = []
 _LARGE = 1 << 62
+_ENGINE = ("cepbook.", "builtins", "collections")
 
 
 class UnsavableValue(Exception):
@@ -155,6 +158,7 @@ class GraphReader:
         self._parts = parts
         self._made: list[Any] = [None] * len(nodes)
         tuples = [number for number, node in enumerate(nodes) if self._shell(number, node)]
+        self._refuse_user_objects()
         self._make_tuples(tuples)
         later: list[tuple[Any, GraphNode]] = []
         for value, node in zip(self._made, nodes, strict=True):
@@ -190,6 +194,14 @@ class GraphReader:
         else:
             self._made[number] = _SHELLS[kind](node)
         return False
+
+    def _refuse_user_objects(self) -> None:
+        """Raise TypeError if a container holds an object of a user, which it could hash or compare."""
+        parts = [number for number, node in enumerate(self._nodes) if node[0] == "part"]
+        users = {number for number in parts if not type(self._made[number]).__module__.startswith(_ENGINE)}
+        for node in self._nodes if users else ():
+            if node[0] != "state" and any(type(ref) is list and ref[0] in users for ref in node[1:]):
+                raise TypeError("an object of a registered function is no element of a container")
 
     def _make_tuples(self, numbers: Sequence[int]) -> None:
         nodes, waiting = self._nodes, dict.fromkeys(numbers)

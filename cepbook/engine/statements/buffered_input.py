@@ -51,7 +51,7 @@ class BufferedInput(ActivationMember):
 
         return take
 
-    def start(self) -> None:
+    def start(self, *, restoring: bool) -> None:
         """Receive rows that statements insert into the types of the inputs that read lots."""
         scans = enumerate(self._program.steps.scans)
         self._activations.read(self, [(scan.source.event_type, n) for n, scan in scans if scan.source.lot])

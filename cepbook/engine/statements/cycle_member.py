@@ -94,14 +94,15 @@ class CycleMember(ActivationMember):
         self._lookups = StoreLookups(self._select.namespace, wants, self._plan.name, read)
         return {**stores, **{store.store.name: EmptyStore(store.store) for store in self._plan.partitions}}
 
-    def start(self) -> None:
-        """Start timers, and fill tables with their declared rows."""
-        for name, columns, rows in self._plan.tables:
+    def start(self, *, restoring: bool) -> None:
+        """Start timers, and fill tables with their declared rows, unless their state is restored."""
+        for name, columns, rows in () if restoring else self._plan.tables:
             replace_contents(
                 self._stores[name], [dict(zip(columns, row, strict=True)) for row in rows], self._owner.now
             )
         self._lookups.attach()
-        self.rest(self._owner.now)
+        if not restoring:
+            self.rest(self._owner.now)
 
     def stop(self) -> None:
         self._lookups.release()

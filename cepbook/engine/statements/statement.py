@@ -167,20 +167,25 @@ class RunningStatement(StoreAccess, ContextMember):
         return self.owned is None or self.owned.type.kind != "table"
 
     def start(self, context: Context | None) -> None:
-        """Create the state (one, or one per context partition), connect to stores, and begin to listen to events."""
+        """Create the state (one, or one per context partition), connect to stores, and begin to listen to events.
+
+        While the runtime is restored, the state comes from the snapshot.
+        """
         self.context = context
         self.bind_tables()
         self.timed.attach(self._services.clock)
-        if context is None:
-            self.state = self.new_state(None)
-        else:
+        if context is not None:
             self.program.namespace["slot"] = context.join(self)
+        elif not self._services.restoring:
+            self.state = self.new_state(None)
         self._watching.begin()
         self.open_store_lookups()
         self.outlet.connect_listeners()
         self._attach()
         if self.activation_member is not None:
-            self.activation_member.start()
+            self.activation_member.start(restoring=self._services.restoring)
+        if self._services.restoring:
+            return
         for matching in self._matchings.values() if context is None else ():
             matching.begun(self.state)
         for partition in () if context is None or self.steps.reads_store else context.partitions.values():

@@ -56,9 +56,12 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return self.state if partition is None else partition.states[self.program.namespace["slot"]]
 
     def states(self, wanted: Container[int | None] | None = None) -> list[tuple[int | None, Any]]:
-        """Return (partition id, state) of every live partition or those `wanted`; id None without a context."""
+        """Return (partition id, state) of every live partition or those `wanted`; id None without a context.
+
+        A statement that has not started, or is being restored, has none.
+        """
         if self.context is None:
-            return [(None, self.state)] if wanted is None or None in wanted else []
+            return [(None, self.state)] if self.state is not None and (wanted is None or None in wanted) else []
         slot = self.program.namespace["slot"]
         partitions = self.context.partitions.values()
         return [(p.id, p.states[slot]) for p in partitions if wanted is None or p.id in wanted]

@@ -1,6 +1,6 @@
 """Saved workbenches with the right checksum and wrong contents: refused, and nothing is replaced.
 
-`CEPBOOK_FORGED` is the number of forged files.
+`CEPBOOK_FORGED` is the number of forged files, `CEPBOOK_DAMAGED` that of damaged ones.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import os
 import random
+import resource
 import subprocess
 import sys
 import zlib
@@ -23,6 +24,7 @@ from cepbook.engine.snapshot.file_format import MAGIC, VERSION, pack_document, u
 from cepbook.errors import SnapshotError, UsageError
 
 FORGED = int(os.environ.get("CEPBOOK_FORGED", "100"))
+DAMAGED = int(os.environ.get("CEPBOOK_DAMAGED", "100"))
 EPL = """create schema E(k string, x int);
 create variable int MOST = 2;
 create table T(k string primary key, n count(*));
@@ -89,7 +91,10 @@ def test_a_forged_file_is_loaded_or_refused_whole(tmp_path: Path) -> None:
 
 
 def file_of(text: bytes) -> bytes:
-    body = zlib.compress(text, 9)
+    return file_of_body(zlib.compress(text, 9))
+
+
+def file_of_body(body: bytes) -> bytes:
     return b"%s%d %s\n" % (MAGIC, VERSION, sha256(body).hexdigest().encode()) + body
 
 
@@ -146,3 +151,165 @@ def test_a_key_tells_who_wrote_a_file(tmp_path: Path) -> None:
     for wrong in ("", b"", 5):
         with pytest.raises(UsageError, match="`key` is bytes or text"):
             cep.save(path, key=wrong)  # type: ignore[arg-type]
+
+
+FUNCTIONS = """create schema E(k string, x int);
+create variable long V = three(1);
+create constant variable long C = three(2);
+create variable long W = three(V);
+create table T(k string primary key, n count(*));
+into table T select count(*) as n from E group by k;
+create window Rows#keepall as (k string, x int);
+create index Ix on Rows(x);
+insert into Rows select k, x from E(x > three(0));
+on E(x = 2) as e merge Rows as r where r.x = three(e.x) when matched then update set x = few(1);
+create window Copy#length(few(2)) as Rows insert where yes(x);
+select k from E#length(few(7));
+select k from E#time(three(7) sec);
+select k from E#expr(yes(x));
+select sum(x) as s from E#some(x);
+select Summed(x) as s, middle(x) as m from E#length(2) group by k;
+create context Keys partition by k from E;
+context Keys select k, Summed(x) as s from E#length(few(1)) output last every 3 events;
+create context Hashed coalesce by consistent_hash_crc32(k) from E granularity 4 preallocate;
+context Hashed select Summed(x) as s from E;
+create context Now start @now end after three(2) sec;
+context Now select Summed(x) as s, three(x) as t from E output snapshot when terminated;
+create context Begun initiated by E(yes(x)) terminated after three(5) seconds;
+context Begun select three(x) as y from E#length(few(2));
+select a.x as x from pattern [every a=E(yes(x)) -> timer:interval(three(1) sec)];
+select three(1) as x from pattern [timer:interval(0) -> every timer:interval(three(1) sec)];
+select count(*) as c from E output snapshot every three(4) seconds;
+select three(count(*)) as c from E output last when yes(V) then set W = three(V);
+select e.x as x from E#length(few(2)) as e, E#lastevent as r where three(e.x) = r.x;
+select (select max(three(x)) from E#length(few(3))) as y, three(T['a'].n) as n from E;
+select three(x) as y from Rows;
+select * from E#length(few(3)) match_recognize (measures A.x as x pattern (A) define A as yes(A.x));
+select three(5) as y;
+on pattern [every timer:interval(three(1) sec)] set W = three(W)"""
+
+
+def calling(calls: list[str]) -> Workbench:
+    """A workbench with functions that record their calls, and one whose object could be hashed and compared."""
+    cep = Workbench()
+
+    class Summed:
+        def __init__(self) -> None:
+            calls.append("new")
+            self.total = 0
+
+        def enter(self, value: int) -> None:
+            calls.append("enter")
+            self.total += value
+
+        def leave(self, value: int) -> None:
+            calls.append("leave")
+            self.total -= value
+
+        def value(self) -> int:
+            calls.append("value")
+            return self.total
+
+    class Few:
+        def __call__(self, value: int) -> int:
+            calls.append("few")
+            return 3
+
+        def __hash__(self) -> int:
+            calls.append("hash")
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            calls.append("eq")
+            return self is other
+
+        def __lt__(self, other: object) -> bool:
+            calls.append("lt")
+            return True
+
+    def three(value: int) -> int:
+        calls.append("three")
+        return 3
+
+    def yes(value: int) -> bool:
+        calls.append("yes")
+        return True
+
+    def middle(values: list[int]) -> int:
+        calls.append("middle")
+        return values[0]
+
+    def some(values: list[int]) -> list[bool]:
+        calls.append("some")
+        return [True] * len(values)
+
+    cep.register_function("few", Few(), returns="int")
+    cep.function(three)
+    cep.function(yes)
+    cep.aggregate(Summed)
+    cep.aggregate(middle)
+    cep.window(some)
+    return cep
+
+
+def damaged(data: bytes, draw: random.Random) -> bytes:
+    """A file with some bytes changed, removed or added; half of them with a checksum that fits."""
+    head, body = data.split(b"\n", 1)
+    repaired = draw.random() < 0.5
+    text, packed = (bytearray(zlib.decompress(body)), True) if draw.random() < 0.3 else (bytearray(body), False)
+    for _ in range(draw.choice((1, 1, 2, 5))):
+        at, size = draw.randrange(len(text) or 1), draw.choice((1, 1, 3, 200))
+        text[at : at + size] = draw.choice((b"", draw.randbytes(1), draw.randbytes(size), b"0" * size))
+    body = zlib.compress(bytes(text)) if packed else bytes(text)
+    return file_of_body(body) if repaired or packed else head + b"\n" + body
+
+
+@pytest.mark.histories
+def test_loading_calls_no_registered_function(tmp_path: Path) -> None:
+    path, calls = tmp_path / "functions.cep", list[str]()
+    cep = calling(calls)
+    cep.run(FUNCTIONS)
+    for number in range(12):
+        cep.send("E", k="ab"[number % 2], x=number)
+        cep.advance(by="1 sec")
+    assert {"three", "few", "yes", "new", "enter", "leave", "value", "middle", "some"} <= set(calls)
+    cep.save(path, feeds=True)
+    data, document = path.read_bytes(), unpack_document(path.read_bytes())
+    draw = random.Random(11)
+    other = calling(calls)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counts: dict[tuple[str, bool], int] = {}
+    for kind, count in (("saved", 1), ("forged", FORGED), ("damaged", DAMAGED)):
+        for number in range(count):
+            written = pack_document(forged(document, draw)) if kind == "forged" else data
+            path.write_bytes(damaged(data, draw) if kind == "damaged" else written)
+            calls.clear()
+            try:
+                other.load(path)
+                loaded = True
+            except SnapshotError:
+                loaded = False
+            counts[kind, loaded] = counts.get((kind, loaded), 0) + 1
+            assert not calls, (kind, number, calls[:5])
+    print(counts, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, "MiB")
+    assert counts["saved", True] == 1
+    assert counts["forged", False] > FORGED // 2
+    assert counts["damaged", False] > DAMAGED * 0.9
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before <= 300 << 10
+
+
+def test_a_loaded_workbench_continues_with_the_functions(tmp_path: Path) -> None:
+    calls: list[str] = []
+    cep = calling(calls)
+    cep.run(FUNCTIONS)
+    cep.send("E", k="a", x=1)
+    cep.save(tmp_path / "functions.cep")
+    other = calling([])
+    other.load(tmp_path / "functions.cep")
+    for workbench in (cep, other):
+        for number in range(9):
+            workbench.send("E", k="ab"[number % 2], x=number)
+            workbench.advance(by="1 sec")
+    for name in cep.runtime.statements:
+        assert other.runtime.iterate(name) == cep.runtime.iterate(name), name
+        assert other.runtime.variables["W"].value == cep.runtime.variables["W"].value
