@@ -101,9 +101,9 @@ def describe_value(value: object) -> str:
 
 def short_repr(value: object) -> str:
     """Return a short text of any value."""
-    if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
-        return "a number of very many digits"
     try:
+        if isinstance(value, int) and int.bit_length(value) > MAX_INTEGER_BITS:
+            return "a number of very many digits"
         text = printable(" ".join(repr(value).split()))
     except Exception:  # noqa: BLE001 - an object whose repr fails is still told of
         text = "an object without a readable repr"

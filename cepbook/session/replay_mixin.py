@@ -223,10 +223,10 @@ class ReplayMixin(WorkbenchCore):
     def load(self, path: saved_state.Path, *, key: bytes | str | None = None) -> None:
         """Replace the contents of this workbench by a saved one. Listeners stay with statements of the same name.
 
-        The Python functions of the saved workbench must be registered; none is called. With `key`, the file must have been saved with
-        the same key, so that nobody else can have written it. Raises UsageError for a file that cannot be read, and
-        SnapshotError for one that is damaged, of another version, not signed with the key, or needs other functions;
-        then nothing has changed.
+        The Python functions of the saved workbench must be registered; none is called. With `key`, the file must have
+        been saved with the same key, so that nobody else can have written it. Raises UsageError for a file that cannot
+        be read, and SnapshotError for one that is damaged, of another version, not signed with the key, or needs other
+        functions; then nothing has changed.
         """
         with self._lock, self._engine.manual_call():
             data = saved_state.read_file(path)

@@ -351,8 +351,7 @@ def _user_call(scope: CodeScope, e: x.UserCall) -> str:
             checks.append(f"({name} := {codes[place]}) is not None")
             codes[place] = name
     code = f"{scope.source.const(function, 'u')}({', '.join(codes)})"
-    if e.type.name != "object":
-        code = declared_type_code(scope, code, e.type)
+    code = declared_type_code(scope, code, e.type)
     return unless_null(checks, code)
 
 

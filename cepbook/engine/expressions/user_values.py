@@ -16,6 +16,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from cepbook.argument_checks import short_repr
+from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.expressions.primitives import to_float32
 from cepbook.lang.java.dates.chronology import in_zone
 from cepbook.lang.java.dates.time_zone import zone_of
@@ -35,11 +37,12 @@ Argument = Callable[[Any], Any]
 
 
 def as_declared_type(value: Any, to: Type, second: int = 1000, zone: str = "UTC") -> Any:
-    """Return the result of a function as a value of type `to`; values of numpy become those of Python, and dates and
-    spans become units of the clock where `to` is long.
+    """Return the result of a function as a plain value of type `to`; values of numpy become those of Python, and
+    dates and spans become units of the clock where `to` is long.
 
-    Errors: TypeError for a value of another type.
+    Errors: TypeError for a value of another type, NestedTooDeep.
     """
+    value = plain_value(value)
     if value is None:
         return None
     if type(value).__module__ == "numpy":
@@ -63,8 +66,7 @@ def as_declared_type(value: Any, to: Type, second: int = 1000, zone: str = "UTC"
     dated = _dated(value, to, second, zone)
     if dated is not None or value is None or value != value:  # NaT is a datetime and differs from itself
         return dated
-    text = repr(value)
-    raise TypeError(f"the function returned {text if len(text) < 40 else text[:37] + '...'}, which is no {to}")
+    raise TypeError(f"the function returned {short_repr(value)}, which is no {to}")
 
 
 def _dated(value: Any, to: Type, second: int, zone: str) -> Any:

@@ -11,6 +11,7 @@ from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT, ReadableVariable
 from cepbook.engine.time.clock import Clock
@@ -145,7 +146,7 @@ def initial_value(e: BoundExpr, scope_in: lower.ScopeFactory) -> Any:
 def convert_value(name: str, value: Any, type_: Type) -> Any:
     """Convert `value` to the type of variable `name`; null always fits. Errors: UsageError if it does not fit."""
     try:
-        return _fitted(value, type_)
+        return _fitted(plain_value(value), type_)
     except OverflowError:
         raise UsageError(f"variable `{name}` is {type_}: the value is out of range") from None
     except ValueError as error:

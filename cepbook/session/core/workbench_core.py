@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from cepbook.argument_checks import check_argument, describe_value
+from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import EventError, UsageError
 from cepbook.feeds import rows_limit
@@ -99,7 +100,7 @@ class WorkbenchCore:
         if (to is None) == (by is None):
             both = f", not both: {describe_value(to)} and {describe_value(by)}" if by is not None else ""
             raise UsageError(f'advance the clock to a time or by a period{both}\n  hint: advance(by="10 sec")')
-        second = self._config.second
+        second, to, by = self._config.second, plain_value(to), plain_value(by)
         with self._lock:
             if by is not None:
                 time = self.runtime.now + times.period_units(by, second)

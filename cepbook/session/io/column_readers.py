@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cepbook.engine.expressions.plain_values import EXACT, plain_value
 from cepbook.engine.time.clock import check_unit
 from cepbook.engine.vectorized import array_columns as arrays
 from cepbook.errors import EventError, UsageError
@@ -149,7 +150,9 @@ def warn_of_cut_column(where: str, values: pd.Series[Any], second: int) -> None:
 def _all_text(values: pd.Series[Any]) -> bool:
     if isinstance(values.dtype, pd.StringDtype):
         return True
-    return values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty")
+    if values.dtype != object or not EXACT.issuperset(map(type, values.tolist())):
+        return False
+    return pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty")
 
 
 def _range_check(where: str, values: pd.Series[Any], of: Type) -> None:
@@ -209,7 +212,7 @@ def _one_by_one(
 
 
 def _hint(of: Type, value: object) -> str:
-    if not isinstance(value, str) or of.name not in ("long", "int"):
+    if type(value) is not str or of.name not in ("long", "int"):
         return ""
     try:
         datetime.fromisoformat(value)
@@ -225,6 +228,8 @@ def event_times(
 
     Raises EventError, also for numbers that can only be in another unit than that of the clock at `now`.
     """
+    if values.dtype == object and not EXACT.issuperset(map(type, values.tolist())):
+        values = pd.Series([plain_value(value) for value in values.tolist()], values.index, object, values.name)
     missing = values.isna().to_numpy()
     if missing.any():
         raise EventError(f"{where}, {row_name(values.index, int(missing.argmax()))}: the event time is missing")

@@ -9,7 +9,8 @@ only; ``bool`` is no number. A float has single precision, as in Java: ``1.1`` b
 workbench's zone. A property that is a time takes texts of dates, too. -
 ``datetime`` fits timestamp (``date``), calendar and zoneddatetime; localdatetime takes one without
 a zone, localdate a ``date``, localtime a ``time``. Each may be ISO 8601 text, as in JSON. - numpy scalars and arrays
-become plain Python values; tuples become lists.
+become plain Python values; tuples become lists. - A value of a subclass of these (a ``StrEnum``) becomes one of the
+class itself, in lists and dicts, too. Values are nested `MAX_DEPTH` levels deep at most.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ import numpy as np
 import pandas as pd
 
 from cepbook.argument_checks import describe_value, short_repr
-from cepbook.errors import EventError, UsageError, hint_line
+from cepbook.engine.expressions.plain_values import EXACT, MAX_DEPTH, TOO_DEEP, NestedTooDeep, plain_value
+from cepbook.errors import CepbookError, EventError, UsageError, exception_text, hint_line
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.java.numbers import to_float32
 from cepbook.lang.plan.catalog import EventType
@@ -37,7 +39,14 @@ Converter = Callable[[Any], Any]
 
 
 class TypeMismatch(Exception):
-    """A value that does not fit. The message starts with "is" and completes "property `x` …"."""
+    """A value that does not fit. The message starts with a verb and completes "property `x` …"."""
+
+
+class TooDeep(TypeMismatch):
+    """A value that is nested too deep."""
+
+    def __init__(self) -> None:
+        super().__init__(TOO_DEEP)
 
 
 def is_missing(value: object) -> bool:
@@ -189,17 +198,17 @@ _PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "lon
 
 
 def value_converter(
-    of: Type, types: EventTypes, second: int = 1000, zone: str = "UTC", *, timed: bool = False
+    of: Type, types: EventTypes, second: int = 1000, zone: str = "UTC", *, timed: bool = False, depth: int = 0
 ) -> Converter:
     """Return the function that converts a value to type `of`, or raises `TypeMismatch`.
 
-    Dates without a zone are of `zone`. A long that is `timed` may be the text of a date.
+    Dates without a zone are of `zone`. A long that is `timed` may be the text of a date. `depth` is that of the event.
     """
     convert: Converter
     if of.of is not None:
-        convert = partial(_array, value_converter(of.of, types, second, zone), str(of))
+        convert = partial(_array, value_converter(of.of, types, second, zone, depth=depth), str(of))
     elif of.event is not None:
-        convert = partial(_nested, of.event, types, second, zone)
+        convert = partial(_nested, of.event, types, second, zone, depth + 1)
     elif of.name == "long":
         convert = partial(_time if timed else _long, second, zone)
     elif of in (TIMESTAMP, CALENDAR, ZONEDDATETIME):
@@ -208,19 +217,29 @@ def value_converter(
         convert = _SCALARS.get(of.name, _anything)
 
     def nullable(value: Any) -> Any:
-        if is_missing(value):
-            return None
-        return convert(value.item() if isinstance(value, np.generic) else value)
+        try:
+            plain = value if type(value) in EXACT or of.event is not None else plain_value(value)
+            if is_missing(plain):
+                return None
+            return convert(plain.item() if isinstance(plain, np.generic) else plain)
+        except NestedTooDeep:
+            raise TooDeep from None
+        except (TypeMismatch, CepbookError):
+            raise
+        except Exception as error:
+            raise TypeMismatch(f"cannot be read: {exception_text(error)}") from error
 
     return nullable
 
 
-def _nested(name: str, types: EventTypes, second: int, zone: str, value: Any) -> dict[str, Any]:
+def _nested(name: str, types: EventTypes, second: int, zone: str, depth: int, value: Any) -> dict[str, Any]:
+    if depth > MAX_DEPTH:
+        raise TooDeep
     event_type = types.get(name)
     if event_type is None:
-        return _mapping(value)
+        return _mapping(plain_value(value, depth))
     try:
-        return EventValidator(event_type, types, second=second, zone=zone)(value)
+        return EventValidator(event_type, types, second=second, zone=zone, depth=depth)(value)
     except EventError as error:
         raise TypeMismatch(f"is an event of type `{name}`: {error}") from None
 
@@ -255,11 +274,13 @@ class EventValidator:
         *,
         second: int = 1000,
         zone: str = "UTC",
+        depth: int = 0,
     ) -> None:
         self._type = event_type
+        self._nested = depth > 0
         timed = event_type.timed.union(also)
         self._convert = {
-            name: value_converter(of, types, second, zone, timed=name in timed)
+            name: value_converter(of, types, second, zone, timed=name in timed, depth=depth)
             for name, of in event_type.properties.items()
         }
         self._plain = {name: _PLAIN.get(of.name, dict) for name, of in event_type.properties.items()}
@@ -268,6 +289,15 @@ class EventValidator:
 
     def __call__(self, event: object) -> dict[str, Any]:
         """Return the event as a plain dict. Raises EventError with the type and the property."""
+        try:
+            return self._checked(event)
+        except (CepbookError, TooDeep):
+            raise
+        except Exception as error:
+            fact = f"an event of type `{self._type.name}` cannot be read: {exception_text(error)}"
+            raise EventError(fact) from error
+
+    def _checked(self, event: object) -> dict[str, Any]:
         properties = as_mapping(event)
         if properties is None:
             raise EventError(
@@ -292,6 +322,8 @@ class EventValidator:
         try:
             return self._convert[name](value)
         except TypeMismatch as mismatch:
+            if self._nested and isinstance(mismatch, TooDeep):
+                raise  # the property that holds the whole value is named
             raise EventError(f"property `{name}` of event type `{self._type.name}` {mismatch}") from None
 
     def _unknown(self, name: str) -> EventError:

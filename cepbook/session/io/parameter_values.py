@@ -22,6 +22,7 @@ import pandas as pd
 
 from cepbook.display import format_count
 from cepbook.engine.config import Config
+from cepbook.engine.expressions.plain_values import TOO_DEEP, NestedTooDeep, plain_value
 from cepbook.errors import BindError, Diagnostic, UsageError
 from cepbook.lang.bind.substitution import missing_value, parameter_uses
 from cepbook.lang.syntax import ast
@@ -72,6 +73,8 @@ def with_parameters(
             continue
         try:
             plain[key] = _plain(values[key], config)
+        except NestedTooDeep:
+            problems.append(Diagnostic("type-mismatch", f"`:{key}` {TOO_DEEP}", node.span))
         except TypeError as error:
             fact = f"`:{key}` is {error}, which EPL has no type for"
             hint = "values are bool, int, float, str, None, Decimal, dates, durations and lists of these"
@@ -82,6 +85,7 @@ def with_parameters(
 
 
 def _plain(value: Any, config: Config) -> Any:
+    value = plain_value(value)
     if isinstance(value, np.ndarray | pd.Series | pd.Index | list | tuple | range):
         return [_plain(item, config) for item in value]
     if is_missing(value):

@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from cepbook.argument_checks import describe_value
+from cepbook.argument_checks import describe_value, short_repr
 from cepbook.engine.deploy.fire_and_forget import replace_rows
+from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.io.event_validation import TypeMismatch, is_missing, value_converter
@@ -36,6 +37,7 @@ def _plain(table: Any) -> Any:
 
 
 def _value(value: Any) -> Any:
+    value = plain_value(value)
     if is_missing(value):
         return None
     return value.item() if hasattr(value, "item") else value
@@ -68,11 +70,12 @@ def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
             row = dict(zip(store.columns, row, strict=False)) if is_row_like else {"": row}
         unknown = next((column for column in row if column not in converters), None)
         if unknown is not None:
-            raise UsageError(f"`{name}` has the columns {', '.join(store.columns)}, found the row {row!r}")
+            columns = ", ".join(store.columns)
+            raise UsageError(f"`{name}` has the columns {columns}, found the row {short_repr(row)}")
         try:
             plain.append([converters[column](row.get(column)) for column in store.columns])
         except TypeMismatch as mismatch:
-            raise UsageError(f"a row of `{name}`, {row!r}: a value {mismatch}") from None
+            raise UsageError(f"a row of `{name}`, {short_repr(row)}: a value {mismatch}") from None
     replace_rows(runtime, name, plain)
 
 

@@ -34,6 +34,7 @@ import numpy as np
 import pandas as pd
 
 from cepbook.argument_checks import short_repr
+from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang import types as t
 from cepbook.lang.plan.catalog import EventType
@@ -285,6 +286,7 @@ def _bits(dtype: object) -> int:
 
 
 def _of_objects(column: str, values: pd.Series[Any]) -> t.Type:
+    values = pd.Series([plain_value(value) for value in values], dtype=object)
     kind = pd.api.types.infer_dtype(values, skipna=True)
     if kind in _INFERRED:
         return _INFERRED[kind]

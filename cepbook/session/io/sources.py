@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.time.clock import check_unit
-from cepbook.errors import CepbookError, EventError, UsageError
+from cepbook.errors import CepbookError, EventError, UsageError, exception_text
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.chunked_files import ChunkedFileSource, open_chunked
 from cepbook.session.io.event_validation import EventTypes, EventValidator, as_mapping, find_type, is_missing
@@ -269,9 +270,13 @@ class IterableSource(ReplaySource):
             yield event
 
     def _time(self, event: object, first: bool) -> int:
-        properties = as_mapping(event)
-        value = None if properties is None else properties.get(self._wanted.time)
-        if properties is not None and is_missing(value):
+        try:
+            properties = as_mapping(event)
+            value = None if properties is None else plain_value(properties.get(self._wanted.time))
+            missing = is_missing(value)
+        except Exception as error:
+            raise EventError(f"the event time `{self._wanted.time}` cannot be read: {exception_text(error)}") from error
+        if properties is not None and missing:
             raise EventError(f"the event time `{self._wanted.time}` is missing")
         try:
             if properties is None:
@@ -288,7 +293,7 @@ class IterableSource(ReplaySource):
 
     def _sequence(self, event: object, time: int, before: int | None) -> int:
         name = self._wanted.sequence or ""
-        value = (as_mapping(event) or {}).get(name)
+        value = plain_value((as_mapping(event) or {}).get(name))
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise EventError(f"the sequence number `{name}` is a whole number, not {value!r}")
         if before is not None and value == before:

@@ -17,6 +17,7 @@ from typing import SupportsIndex
 
 from cepbook.argument_checks import caller_stacklevel, short_repr
 from cepbook.display import format_time
+from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.java.dates.time_zone import zone_of
 
@@ -57,6 +58,7 @@ def format_span(start: int, end: int, unit: str) -> str:
 
 def to_clock_units(value: object, second: int = 1000, zone: str = "UTC") -> int:
     """Return clock units since the epoch for an int (already in units), a datetime, a date or an ISO 8601 text."""
+    value = plain_value(value)
     if isinstance(value, bool) or value is None:
         raise UsageError(f"{short_repr(value)} is not a point in time")
     if isinstance(value, str):

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
+from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.time.clock import check_unit
 from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.errors import EventError, UsageError, exception_text, printable
@@ -216,7 +217,7 @@ class LiveBatcher:
         fields = as_mapping(item) or {}
         if fields.get(reading.column) is None:
             raise EventError(f"the event time `{reading.column}` is missing")
-        second, value = self._second, fields[reading.column]
+        second, value = self._second, plain_value(fields[reading.column])
         if type(value) is str:
             value = int_or_text(value.strip())
         time = to_clock_units(value, second, self._zone)
