@@ -113,6 +113,16 @@ def test_a_report_of_hostile_texts_is_text(notebook: NotebookPage, lab_root: Pat
     shown, attributes, elements = page.locator("html").evaluate(_TEXTS, "body")
     assert HTML in shown and TURNED in shown and CONTROL in shown
     assert elements == 0 and dialogs == [] and BAD.findall(shown + attributes) == []
+    assert "default-src 'none'" in page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
+    assert page.locator("body").evaluate("node => getComputedStyle(node).maxWidth") != "none"  # its styles apply
+    pictures = page.locator("img").evaluate_all("nodes => nodes.map(node => node.naturalWidth)")
+    assert pictures and 0 not in pictures
+    page.evaluate("""() => {
+        const script = document.createElement('script');
+        script.textContent = 'window.ran = true';
+        document.body.append(script);
+    }""")
+    assert page.evaluate("window.ran") is None, "the policy lets scripts run"
     page.close()
 
 

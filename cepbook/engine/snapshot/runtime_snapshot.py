@@ -99,9 +99,7 @@ def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Fu
     with report_damage():
         runtime = make(_config(document), start=document["now"])
         _register(runtime, document, functions)
-        runtime.services.restoring = True
         _deploy(runtime, document)
-        runtime.services.restoring = False
         return runtime, _filled(runtime, document)
 
 
@@ -218,6 +216,7 @@ def _owner(parts: RuntimeParts, path: str) -> str:
 
 def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
     """Define and deploy a snapshot's modules, without evaluating anything: their state follows."""
+    runtime.services.restoring = True
     for data in document["types"]:
         runtime.define(event_type_from(data))
     reader = GraphReader(document["given"])
@@ -230,6 +229,7 @@ def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
             runtime.deploy(replace(plan, statements=tuple(same)), deployment_id=id_)
         except (CompileError, UsageError) as error:
             raise SnapshotError(f"module `{id_}` of the snapshot cannot be deployed here: {error}") from error
+    runtime.services.restoring = False
 
 
 def type_data(type_: Type | None) -> Any:

@@ -31,6 +31,9 @@ OPTIONS = (
     .add("--replace", action="store_true", help="also a file that holds something else than a report")
 )
 HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>cepbook</title>'
+# The page holds tables, styles and pictures: it may load nothing and run nothing, whatever the values in it are.
+POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
+img-src data:; base-uri 'none'; form-action 'none'">"""
 STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#1f2328}
 body{background:#fff}
 pre{background:#f6f8fa;padding:.6em;overflow:auto}img{max-width:100%}table{border-collapse:collapse;display:block;
@@ -56,7 +59,7 @@ def report(host: NotebookHost, arguments: list[str]) -> StaticPicture:
 def report_page(workbench: Workbench, names: list[str]) -> Iterator[str]:
     """Yield the HTML of the page, piece by piece."""
     at = clock_text(workbench.runtime.now, workbench.runtime.config.second)
-    yield f"{HEAD}<style>{STYLE}</style></head><body><h1>{format_count(len(names), 'statement')} at {at}</h1>"
+    yield f"{HEAD}{POLICY}<style>{STYLE}</style></head><body><h1>{format_count(len(names), 'statement')} at {at}</h1>"
     variables = workbench.variables()
     if len(variables):
         rows = tuple(tuple(format_value(value) for value in row) for row in variables.itertuples(index=False))

@@ -13,6 +13,8 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
+from cepbook.argument_checks import short_repr
+from cepbook.errors import exception_text, printable, shorten_line
 from cepbook.session import Progress, Replay
 from cepbook.session.replay.replay import ENDED
 from cepbook.widgets.base.frame_scheduler import FrameScheduler
@@ -32,6 +34,9 @@ def widget_asset(module: str, *names: str) -> str:
     return "\n".join((Path(module).parent / name).read_text(encoding="utf-8") for name in names)
 
 
+CLIENTS, CLIENT_NAME = 64, 64  # pages that display a widget, and characters of the name that a page gives itself
+
+
 class DisplayHandle(Protocol):
     """The result of `IPython.display.display(..., display_id=True)`."""
 
@@ -47,6 +52,9 @@ class LiveWidget(anywidget.AnyWidget):
 
     A subclass implements `freeze`, `_build` and `_receive`. The thread in which messages arrive differs by ipykernel
     version, so `_receive` may only set flags. `_build` runs on the event loop, or inside `flush`.
+
+    A page is not trusted. It can change no trait, and a message that makes no sense changes nothing: the answer is a
+    message of the kind ``error``.
     """
 
     snapshot = traitlets.Unicode("").tag(sync=True)
@@ -62,7 +70,7 @@ class LiveWidget(anywidget.AnyWidget):
     ) -> None:
         self._handles: deque[DisplayHandle] = deque(maxlen=8)
         self._now = now
-        self._clients: set[object] = set()
+        self._clients: set[str] = set()
         self._saved: object = None
         self._current_picture: StaticPicture | None = None
         self._replay: Replay[Any] | None = None
@@ -85,8 +93,8 @@ class LiveWidget(anywidget.AnyWidget):
         """Make and send frame `number` of the newest state; return False if nothing changed."""
         raise NotImplementedError
 
-    def _receive(self, content: dict[str, Any]) -> None:
-        """Handle a message of the browser, in an unknown thread."""
+    def _receive(self, content: dict[str, Any]) -> bool | None:
+        """Handle a message of the browser, in an unknown thread. Return False for a message that makes no sense."""
 
     def _frame(self, number: int, *, answer: bool = False) -> dict[str, object]:
         """Return the head of frame `number`; the page acknowledges it unless it is ``quiet``; `answer` forbids that."""
@@ -195,23 +203,60 @@ class LiveWidget(anywidget.AnyWidget):
         data, metadata = bundle if bundle is not None else ({}, {})  # None: closed, only the picture is left
         return {**data, **static}, metadata
 
+    def set_state(self, sync_data: object) -> None:
+        """Refuse to change traits for a page: they belong to the kernel. The page gets them as they are."""
+        names = [name for name in self.keys if isinstance(sync_data, dict) and name in sync_data]
+        self._answer("a page cannot change the widget")
+        if names:
+            self.send_state(names)
+
+    def _handle_msg(self, msg: dict[str, Any]) -> None:
+        """Take a message of the comm. ipywidgets would print a traceback for one that makes no sense."""
+        content = msg.get("content")
+        match content.get("data") if isinstance(content, dict) else None:
+            case {"method": "update", "state": state}:
+                self.set_state(state)
+            case {"method": "request_state"}:
+                self.send_state()
+            case {"method": "custom", "content": message}:
+                self._on_message(self, message, ())
+            case _:
+                self._answer("a message without a method")
+
+    def _answer(self, problem: str) -> None:
+        self.send({"kind": "error", "message": f"this message changes nothing: {shorten_line(printable(problem))}"})
+
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
-        if not isinstance(content, dict):
+        try:
+            understood = isinstance(content, dict) and self._take(content)
+        except Exception as error:  # noqa: BLE001 - the page gets an answer
+            self._answer(exception_text(error))
             return
+        if not understood:
+            self._answer(short_repr(content))
+
+    def _take(self, content: dict[str, Any]) -> bool:
+        """Handle a message. Return False if it makes no sense."""
         match content:
             case {"kind": "ack", "n": int(number)}:
                 self._receive(content)
                 self._pump.ack(number)
-            case {"kind": "hello"}:
-                if not self._pump.is_open:  # pages that were closed have said nothing
+                return True
+            case {"client": client} if not isinstance(client, str) or len(client) > CLIENT_NAME:
+                return False
+            case {"kind": "hello" | "bye" as kind}:
+                client = content.get("client", "")
+                if kind == "hello" and not self._pump.is_open:  # pages that were closed have said nothing
                     self._clients.clear()
-                self._clients.add(content.get("client"))
+                if kind == "hello" and len(self._clients) < CLIENTS:
+                    self._clients.add(client)
+                self._clients.difference_update({client} if kind == "bye" else ())
                 self._receive(content)
-                self._pump.open()
-            case {"kind": "bye"}:
-                self._clients.discard(content.get("client"))
-                self._receive(content)
-                if not self._clients:
+                if kind == "hello":
+                    self._pump.open()
+                elif not self._clients:
                     self._pump.shut()
-            case _:
-                self._receive(content)
+                return True
+            case {"kind": str(kind)} if kind != "ack":
+                return self._receive(content) is not False
+        return False

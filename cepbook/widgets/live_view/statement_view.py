@@ -21,7 +21,7 @@ from cepbook.session import Progress, Workbench
 from cepbook.session.inspect.match_record import KEPT as RECORDED_DELIVERIES
 from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
 from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
-from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
+from cepbook.widgets.base.live_widget import CLIENTS, LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.live_view.download import DownloadRequest
 from cepbook.widgets.live_view.partition_rows import (
@@ -255,7 +255,7 @@ class StatementView(LiveWidget):
             self._unsubscribe()
             self._unsubscribe = None
 
-    def _receive(self, content: dict[str, Any]) -> None:
+    def _receive(self, content: dict[str, Any]) -> bool | None:
         match content:
             case {"kind": "ack", "n": int(number)}:
                 self._next = max(self._next, self._sent.get(number, 0))
@@ -279,11 +279,12 @@ class StatementView(LiveWidget):
             case {"kind": "why", "delivery": int(delivery), "behind": int(behind), "insert": bool(insert)}:
                 self._why = delivery, behind, insert
                 self._pump.touch()
-            case {"kind": "take"}:
-                self._taken = DownloadRequest.of(content)
+            case {"kind": "take"} if (taken := DownloadRequest.of(content)) is not None:
+                self._taken = taken
                 self._pump.touch()
-            case {"kind": "show", "client": str(client), "pane": pane} if pane in _PANES:
-                self._shown[client] = _PANES[pane]
+            case {"kind": "show", "client": str(client), "pane": str(pane)} if pane in _PANES:
+                if client in self._shown or len(self._shown) < CLIENTS:
+                    self._shown[client] = _PANES[pane]
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
                 self._choice = RowFilter.of(content)
@@ -293,6 +294,9 @@ class StatementView(LiveWidget):
             case {"kind": "bye", "client": str(client)}:
                 self._shown.pop(client, None)
                 self._pump.soon(self._on_page_closed)
+            case _:
+                return False
+        return True
 
     def _on_page_closed(self) -> None:
         if not self._pump.is_open:

@@ -126,7 +126,7 @@ class FlowMap(LiveWidget):
             self._measuring = looking
             (self._workbench.sampler.start if looking else self._workbench.sampler.stop)()
 
-    def _receive(self, content: dict[str, Any]) -> None:
+    def _receive(self, content: dict[str, Any]) -> bool | None:
         match content:
             case {"kind": "hello"}:
                 self._last_graph = None
@@ -135,6 +135,9 @@ class FlowMap(LiveWidget):
                 self._pump.soon(self._open)
             case {"kind": "bye"}:
                 self._pump.soon(lambda: None if self._pump.is_open else self._set_measuring(False))
+            case _:
+                return False
+        return True
 
     def _open(self) -> None:
         name, self._requested = self._requested, None

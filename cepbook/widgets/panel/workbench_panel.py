@@ -27,7 +27,7 @@ from cepbook.display import (
     table_text,
 )
 from cepbook.engine.inspection.visible_rows import latest_rows
-from cepbook.errors import CepbookError, UsageError, printable
+from cepbook.errors import CepbookError, UsageError, exception_text, printable
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.lang.syntax.source_text import EPL, dialect_of
 from cepbook.session import Workbench
@@ -70,6 +70,8 @@ SECTION_FIGURES: dict[Section, str] = {
     "variables": "value",
     "errors": "times",
 }
+
+ERRORS_KEPT = 100  # of orders that failed, by the name that they were for
 
 
 class Panel(LiveWidget):
@@ -196,15 +198,18 @@ class Panel(LiveWidget):
         return self._plan_cache[1]
 
     # ---- orders
-    def _receive(self, content: dict[str, Any]) -> None:
+    def _receive(self, content: dict[str, Any]) -> bool | None:
         match content:
             case {"kind": "hello"}:
                 self._frames, self._known = {}, {}
             case {"kind": "ack", "n": int(number)} if number in self._frames:
                 self._known, self._frames = self._frames[number], {}
-            case {"kind": "order"}:
+            case {"kind": "order"} if _makes_sense(content):
                 self._orders.append(content)
                 self._pump.soon(self._run_orders)
+            case _:
+                return False
+        return True
 
     def flush(self, *, urgent: bool = False) -> bool:
         """Send a frame as `LiveWidget` does, after running pending orders."""
@@ -223,6 +228,10 @@ class Panel(LiveWidget):
                 self._run_order(order)
             except CepbookError as error:
                 self._order_errors[about] = str(error)
+            except Exception as error:  # noqa: BLE001 - a page may send anything
+                self._order_errors[about] = exception_text(error)
+        for about in list(self._order_errors)[:-ERRORS_KEPT]:
+            del self._order_errors[about]
         self._pump.touch()
         super().flush(urgent=True)
 
@@ -265,6 +274,21 @@ class Panel(LiveWidget):
         if self._below is not None:
             self._below.close()
         super().close()
+
+
+def _makes_sense(order: dict[str, Any]) -> bool:
+    match order:
+        case {"order": "select", "section": section, "name": str()}:
+            return section in get_args(Section)
+        case {"order": "select", "section": _} | {"order": "select", "name": _}:
+            return False
+        case {"order": "select" | "advance" | "due" | "clear"} | {"order": "search", "text": str()}:
+            return True
+        case {"order": "set", "name": str(), "text": str()} | {"order": "open", "what": "map"}:
+            return True
+        case {"order": "open", "what": "view", "name": str()}:
+            return True
+    return False
 
 
 def panel(workbench: Workbench) -> Panel:

@@ -108,8 +108,10 @@ class ReplayControl(LiveWidget):
         self.send({**self._frame(number), **state_shown})
         return True
 
-    def _receive(self, content: dict[str, Any]) -> None:
+    def _receive(self, content: dict[str, Any]) -> bool | None:
         match content:
+            case {"kind": "bye" | "ack"}:
+                return True
             case {"kind": "hello"}:
                 self._last = {}
             case {"kind": "order", "order": "pause"}:
@@ -121,8 +123,10 @@ class ReplayControl(LiveWidget):
             case {"kind": "order", "order": "step", "n": int(n)} if n > 0:
                 with suppress(StatementError):  # the bar shows it
                     self._target.step(n)
-            case {"kind": "order"}:
+            case {"kind": "order"} if self._scrubber is not None and self._scrubber.makes_sense(content):
                 self._orders.append(content)
                 self._pump.soon(self._run_orders)
-        if content.get("kind") == "order":
-            self._pump.touch()
+            case _:
+                return False
+        self._pump.touch()
+        return True

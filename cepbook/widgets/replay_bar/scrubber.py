@@ -9,10 +9,15 @@ from typing import Any
 
 from cepbook.errors import CepbookError, CompileError, UsageError
 from cepbook.session import Replay, Workbench
+from cepbook.session.io.time_conversion import MAX_CLOCK
 from cepbook.session.replay.replay import ENDED
 
 TRIGGER_NAME = "until this fires"  # the statement that is deployed for an expression, and dropped when it fired
 MAX_BOOKMARKS = 200  # bookmarks at most
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and -MAX_CLOCK <= value <= MAX_CLOCK  # type: ignore[operator]
 
 
 class Scrubber:
@@ -29,6 +34,21 @@ class Scrubber:
         self.marks: list[int] = []
         self.note = ""
         self.took = 0.0  # seconds that the last look at the past took
+
+    def makes_sense(self, order: dict[str, Any]) -> bool:
+        """Return whether `run_order` knows the order."""
+        match order:
+            case {"order": "seek", "time": None}:
+                return True
+            case {"order": "seek" | "unmark", "time": number} | {"order": "clock", "by": number}:
+                return _is_number(number)
+            case {"order": "speed", "factor": factor}:
+                return factor is None or _is_number(factor)
+            case {"order": "seek" | "mark"} | {"order": "hop", "statement": str(), "back": bool()}:
+                return True
+            case {"order": "until", "text": str()} | {"order": "clock", "due": True}:
+                return True
+        return False
 
     def run_order(self, order: dict[str, Any]) -> None:
         """Run one order; an error becomes the note."""
