@@ -38,8 +38,8 @@ ORDERS = (
     "",
 )
 FIELDS = (
-    "client", "n", "pane", "partition", "first", "rows", "filter", "by", "opened", "shut", "delivery", "behind", "insert",
-    "id", "form", "stream", "name", "what", "section", "text", "time", "statement", "back", "factor", "due",
+    "client", "n", "pane", "partition", "first", "rows", "filter", "by", "opened", "shut", "delivery", "behind",
+    "insert", "id", "form", "stream", "name", "what", "section", "text", "time", "statement", "back", "factor", "due",
 )  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_messages_that_make_no_sense(name: str) -> None:
 @pytest.mark.histories
 @pytest.mark.parametrize("name", WIDGETS)
 def test_fields_of_wrong_types_raise_nothing(name: str) -> None:
-    widget, cep = WIDGETS[name]()
+    widget, _ = WIDGETS[name]()
     sent = listening(widget)
     count = 0
     for kind in KINDS:
