@@ -7,7 +7,8 @@ of other inputs, constants, variables. The best index wins:
 2. ``x in (a, b)``, one lookup per option,
 3. comparisons and ranges of one value, a range of a sorted index.
 
-Beside equalities a range becomes the band of a composite index. Remaining conditions are tested on each item.
+If there are equalities as well, the range becomes the band of a composite index. All other conditions are
+tested on each item.
 
 `plan_store_access` does the same for named windows and tables. Their readers share indexes, so indexes on plain columns
 come first, and the primary key of a table is an index, too.
@@ -37,14 +38,16 @@ _SAME_KEY = {
     "char": ("char",),
     "boolean": ("boolean",),
 }
-# Expressions whose value differs between rows or over time; they cannot be keys.
-_PLACED = (x.Prev, x.Prior, x.InsertStream, x.AggregateRef, x.KeyRef, x.Grouping, x.CurrentTimestamp, x.VariableRead)
-_PASSING = (*_PLACED, x.UserCall, x.SubqueryRef, x.TableRead, x.ContextProp)
+# Expressions that cannot be keys, because their value for one item may differ from lookup to lookup.
+_VOLATILE = (
+    *(x.Prev, x.Prior, x.InsertStream, x.AggregateRef, x.KeyRef, x.Grouping, x.CurrentTimestamp, x.VariableRead),
+    *(x.UserCall, x.SubqueryRef, x.TableRead, x.ContextProp),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyEquality:
-    """``own = other``; with `nulls` null equals null. With `more` it is any of several: ``own in (other, *more)``."""
+    """``own = other``; with `nulls` null equals null. With `more`: ``own in (other, *more)``."""
 
     own: x.BoundExpr
     other: x.BoundExpr
@@ -54,7 +57,7 @@ class KeyEquality:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """`own` lies between `low` and `high`; None means no bound. With `either` the bounds may be swapped."""
+    """`own` lies between `low` and `high`; None means no bound. With `either`, `low` may be the greater one."""
 
     own: x.BoundExpr
     low: x.BoundExpr | None = None
@@ -66,9 +69,10 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class AccessPath:
-    """How items of `input` are found: by `keys`, else by `range`, else by a scan. Conditions in `rest` must be tested.
-    `unique`: the keys are the primary key of a table. `band`: a range within the items of one key; its conditions are
-    tested, too.
+    """The way to the items of `input`: by `keys`, else by `range`, else by a scan.
+
+    Conditions in `rest` must be tested on each item. `band` is a range among the items of equal keys, for a composite
+    index; its conditions are in `rest` as well. `unique`: the keys are the primary key of a table.
     """
 
     input: int
@@ -94,7 +98,7 @@ class AccessPath:
 
     @property
     def known(self) -> list[x.BoundExpr]:
-        """The known values that are looked up."""
+        """The values that are looked up, known before the items are read."""
         keys = [e for equal in self.keys for e in (equal.other, *equal.more)]
         within = self.range or self.band
         return keys if within is None else [*keys, *(e for e in (within.low, within.high) if e is not None)]
@@ -135,25 +139,26 @@ def plan_store_access(
     store: StoreType,
     filters: Sequence[x.BoundExpr] = (),
 ) -> AccessPath:
-    """Plan how `target`, rows of `store`, is read: by primary key, by indexes on columns, else by an own index. Rows
-    must also pass `filters`, whose equalities become parts of keys.
+    """Plan how `target`, rows of `store`, is read: by primary key, by indexes on columns, else by an index of the
+    reader alone. Rows must also pass `filters`, whose equalities become parts of keys.
     """
     if filters:
         equal_ones = [e for e in filters if _equal(e, target, known) is not None]
         path = plan_store_access([*equal_ones, *conditions], target, known, store)
         return replace(path, rest=(*path.rest, *(e for e in filters if e not in equal_ones)))
-    lasting = [e for e in conditions if not _reads_calls(e, target, store)]
-    equal = {e: key for e in lasting if (key := _equal(e, target, known)) is not None}
+    indexable = [e for e in conditions if not _reads_aggregation_column(e, target, store)]
+    equal = {e: key for e in indexable if (key := _equal(e, target, known)) is not None}
+    # the first condition on a column is used
     by_name = {key_column(key.own): (e, key) for e, key in reversed(equal.items())}
     if store.keys and all(name in by_name for name in store.keys):
         primary = [by_name[name] for name in store.keys]
         used = [e for e, _ in primary]
         rest = tuple(e for e in conditions if e not in used)
         return AccessPath(target, tuple(key for _, key in primary), None, rest, unique=True)
-    usable = [e for e in lasting if _on_columns(plan_access([e], target, known))]
+    usable = [e for e in indexable if _on_columns(plan_access([e], target, known))]
     path = plan_access(usable, target, known)
     if path.scans:
-        usable, path = lasting, replace(plan_access(lasting, target, known), band=None)
+        usable, path = indexable, replace(plan_access(indexable, target, known), band=None)
     rest = tuple(e for e in conditions if e in path.rest or e not in usable)
     return replace(path, rest=rest, unique=len(path.keys) == 1 and store.keys == (key_column(path.keys[0].own),))
 
@@ -162,13 +167,13 @@ def _on_columns(path: AccessPath) -> bool:
     return path.index is not None and all(key_column(e) is not None for e in path.index[1])
 
 
-def _reads_calls(e: x.BoundExpr, target: int, store: StoreType) -> bool:
+def _reads_aggregation_column(e: x.BoundExpr, target: int, store: StoreType) -> bool:
     """Return whether `e` reads an aggregation column, which changes in place without an update of indexes."""
     return any(isinstance(node, x.Prop) and node.stream == target and node.name in store.calls for node in x.walk(e))
 
 
 def key_column(e: x.BoundExpr) -> str | None:
-    """Return the column of a key, maybe converted to a wider type; None if the key is no column."""
+    """Return the column of a key, possibly converted to a wider type; None if the key is not a column."""
     if isinstance(e, x.Prop):
         return e.name
     if isinstance(e, x.Convert) and e.type.name in _SAME_KEY.get(e.operand.type.name, ()):
@@ -232,7 +237,9 @@ def _range(e: x.BoundExpr, target: int, known: Container[int]) -> KeyRange | Non
 
 
 def _shifted(own: x.BoundExpr, other: x.BoundExpr) -> tuple[x.BoundExpr, x.BoundExpr]:
-    """Rewrite ``a + 5 < b`` of integers as ``a < b - 5``, so that one index on ``a`` serves both ends of a band."""
+    """Rewrite ``a + 5 < b`` of integers as ``a < b - 5``, so that both bounds of a range share the
+    key ``a``. The difference is a BIGINTEGER, which cannot overflow.
+    """
     if not isinstance(own, x.Arith) or own.op not in _INVERSE or not isinstance(own.right, x.Const):
         return own, other
     if not all(is_integral(e.type) for e in (own, own.left, own.right, other)):
@@ -241,7 +248,7 @@ def _shifted(own: x.BoundExpr, other: x.BoundExpr) -> tuple[x.BoundExpr, x.Bound
 
 
 def _is_key(e: x.BoundExpr, target: int) -> bool:
-    return streams_read(e) == {target} and not any(isinstance(node, _PASSING) for node in x.walk(e))
+    return streams_read(e) == {target} and not any(isinstance(node, _VOLATILE) for node in x.walk(e))
 
 
 def _is_known(e: x.BoundExpr, target: int, known: Container[int]) -> bool:

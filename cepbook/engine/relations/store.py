@@ -90,7 +90,7 @@ class DeferredReader(ABC):
     """A reader that looks into the contents of a store, but is notified of changes later than they happen."""
 
     @abstractmethod
-    def missed(self, moved: StoreChange) -> None:
+    def add(self, moved: StoreChange) -> None:
         """Note a change that will be reported later."""
 
 
@@ -151,7 +151,7 @@ class Store:
         if self.readers:
             moved = StoreChange(self, state[0], entered, left)
             for reader in self.deferred_readers:
-                reader.missed(moved)
+                reader.add(moved)
             self._changes.add(moved)
 
     def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:

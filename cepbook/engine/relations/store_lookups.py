@@ -1,8 +1,8 @@
 """Lookups of a running statement in the stores that it reads, by indexes that the stores keep for all readers.
 
-Generated code calls `look0(P)` with the context partition of its own state, or `look0(T)` with the state of the store's
-owner if it changes the store. It gets the table of a hash index, a sorted index, or the rows. A join is notified of
-changes after they happened; until then it sees the contents as they were reported.
+Generated code calls `look0(P)` with a context partition, or, in a statement that changes the store, `look0(T)` with the
+state of the store's owner. The call returns the table of a hash index, a sorted index, or the rows. A join is notified
+of changes after they happened. Until then its lookups return the contents before those changes.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ LookupRequests = Mapping[str, tuple[int, IndexRequest]]  # by the name of the lo
 class UnreportedChanges(DeferredReader):
     """Changes of a store that a join has not been notified of yet."""
 
-    PASSING = ("moved",)
+    PASSING = ("moved",)  # empty between two events, so not part of a snapshot
 
     def __init__(self) -> None:
         self.moved: list[tuple[StoreChange | None, UnreportedChange]] = []
 
-    def missed(self, moved: StoreChange) -> None:
-        """It is to be told of this."""
+    def add(self, moved: StoreChange) -> None:
+        """Record a change that the join has not been notified of yet."""
         self.moved.append((moved, (moved.partition, moved.entered, moved.left)))
 
     def of(self, partition: Any) -> list[UnreportedChange]:
         """Return the changes in a context partition."""
-        return [each for _, each in self.moved if each[0] is None or each[0] is partition]
+        return [change for _, change in self.moved if change[0] is None or change[0] is partition]
 
 
 class StoreLookups:
-    """The lookups of one module of generated code. `reader` names it, `stores` are the stores it reads, by input.
+    """The lookups of one module of generated code. `reader` is the name of its statement, `stores` has the stores that
+    the statement reads, by input.
 
-    `late`: it is notified of changes later. `changes`: it changes the store and looks into the store's own state.
+    `late`: the statement is notified of changes after they happened. `changes`: it changes the store, and its lookups
+    take the state of the store's owner.
     """
 
     def __init__(
@@ -58,26 +60,26 @@ class StoreLookups:
         self._changes = changes
         self._attached = False
         self._missing = {n: UnreportedChanges() for n, _ in wants.values() if late and stores[n].type.kind == "window"}
-        self.look()
+        self.bind_lookups()
 
     def _key(self, want: IndexRequest) -> ItemKey:
         key: ItemKey = self._namespace[want.function] if want.function else ColumnKey(want.columns)
         return key
 
-    def look(self) -> None:
+    def bind_lookups(self) -> None:
         """Bind the lookup functions into the generated code."""
         for name, (number, want) in self._wants.items():
             store = self._stores[number]
             look = store.lookup_function(want, want.name(self._reader), self._key(want), self._attached)
-            look = look if self._attached else _once(look)
+            look = look if self._attached else _cached_by_state(look)
             missing = self._missing.get(number)
             if missing is not None:
-                look = self._as_told(store, look, want, missing)
+                look = self._hiding_unreported(store, look, want, missing)
             elif not self._changes:
                 look = _in_partition(store, look)
             self._namespace[name] = look
 
-    def _as_told(self, store: Store, look: _Look, want: IndexRequest, missing: UnreportedChanges) -> _Look:
+    def _hiding_unreported(self, store: Store, look: _Look, want: IndexRequest, missing: UnreportedChanges) -> _Look:
         look, key, moved = _in_partition(store, look), self._key(want), missing.moved
 
         def look_as_reported(partition: Any) -> Any:
@@ -90,7 +92,7 @@ class StoreLookups:
         return look_as_reported
 
     def attach(self) -> None:
-        """Request the indexes from the stores."""
+        """Request the indexes from the stores, join the readers that are notified later, and bind the lookups anew."""
         for number, want in self._wants.values():
             if self._stores[number].keeps(want) and not (self._changes and want.kind == "rows"):
                 self._stores[number].want(self, want.name(self._reader), want.kind, self._key(want))
@@ -98,7 +100,7 @@ class StoreLookups:
             if missing not in self._stores[number].deferred_readers:
                 self._stores[number].deferred_readers.append(missing)
         self._attached = True
-        self.look()
+        self.bind_lookups()
 
     def release(self) -> None:
         """Release the indexes and unbind the lookup functions."""
@@ -110,28 +112,29 @@ class StoreLookups:
         for name in self._wants:
             self._namespace[name] = None
 
-    def begins(self, items: Mapping[int, Sequence[Item]], partition: Any) -> None:
-        """Note that a new partition is filled from its inputs, one after the other."""
+    def record_initial_contents(self, items: Mapping[int, Sequence[Item]], partition: Any) -> None:
+        """Record the rows of a new partition as unreported, because its inputs are filled one after the other."""
         for number, missing in self._missing.items():
             missing.moved.append((None, (partition, items[number], ())))
 
-    def told(self, number: int, reported: Sequence[StoreChange] | None) -> None:
-        """Note that changes of an input were reported; None: its initial contents."""
+    def mark_reported(self, number: int, reported: Sequence[StoreChange] | None) -> None:
+        """Remove the changes of an input that the join has been notified of; None stands for the initial contents."""
         missing = self._missing.get(number)
         if missing is not None and missing.moved:
             reported_ids = {id(None)} if reported is None else {id(change) for change in reported}
             missing.moved[:] = [change for change in missing.moved if id(change[0]) not in reported_ids]
 
 
-def _once(look: _Look) -> _Look:
+def _cached_by_state(look: _Look) -> _Look:
+    """Return `look` with one result for each state, for the time before the store keeps an index."""
     results: dict[int, Any] = {}
 
-    def once(state: Any) -> Any:
+    def cached(state: Any) -> Any:
         if id(state) not in results:
             results[id(state)] = look(state)
         return results[id(state)]
 
-    return once
+    return cached
 
 
 def _in_partition(store: Store, look: _Look) -> _Look:

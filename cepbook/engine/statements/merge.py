@@ -1,7 +1,8 @@
-"""`on … merge`, `on … delete` and `on … update` as running statements.
+"""`on … merge`, `on … delete`, `on … update` and `insert into … values` as Python code.
 
 An event visits the rows of a named window or table that the where-clause matches, by an index if possible, and collects
-the changes. All changes are applied at once after the last row, so a failure on the way changes nothing.
+the changes. All changes are applied at once after the last row, so the store is unchanged if the evaluation of a row
+fails.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cepbook.lang.plan import nodes as p
 
 
 def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementProgram:
-    """Compile a statement that changes a store. Errors: Refusal."""
+    """Compile a statement that changes a store. Raises Refusal for a construct that cannot run."""
     source = SourceWriter()
     writer = MergeCodegen(plan, scope_in(source), scope_in)
     writer.write()
@@ -35,7 +36,13 @@ def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementPr
 
 
 class MergeCodegen:
-    """Writes the code of one statement. `T` is the state of the store's owner, `i` an item of it, `r` its row."""
+    """Writes the code of one statement.
+
+    In the code `S` is the state of the statement, `T` that of the store's owner, `e` the event, `x` what the lookup
+    returns, `i` an item of it (an ordinal and more, the row last) and `r` its row. `old` has the items that leave,
+    `new` pairs of a row and the item that it replaces (None: inserted), `routed` the rows for streams with the number
+    of their insert. Plans number the streams: 0 is the row, 1 the event, 2 the row before any change.
+    """
 
     def __init__(self, plan: p.MergeStatement, scope: CodeScope, scope_in: ScopeFactory) -> None:
         self.plan = plan
@@ -49,8 +56,8 @@ class MergeCodegen:
         property_nodes = [node for e in exprs if e is not None for node in x.walk(e) if isinstance(node, x.Prop)]
         names = {n: list(dict.fromkeys(node.name for node in property_nodes if node.stream == n)) for n in range(3)}
         names[0] += [c.name for a in actions for c in a.changes if c.path and c.name not in names[0]]
-        own = lower.property_names(plan.source.filter)
-        self.read = list(dict.fromkeys((*own, *names[1])))
+        filtered = lower.property_names(plan.source.filter)
+        self.read = list(dict.fromkeys((*filtered, *names[1])))
         self.event = {name: f"p{number}" for number, name in enumerate(self.read)}
         self.row = {name: f"q{number}" for number, name in enumerate(names[0])}
         self.initial = {name: f"b{number}" for number, name in enumerate(names[2])}
@@ -65,31 +72,31 @@ class MergeCodegen:
         assert access is not None
         self.access = access
         self.lookups = LookupCodegen(self.source)
-        self._insert = 0
+        self._insert_number = 0
         changes = [change for action in actions for change in action.changes]
         self.resets = any(change.reset for change in changes)
         self.ranks = any(action.precedence is not None for action in actions)
         assigned = {change.name for change in changes if not change.path}
-        # a changed element shows in the row that leaves, too (recorded: ts_update_array_elements)
-        self.shared = {change.name for change in changes if assigns_element(change.path)} - assigned
+        # an assigned array element is changed in the delivered old row as well (recorded: ts_update_array_elements)
+        self.shared_arrays = {change.name for change in changes if assigns_element(change.path)} - assigned
 
     def write(self) -> None:
         source, plan = self.source, self.plan
         for name in ("route", "target", "move", "blank", "renew", "by_precedence"):
             source.bind(name, None)  # bound when the statement starts
         write_event_functions(plan, self.event, self.filter_scope, self._body)
-        with source.block("def ask(S):"):
+        with source.block("def ask(S):"):  # the statement without an event, for a query
             source.line("e = {}")
             self._body()
-        self.lookups.write_keys(lambda _, item: self._take_apart(item), self.scope)
+        self.lookups.write_keys(lambda _, item: self._write_row_locals(item), self.scope)
         write_state(source, "()", subqueries=self.scope.subqueries)
 
     def _body(self) -> None:
         source, plan = self.source, self.plan
-        self._insert = 0
+        self._insert_number = 0
         source.line("now = clock.now")
         source.line("T = target(S)")
-        source.line("old, new, made = [], [], []")
+        source.line("old, new, routed = [], [], []")
         if self.resets:
             source.line("emptied = []")
         if self.ranks:
@@ -112,22 +119,23 @@ class MergeCodegen:
             with source.block("if by_precedence:"):
                 source.line(f"{source.bind('_sort_by_rank', sort_by_rank)}(new, ranks)")
         with source.block("if old or new:"):
-            if self.shared:
-                names = source.const(tuple(sorted(self.shared)), "names")
+            if self.shared_arrays:
+                names = source.const(tuple(sorted(self.shared_arrays)), "names")
                 source.line(f"old = {source.bind('_with_shared', with_changed_arrays)}(old, new, {names})")
             source.line("move(T, old, new, now)", plan.span)
             if self.resets:
                 source.line("for i, names in emptied: renew(i, names)")
         if plan.inserts:
-            with source.block("for number, row in made:"):
+            with source.block("for number, row in routed:"):
                 source.line("route(number, row, S)")
         with source.block("if push and (old or new):"):
-            rows, made = "[i[-1] for i in old] or None", "[{**row} for row, _ in new] or None"
-            source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, {made}, {rows})")
+            old_rows, new_rows = "[i[-1] for i in old] or None", "[{**row} for row, _ in new] or None"
+            pushed = f"{old_rows}, None" if plan.kind == "delete" else f"{new_rows}, {old_rows}"
+            source.line(f"push(now, {pushed})")
 
-    def _on_row(self, matched: Sequence[p.MergeBranchPlan], notes: bool) -> None:
+    def _on_row(self, matched: Sequence[p.MergeBranchPlan], sets_matched: bool) -> None:
         source = self.source
-        self._take_apart("i")
+        self._write_row_locals("i")
         for name, local in self.initial.items():
             source.line(f"{local} = r[{source.const(name, 'n')}]")
         rest = self.access.rest
@@ -135,11 +143,11 @@ class MergeCodegen:
             tests = " and ".join(lower.truth(self.scope, e) for e in rest)
             with source.block(f"if not ({tests}):", rest[0].span):
                 source.line("continue")
-        if notes:
+        if sets_matched:
             source.line("matched = True")
         self._branches(matched)
 
-    def _take_apart(self, item: str) -> None:
+    def _write_row_locals(self, item: str) -> None:
         self.source.line(f"r = {item}[-1]")
         for name, local in self.row.items():
             self.source.line(f"{local} = r[{self.source.const(name, 'n')}]")
@@ -150,7 +158,7 @@ class MergeCodegen:
         branch, *others = branches
         if branch.condition is None:
             self._actions(branch)
-            self._skip(others)
+            self._skip_inserts(others)
             return
         with self.source.block(f"if {lower.truth(self.scope, branch.condition)}:", branch.condition.span):
             self._actions(branch)
@@ -158,8 +166,9 @@ class MergeCodegen:
             with self.source.block("else:"):
                 self._branches(others)
 
-    def _skip(self, branches: Sequence[p.MergeBranchPlan]) -> None:
-        self._insert += sum(a.insert is not None for branch in branches for a in branch.actions)
+    def _skip_inserts(self, branches: Sequence[p.MergeBranchPlan]) -> None:
+        """Pass over branches after an unconditional one. They are not written, but their inserts keep their numbers."""
+        self._insert_number += sum(a.insert is not None for branch in branches for a in branch.actions)
 
     def _actions(self, branch: p.MergeBranchPlan) -> None:
         source = self.source
@@ -168,7 +177,7 @@ class MergeCodegen:
         if changes:
             source.line("changed = False")
         if deletes:
-            source.line("gone = False")
+            source.line("deleted = False")
         for action in branch.actions:
             if action.predicate is None:
                 self._action(action)
@@ -177,16 +186,16 @@ class MergeCodegen:
                     self._action(action)
         if not (changes or deletes):
             return
-        tests = " or ".join(["changed"] * changes + ["gone"] * deletes)
+        tests = " or ".join(["changed"] * changes + ["deleted"] * deletes)
         with source.block(f"if {tests}:"):
             source.line("old.append(i)")
             if changes:
-                source.line("if not gone: new.append((r, i))" if deletes else "new.append((r, i))")
+                source.line("if not deleted: new.append((r, i))" if deletes else "new.append((r, i))")
 
     def _action(self, action: p.MergeActionPlan) -> None:
         source = self.source
         if action.kind == "delete":
-            source.line("gone = True")
+            source.line("deleted = True")
         elif action.kind == "update":
             source.line("r = {**r}")
             for change in action.changes:
@@ -211,8 +220,8 @@ class MergeCodegen:
                     rank = 0 if action.precedence is None else self._rank(action.precedence)
                     source.line(f"ranks.append((len(new) - 1, {rank}))", action.span)
             else:
-                source.line(f"made.append(({self._insert}, {row}))", action.span)
-                self._insert += 1
+                source.line(f"routed.append(({self._insert_number}, {row}))", action.span)
+                self._insert_number += 1
 
     def _rank(self, precedence: x.BoundExpr) -> str:
         rank = compile_delivery_key((precedence,), self.scope_in)
@@ -227,7 +236,7 @@ class MergeCodegen:
 
 
 def assigns_element(path: Sequence[x.BoundExpr]) -> bool:
-    """Return True if an element of an array is assigned."""
+    """Return True if an element of an array is assigned; a text as path is a key of a map."""
     return len(path) == 1 and path[0].type != t.STRING
 
 
@@ -239,20 +248,23 @@ def sort_by_rank(new: list[tuple[dict[str, Any], Any]], ranks: list[tuple[int, i
 
 
 def compile_insert_rows(plan: p.InsertRows, scope_in: ScopeFactory) -> Callable[[], list[dict[str, Any]]]:
-    """Return a function that computes the rows of `insert into … values`. Errors: Refusal."""
+    """Return a function that computes the rows of `insert into … values`.
+
+    Raises Refusal for a construct that cannot run.
+    """
     source = SourceWriter()
     scope = scope_in(source).at(now="clock.now")
     with source.block("def inserted():"):
-        source.line("found = []")
+        source.line("rows = []")
         for row in plan.rows:
             columns = [f"{source.const(c.name, 'n')}: {lower.value(scope, c.value)}" for c in row]
-            source.line(f"found.append({{{', '.join(columns)}}})", plan.span)
-        source.line("return found")
+            source.line(f"rows.append({{{', '.join(columns)}}})", plan.span)
+        source.line("return rows")
     inserted: Callable[[], list[dict[str, Any]]] = source.load()["inserted"]
     return inserted
 
 
 def with_changed_arrays(old: list[Any], new: list[tuple[dict[str, Any], Any]], names: tuple[str, ...]) -> list[Any]:
-    """Return the items `old` with the changed arrays `names`; rows that were delivered before stay as they were."""
+    """Return copies of the items `old` with the arrays `names` of the new rows. Rows do not change."""
     after = {item[0]: row for row, item in new if item is not None}
     return [(*i[:-1], {**i[-1], **{n: after[i[0]][n] for n in names}}) if i[0] in after else i for i in old]

@@ -128,13 +128,13 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """Fill a new partition with the contents of the stores, one input after the other."""
         slot = self.program.namespace["slot"]
         contents = {number: self.posted_of(partition.states[slot], number) for number in self.stores}
-        self.lookups.begins(contents, partition)
+        self.lookups.record_initial_contents(contents, partition)
         for number in self.stores:
             if self._on_change(number) in self.program.namespace:  # a joined table is only looked up
                 self.guarded(partial(self._begin_with, contents), number, (partition,))
 
     def _begin_with(self, contents: Mapping[int, list[Item]], number: int, state: Any) -> None:
-        self.lookups.told(number, None)
+        self.lookups.mark_reported(number, None)
         self.program[self._on_change(number)](state, contents[number], (), self.now)
 
     @property
@@ -174,11 +174,11 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
                 own = list(of_store)
                 for number, store in self.stores.items():
                     if store is own[0].store:
-                        self.lookups.told(number, own)
+                        self.lookups.mark_reported(number, own)
                         self._take(own, self.program[self._on_change(number)])
         finally:
             for number in self.stores:
-                self.lookups.told(number, moved)
+                self.lookups.mark_reported(number, moved)
 
     def _take(self, moved: Sequence[StoreChange], on_change: Callable[..., object]) -> None:
         now = self.now

@@ -23,9 +23,9 @@ class _Combined(WindowView):
         self.views = views
         self.refusing = [view for view in views if view.refuses]
         self.taking = [view for view in views if not view.refuses]
-        self._look()
+        self._update_due()
 
-    def _look(self) -> None:
+    def _update_due(self) -> None:
         due = NEVER
         for view in self.views:
             if view.due < due:
@@ -35,28 +35,28 @@ class _Combined(WindowView):
     def reevaluate(self, now: int) -> None:
         for view in self.views:
             view.reevaluate(now)
-        self._look()
+        self._update_due()
 
 
-class _All(_Combined):
-    """Views that an item must all be in."""
+class _Intersection(_Combined):
+    """Views that all contain the same items."""
 
     __slots__ = ()
 
-    def _refused(self, item: Item, now: int) -> bool:
+    def _is_refused(self, item: Item, now: int) -> bool:
         """Offer `item` to every view that may refuse it. If one refuses, remove it from the others and return True."""
         accepting = [view for view in self.refusing if view.arrive(item, now) is not None]
         if len(accepting) == len(self.refusing):
             return False
         for view in accepting:
             view.discard(item)
-        self._look()
+        self._update_due()
         return True
 
     def discard(self, item: Item) -> None:
         for view in self.views:
             view.discard(item)
-        self._look()
+        self._update_due()
 
     def contents(self) -> Iterable[Item]:
         return self.views[0].contents()
@@ -65,45 +65,45 @@ class _All(_Combined):
         return self.views[0].display_order()
 
 
-class WindowIntersection(_All):
+class WindowIntersection(_Intersection):
     """An intersection of windows that take and drop events one by one."""
 
     __slots__ = ()
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
-        if self.refusing and self._refused(item, now):
+        if self.refusing and self._is_refused(item, now):
             return None
-        left: dict[int, Item] = {}
+        leaving: dict[int, Item] = {}
         for view in self.taking:
             change = view.arrive(item, now)
             if change is not None:
-                for gone in change[1]:
-                    left[gone[0]] = gone
-        if left:
-            self._drop(left)
-        self._look()
-        return (item,), tuple(left.values())
+                for dropped in change[1]:
+                    leaving[dropped[0]] = dropped
+        if leaving:
+            self._drop(leaving)
+        self._update_due()
+        return (item,), tuple(leaving.values())
 
     def advance(self, now: int) -> ViewDelta | None:
-        left: dict[int, Item] = {}
+        leaving: dict[int, Item] = {}
         for view in self.views:
             if view.due <= now:
                 change = view.advance(now)
                 if change is not None:
-                    for gone in change[1]:
-                        left[gone[0]] = gone
-        self._drop(left)
-        self._look()
-        return ((), tuple(left.values())) if left else None
+                    for dropped in change[1]:
+                        leaving[dropped[0]] = dropped
+        self._drop(leaving)
+        self._update_due()
+        return ((), tuple(leaving.values())) if leaving else None
 
-    def _drop(self, left: dict[int, Item]) -> None:
+    def _drop(self, leaving: dict[int, Item]) -> None:
         for view in self.views:
             discard = view.discard
-            for item in left.values():
+            for item in leaving.values():
                 discard(item)
 
 
-class BatchIntersection(_All):
+class BatchIntersection(_Intersection):
     """An intersection of one batch with other windows."""
 
     __slots__ = ("batch", "others")
@@ -114,35 +114,35 @@ class BatchIntersection(_All):
         self.others = others
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
-        if self.refusing and self._refused(item, now):
+        if self.refusing and self._is_refused(item, now):
             return None
         for view in self.taking:
             if view is not self.batch:
-                self._trim(view.arrive(item, now))
+                self._discard_dropped(view.arrive(item, now))
         change = self.batch.arrive(item, now)
-        self._posted(change)
+        self._remove_emitted(change)
         return change
 
     def advance(self, now: int) -> ViewDelta | None:
         for view in self.others:
             if view.due <= now:
-                self._trim(view.advance(now))
+                self._discard_dropped(view.advance(now))
         change = self.batch.advance(now) if self.batch.due <= now else None
-        self._posted(change)
+        self._remove_emitted(change)
         return change
 
-    def _trim(self, change: ViewDelta | None) -> None:
+    def _discard_dropped(self, change: ViewDelta | None) -> None:
         if change is not None:
             for item in change[1]:
                 for view in self.views:
                     view.discard(item)
 
-    def _posted(self, change: ViewDelta | None) -> None:
+    def _remove_emitted(self, change: ViewDelta | None) -> None:
         if change is not None:
             for view in self.others:
                 for item in change[0]:
                     view.discard(item)
-        self._look()
+        self._update_due()
 
     def posted(self) -> Iterable[Item]:
         return self.batch.posted()
@@ -160,14 +160,14 @@ def intersection(*views: WindowView) -> WindowView:
 
 
 class WindowUnion(_Combined):
-    """A union of windows. A batch emits events at once here, so an event is in a batch until it is released."""
+    """A union of windows. Arrivals are emitted at once, also those of a batch, which contains them until it ends."""
 
     __slots__ = ("items", "without")
 
     def __init__(self, *views: WindowView) -> None:
         super().__init__(views)
         self.items: dict[int, Item] = {}
-        self.without: dict[int, int] = {}  # ordinal -> number of windows without the event, if above 0
+        self.without: dict[int, int] = {}  # ordinal -> how many windows refused or dropped the event, if any
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         refused = 0
@@ -179,42 +179,42 @@ class WindowUnion(_Combined):
         self.items[ordinal] = item
         if refused:
             self.without[ordinal] = refused
-        left: list[Item] = []
+        leaving: list[Item] = []
         for view in self.taking:
             change = view.arrive(item, now)
             if change is not None and change[1]:
-                self._dropped(change[1], left)
-        self._look()
-        return (item,), left
+                self._count_drops(change[1], leaving)
+        self._update_due()
+        return (item,), leaving
 
     def advance(self, now: int) -> ViewDelta | None:
-        left: list[Item] = []
+        leaving: list[Item] = []
         for view in self.views:
             if view.due <= now:
                 change = view.advance(now)
                 if change is not None:
-                    self._dropped(change[1], left)
-        self._look()
-        return ((), left) if left else None
+                    self._count_drops(change[1], leaving)
+        self._update_due()
+        return ((), leaving) if leaving else None
 
-    def _dropped(self, dropped: Iterable[Item], left: list[Item]) -> None:
-        items, without, most = self.items, self.without, len(self.views)
+    def _count_drops(self, dropped: Iterable[Item], leaving: list[Item]) -> None:
+        items, without, view_count = self.items, self.without, len(self.views)
         for item in dropped:
             ordinal = item[0]
             if ordinal not in items:
                 continue
             count = without.pop(ordinal, 0) + 1
-            if count < most:
+            if count < view_count:
                 without[ordinal] = count
             else:
-                left.append(items.pop(ordinal))
+                leaving.append(items.pop(ordinal))
 
     def discard(self, item: Item) -> None:
         if self.items.pop(item[0], None) is not None:
             self.without.pop(item[0], None)
             for view in self.views:
                 view.discard(item)
-        self._look()
+        self._update_due()
 
     def contents(self) -> Iterable[Item]:
         return self.items.values()

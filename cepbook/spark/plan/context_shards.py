@@ -7,7 +7,8 @@ Every task runs some of the partitions, and an event goes to every task that run
 * Hash buckets are assigned by ``bucket % tasks``. All tasks run the same module; `hash_buckets`, called on batches of
   events, returns the bucket that the engine would compute.
 
-`context_shards_of` checks that no state is shared between partitions of different tasks. The events are sent by
+`context_shards_of` returns how they are divided, or the reason why partitions of different tasks would share state. The
+events are sent by
 `shard_tasks` in `spark/execution/key_assignment.py`.
 """
 
@@ -36,7 +37,7 @@ _BUILT_IN_HASHES = frozenset({"consistent_hash_crc32", "hash_code"})
 class ContextShards:
     """The outermost level `spec` of the context `context`, whose partitions are distributed among the tasks.
 
-    `inputs` is empty for categories. For hashes it pairs every input type with the position of its stream in `spec`.
+    `inputs` is empty for categories. For hashes it pairs each hashed type with the position of its stream in `spec`.
     """
 
     context: str
@@ -45,16 +46,17 @@ class ContextShards:
 
     @property
     def reason(self) -> str:
-        """How the tasks are divided, for reports."""
+        """How the partitions are divided among the tasks, for reports."""
         partitions = "categories" if isinstance(self.spec, contexts.CategorySpec) else "hash buckets"
         return f"the {partitions} of the context {self.context} are divided among the tasks"
 
 
 def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool) -> ContextShards | str | None:
-    """Return the partitions by which the tasks can be divided.
+    """Return how the partitions of a context can be divided among tasks.
 
-    Returns the reason as text if they cannot, and None if the statements do not run in exactly one context whose
-    outermost level has categories or hash buckets. `ticks`: the clock makes one of the statements deliver rows.
+    Returns the obstacle as text if they cannot, and None if the statements do not run in exactly one context whose
+    outermost level has categories or hash buckets. `ticks`: one of the statements delivers
+    rows when the clock advances.
     """
     trees = [c for c in deps.contexts if isinstance(c, nodes.CreateContextTreeStatement)]
     level = _outer_level(trees[0]) if len(trees) == len(deps.contexts) == 1 else None
@@ -66,12 +68,12 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
     created = [s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement)]
     for statement in (*deps.readers, *created):
         if statement.context != name:
-            return f"{statement.name}, which belongs to it, does not run in the context {name}"
+            return f"{statement.name} does not run in the context {name}, but shares state with its statements"
         if isinstance(statement, nodes.CycleStatement) or statement.drop:
             return f"{statement.name} sees the events of all partitions"
-        refusal = partition_obstacle(statement, context, read, deps, catalog)
-        if refusal is not None:
-            return refusal
+        obstacle = partition_obstacle(statement, context, read, deps, catalog)
+        if obstacle is not None:
+            return obstacle
     local_stores = partition_local_stores(deps, catalog)
     inserted = {i.target for reader in deps.readers for i in reader.inserts} - local_stores
     if any(
@@ -79,27 +81,27 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         for target in inserted
         for event_type in event_types_read((deps.readers, context))
     ):
-        return f"the context {name} assigns the events that it inserts only at run time"
+        return f"events that statements of the context {name} insert get their partition only at run time"
     if isinstance(level, contexts.CategorySpec):
         if deps.stores:
             return f"rows that one category of the context {name} inserts go to all categories that they match"
         conditions = [level.filter, *(condition for _, condition in level.categories)]
         if not all(e is None or is_expressible(e) for e in conditions):
-            return f"the categories of the context {name} have conditions that Spark does not express itself"
+            return f"the categories of the context {name} have conditions that cannot be written in Spark SQL"
         return ContextShards(name, level)
     for stream in level.streams:
-        whole = all(isinstance(a, expr.Prop) and a.type.name in EXACT_KEY_TYPES for a in stream.args)
-        if stream.function not in _BUILT_IN_HASHES or not whole:
-            return f"the hashes of the context {name} are not of properties by a built-in function"
+        exact = all(isinstance(a, expr.Prop) and a.type.name in EXACT_KEY_TYPES for a in stream.args)
+        if stream.function not in _BUILT_IN_HASHES or not exact:
+            return f"the hashes of the context {name} are not those of a built-in function over properties"
     for window in inserted_windows(deps, context):
-        target, like = window.store.name, window.store.partitioned_as or ""
-        args = next((stream.args for stream in level.streams if catalog.is_a(like, stream.event_type)), ())
+        target, source = window.store.name, window.store.partitioned_as or ""
+        args = next((stream.args for stream in level.streams if catalog.is_a(source, stream.event_type)), ())
         if not args or not all(
             _copies_property(target, a.name, deps, catalog) for a in args if isinstance(a, expr.Prop)
         ):
-            return f"the context {name} assigns the rows of {target} only at run time"
+            return f"rows of {target} get their partition of the context {name} only at run time"
     if level.preallocate and ticks:
-        return f"all partitions of the context {name} exist from the start (preallocate)"
+        return f"all partitions of the context {name} exist from the start (preallocate) and follow the clock"
     inputs = []
     for input_type in deps.inputs:
         positions = [i for i, stream in enumerate(level.streams) if catalog.is_a(input_type, stream.event_type)]
@@ -110,14 +112,14 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
 
 
 def _copies_property(window: str, name: str, deps: StatementDependencies, catalog: Catalog) -> bool:
-    """Return whether every row of a named window has the same value of the property as the event that it was made of.
+    """Return whether every row of a named window has the value of the property of the event that it was inserted from.
 
-    True for a window without writers.
+    A window that no statement fills passes if nothing updates the property.
     """
-    carried = {event_type: frozenset({name}) for event_type in deps.inputs}
-    written = [copy for reader in deps.readers for copy in key_copies(reader, carried, catalog)]
-    copied = all(name in copies for target, copies in written if target == window)
-    return copied and name not in mutated_properties(window, deps, catalog)
+    names = {event_type: frozenset({name}) for event_type in deps.inputs}
+    insertions = [copy for reader in deps.readers for copy in key_copies(reader, names, catalog)]
+    always_copied = all(name in copies for target, copies in insertions if target == window)
+    return always_copied and name not in mutated_properties(window, deps, catalog)
 
 
 def _outer_level(context: nodes.CreateContextTreeStatement) -> contexts.CategorySpec | contexts.HashSpec | None:
@@ -134,14 +136,14 @@ def shard_module(module: nodes.ModulePlan, shards: ContextShards, task: int, tas
     if not isinstance(shards.spec, contexts.CategorySpec):
         return module
 
-    def own(spec: Any) -> Any:
+    def keep_categories_of_task(spec: Any) -> Any:
         if isinstance(spec, contexts.NestedSpec):
             (name, first), *rest = spec.levels
-            return replace(spec, levels=((name, own(first)), *rest))
+            return replace(spec, levels=((name, keep_categories_of_task(first)), *rest))
         return replace(spec, categories=spec.categories[task::tasks])
 
     statements = tuple(
-        replace(s, spec=own(s.spec))
+        replace(s, spec=keep_categories_of_task(s.spec))
         if isinstance(s, nodes.CreateContextTreeStatement) and s.context.name == shards.context
         else s
         for s in module.statements

@@ -99,7 +99,7 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
             False,
             "a comparison with a key of the outer event would",
         ),
-        ("context Kinds select count(*) from Tick", True, "conditions that Spark does not express itself"),
+        ("context Kinds select count(*) from Tick", True, "conditions that cannot be written in Spark SQL"),
         ("context Events select count(*) from Tick", True, "its outer level begins and ends with events of all keys"),
         (
             "insert into Counts select count(*) as n from Tick; select n from Counts",

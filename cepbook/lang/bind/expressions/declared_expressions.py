@@ -1,8 +1,10 @@
 """Declared expressions: ``expression f {(a, b) => …}`` and ``expression x alias for {…}``.
 
-A use is bound as if the body stood in its place, with parameters for names and without the names around it; the body of
-an alias sees the names of its user. Source: Esper reference, chapter Basic Concepts and Clauses, section "Declaring a
-Global Expression, Alias or Script", and chapter Expressions, "User-Defined Expressions".
+A use is replaced by the body. The body of an expression sees its parameters, but no column aliases and lambda variables
+of the statement; the body of an alias sees every name that is visible where the alias stands.
+
+Source: Esper reference, chapter Basic Concepts and Clauses, section "Declaring a Global Expression, Alias or Script",
+and chapter Expressions, "User-Defined Expressions".
 """
 
 from __future__ import annotations
@@ -21,17 +23,21 @@ from cepbook.lang.syntax.ast.syntax_node import map_nodes
 
 
 def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope) -> None:
-    """Make `nodes` the declared expressions of the current statement; the last one of a name counts."""
+    """Make `nodes` the declared expressions of the current statement. Of several with one name the last is used.
+
+    The names of rejected ones are recorded, so that their uses are not reported as unknown.
+    """
     module.declared.clear()
     for node in nodes:
-        decl = bind_declaration(node, module)
+        decl = check_declaration(node, module)
         if decl is not None:
             module.declared[decl.name] = decl
         else:
             module.rejected_names.add(node.name)
 
 
-def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredExpression | None:
+def check_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredExpression | None:
+    """Return the declaration, whose body is bound at each use; None for a script, which is reported."""
     if node.language is not None or isinstance(node.body, str):
         module.unsupported("scripts", node.span, "register a Python function: @cep.function")
         return None
@@ -42,9 +48,10 @@ def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredE
 
 
 def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr | None:
-    """Bind the first `step` of a chain as a parameter or a declared expression, or return None for other names.
+    """Bind the first `step` of a chain as a lambda variable, a parameter or a declared expression.
 
-    If the body is a subquery and `rest` begins with a method of arrays, the method gets all rows.
+    Return None for other names. If the body is a subquery and `rest` begins with an enumeration method, the subquery is
+    an array of all its rows instead of a single value.
     """
     if step.args is None and step.name in scope.locals:
         return replace(scope.locals[step.name], span=step.span)
@@ -56,6 +63,7 @@ def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Sco
         decl = module.catalog.expressions.get(step.name)
         if decl is None:
             return None
+        # `x.y` may be a property of the stream `x`: without brackets a global expression has to stand alone
         if step.args is None and not step.wildcard and (decl.params or rest):
             return None
         module.require("expression", step.name)
@@ -99,29 +107,27 @@ def _expand(
     module.expanding.append(decl)
     try:
         params = dict(zip(decl.params, args, strict=True))
-        own = scope if decl.alias else replace(scope, params=params, aliases={}, locals={})
-        listed = bool(rest) and rest[0].args is not None and is_enumeration_method(rest[0].name)
-        whole = _rows() if listed and isinstance(decl.body, ast.Subquery) and not decl.body.exists else bind
+        body_scope = scope if decl.alias else replace(scope, params=params, aliases={}, locals={})
+        before_method = bool(rest) and rest[0].args is not None and is_enumeration_method(rest[0].name)
+        if before_method and isinstance(decl.body, ast.Subquery) and not decl.body.exists:
+            bind = _bind_as_array
         if decl.source is module.source:
-            return whole(decl.body, own)
-        return _bind_imported_body(decl, own, step.span, whole)
+            return bind(decl.body, body_scope)
+        return _bind_imported_body(decl, body_scope, step.span, bind)
     finally:
         module.expanding.pop()
 
 
-def _rows() -> Binder:
-
-    def rows(node: ast.Expr, scope: Scope) -> x.BoundExpr:
-        assert isinstance(node, ast.Subquery)
-        ask = scope.module.subquery
-        assert ask is not None
-        return ask(node.select, "list", None, "", node.span, scope)
-
-    return rows
+def _bind_as_array(node: ast.Expr, scope: Scope) -> x.BoundExpr:
+    """Bind a subquery as the array of its rows."""
+    assert isinstance(node, ast.Subquery)
+    bind_subquery = scope.module.subquery
+    assert bind_subquery is not None
+    return bind_subquery(node.select, "list", None, "", node.span, scope)
 
 
 def _bind_imported_body(decl: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.BoundExpr:
-    """Bind the body of another module's expression; report its problems at the use."""
+    """Bind the body of another module's expression; report its diagnostics at the use."""
     module = scope.module
     problems = module.problems
     module.problems = DiagnosticCollector()

@@ -11,7 +11,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import Heading
 from cepbook.lang.bind.clauses.assignments import bind_assignments, fit_value
 from cepbook.lang.bind.clauses.trigger import bind_trigger
-from cepbook.lang.bind.expressions.declared_expressions import bind_declaration
+from cepbook.lang.bind.expressions.declared_expressions import check_declaration
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, declared_type, resolve_context
 from cepbook.lang.plan import expressions as x
@@ -95,7 +95,7 @@ def bind_create_expression(
     if node.context is not None:
         hint = f"leave `context {node.context}` out"
         module.report("wrong-context", "`create expression` does not take a context", node.span, hint)
-    declaration = bind_declaration(node.declaration, module)
+    declaration = check_declaration(node.declaration, module)
     if declaration is None:
         module.rejected_names.add(node.declaration.name)
         return None
