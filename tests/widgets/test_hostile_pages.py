@@ -105,7 +105,7 @@ def test_messages_that_make_no_sense(name: str) -> None:
     sent, before = listening(widget), picture(widget, cep)
     senseless = [*WRONG, *({"kind": wrong} for wrong in WRONG), *({"kind": kind, "client": 7} for kind in KINDS)]
     senseless += [{"kind": "order", "order": wrong, "name": wrong} for wrong in WRONG]
-    senseless += [{"kind": "hello", "client": wrong} for wrong in WRONG if wrong != ""]
+    senseless += [{"kind": "hello", "client": wrong} for wrong in WRONG if wrong not in (None, "")]
     for message in senseless:
         sent.clear()
         widget._handle_msg(custom(message))

@@ -242,10 +242,12 @@ class LiveWidget(anywidget.AnyWidget):
                 self._receive(content)
                 self._pump.ack(number)
                 return True
-            case {"client": client} if not isinstance(client, str) or len(client) > CLIENT_NAME:
+            case {"client": client} if client is not None and not (
+                isinstance(client, str) and len(client) <= CLIENT_NAME
+            ):
                 return False
             case {"kind": "hello" | "bye" as kind}:
-                client = content.get("client", "")
+                client = content.get("client") or ""
                 if kind == "hello" and not self._pump.is_open:  # pages that were closed have said nothing
                     self._clients.clear()
                 if kind == "hello" and len(self._clients) < CLIENTS:
