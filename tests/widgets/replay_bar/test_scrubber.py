@@ -205,7 +205,7 @@ def test_without_snapshots_the_bar_says_so() -> None:
 def test_orders_of_any_content_do_no_harm() -> None:
     _, replay, browser = replayed(upto=7)
     for content in ({"order": "seek", "time": "x"}, {"order": "hop"}, {"order": 5}, {"order": "clock", "by": None}, {}):
-        order(browser, **content)
+        browser.say(kind="order", **content)
     assert replay.state == "paused"
 
 
