@@ -286,7 +286,7 @@ def _bits(dtype: object) -> int:
 
 
 def _of_objects(column: str, values: pd.Series[Any]) -> t.Type:
-    values = pd.Series([plain_value(value) for value in values], dtype=object)
+    dtype, values = values.dtype, pd.Series([plain_value(value) for value in values], dtype=object)
     kind = pd.api.types.infer_dtype(values, skipna=True)
     if kind in _INFERRED:
         return _INFERRED[kind]
@@ -298,8 +298,8 @@ def _of_objects(column: str, values: pd.Series[Any]) -> t.Type:
     if len(present) and all(isinstance(v, list | tuple | np.ndarray) for v in present):
         flat = pd.Series([one for v in present for one in v], dtype=object)
         return t.array_of(dtype_type(column, flat.infer_objects()))
-    kinds = ", ".join(sorted({type(v).__name__ for v in present})) or str(values.dtype)
+    kinds = ", ".join(sorted({type(v).__name__ for v in present})) or str(dtype)
     raise UsageError(
-        f"column `{column}` has no EPL type: dtype {values.dtype} with values of {kinds}\n"
+        f"column `{column}` has no EPL type: dtype {dtype} with values of {kinds}\n"
         "  hint: convert or drop the column"
     )
