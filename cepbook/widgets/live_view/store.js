@@ -246,10 +246,10 @@ class Store {
     const keys = Array.from({ length: waiting.count }, (_, r) => [...cells.map((values) => values[r]), ...waiting.lines[r]].join("\u0001"));
     this.waiting = { ...waiting, columns, cells, keys };
   }
-  // Another instant is shown, or another deployment: rows that a reader chose, and their explanation, go with the old one.
+  // Another instant is shown, or another deployment: the selected row and its explanation go with the old one. What is
+  // open stays open, and its events are asked for again.
   leave() {
     this.ui.follow = true;
-    this.ui.opened.clear();
     this.explained = null;
     for (const panel of this.panels) panel.cursors.stream = -1;
   }
