@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -83,7 +82,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.kind = kind
         self.deployment_id = deployment_id
         self._source = source
-        self.output_type: EventType = replace(plan.output_type, properties=plan.output_type.shown)
+        self.output_type: EventType = plan.output_type
         self.order = order
         self.program = program
         self.timed = StatementTimers(order, self, program)
@@ -92,8 +91,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.state: Any = None
         self.processor_time = ProcessorTime()  # in replays, which run a batch through one statement after the other
         self._services = services
-        hidden = plan.output_type.properties.keys() - self.output_type.properties.keys()
-        layout = RowLayout(program.row_columns, self.output_type.properties, hidden)
+        layout = RowLayout(program.row_columns, plan.output_type.properties)
         split = isinstance(plan, p.SelectStatement) and plan.parcels is not None
         splitter = DeliverySplitter(layout, program.delivery_key, self.failed) if split else None
         steps = program.steps

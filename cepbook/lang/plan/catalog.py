@@ -35,10 +35,8 @@ class EventType:
 
     @property
     def shown(self) -> Mapping[str, Type]:
-        """The properties that EPL can name; events of a variant stream have two more."""
-        if VARIANT_EVENT not in self.properties:
-            return self.properties
-        return {name: of for name, of in self.properties.items() if name not in (VARIANT_TYPE_NAME, VARIANT_EVENT)}
+        """The properties that EPL can name; a variant stream has two more."""
+        return self.properties if self.variant is None else {n: t for n, t in self.properties.items() if n[0] != " "}
 
     @property
     def timed(self) -> frozenset[str]:
