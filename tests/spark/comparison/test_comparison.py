@@ -233,7 +233,8 @@ def bench(feed: Feed, failures: int = 0) -> Any:
     output_type = EventType("q", {"s": STRING, "x": DOUBLE})
     statements = {"q": SimpleNamespace(output_type=output_type)}
     runtime = SimpleNamespace(statements=statements, deployments={}, catalog=Catalog(), config=Config())
-    return SimpleNamespace(feed=lambda name: feed, runtime=runtime, failed={"q": failures}, by_hand={}, clock_by_hand=None)
+    numbers = {"failed": {"q": failures}, "by_hand": {}, "clock_by_hand": None}
+    return SimpleNamespace(feed=lambda name: feed, runtime=runtime, **numbers)
 
 
 def fill(feed: Feed, events: int) -> pd.DataFrame:
