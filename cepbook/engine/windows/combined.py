@@ -160,7 +160,7 @@ def intersection(*views: WindowView) -> WindowView:
 
 
 class WindowUnion(_Combined):
-    """A union of windows. Arrivals are emitted at once, also those of a batch, which contains them until it ends."""
+    """A union of windows. It emits arrivals at once. In a batch an event stays until the next batch is emitted."""
 
     __slots__ = ("items", "without")
 

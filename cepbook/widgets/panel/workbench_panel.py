@@ -86,7 +86,7 @@ class Panel(LiveWidget):
         self._selection: tuple[Section, str] | None = None
         self._words: tuple[str, ...] = ()
         self._order_errors: dict[str, str] = {}  # by variable what was wrong with a value; "clock": with an order
-        self._orders: deque[dict[str, Any]] = deque(maxlen=100)
+        self._actions: deque[tuple[str, Callable[[], object]]] = deque(maxlen=100)  # of orders, by name
         self._below: StatementView | FlowMap | None = None
         self._frames: dict[int, dict[str, object]] = {}  # what the browser may know, by number of the frame
         self._known: dict[str, object] = {}  # what it knows
@@ -204,8 +204,8 @@ class Panel(LiveWidget):
                 self._frames, self._known = {}, {}
             case {"kind": "ack", "n": int(number)} if number in self._frames:
                 self._known, self._frames = self._frames[number], {}
-            case {"kind": "order"} if _makes_sense(content):
-                self._orders.append(content)
+            case {"kind": "order"} if (action := self._action(content)) is not None:
+                self._actions.append((str(content.get("name", "clock")), action))
                 self._pump.soon(self._run_orders)
             case _:
                 return False
@@ -218,14 +218,13 @@ class Panel(LiveWidget):
 
     def _run_orders(self) -> None:
         """Run pending orders; called where the engine may be used."""
-        if not self._orders:
+        if not self._actions:
             return
-        while self._orders:
-            order = self._orders.popleft()
-            about = str(order.get("name", "clock"))
+        while self._actions:
+            about, action = self._actions.popleft()
             self._order_errors.pop(about, None)
             try:
-                self._run_order(order)
+                action()
             except CepbookError as error:
                 self._order_errors[about] = str(error)
             except Exception as error:  # noqa: BLE001 - a page may send anything
@@ -235,32 +234,46 @@ class Panel(LiveWidget):
         self._pump.touch()
         super().flush(urgent=True)
 
-    def _run_order(self, order: dict[str, Any]) -> None:
+    def _action(self, order: dict[str, Any]) -> Callable[[], object] | None:
+        """Return what an order of the browser does once the engine may be used; None for one that makes no sense."""
         match order:
             case {"order": "select", "section": section, "name": str(name)} if section in get_args(Section):
-                self._selection = (section, name)
-            case {"order": "select"}:
-                self._selection = None
+                return lambda: self._select((section, name))
+            case {"order": "select"} if "section" not in order and "name" not in order:
+                return lambda: self._select(None)
             case {"order": "search", "text": str(text)}:
-                self._words = tuple(text.lower().split())
+                return lambda: self._search(text)
             case {"order": "set", "name": str(name), "text": str(text)}:
-                workbench = self._find()
-                variable = workbench.runtime.catalog.variables.get(name)
-                if variable is None:
-                    raise UsageError(f"there is no variable `{name}` any more")
-                workbench.set(name, parse_field_value(text, variable.type))
+                return lambda: self._set(name, text)
             case {"order": "advance"}:
-                self._find().advance(by="1 sec")
+                return lambda: self._find().advance(by="1 sec")
             case {"order": "due"}:
-                due = self._find().runtime.next_due
-                if due is not None:
-                    self._find().advance(due)
+                return self._advance_to_due
             case {"order": "clear"}:
-                self._find().clear_errors()
+                return lambda: self._find().clear_errors()
             case {"order": "open", "what": "map"}:
-                self._open(FlowMap(self._find()))
+                return lambda: self._open(FlowMap(self._find()))
             case {"order": "open", "what": "view", "name": str(name)}:
-                self._open(view(self._find(), name))
+                return lambda: self._open(view(self._find(), name))
+        return None
+
+    def _select(self, selection: tuple[Section, str] | None) -> None:
+        self._selection = selection
+
+    def _search(self, text: str) -> None:
+        self._words = tuple(text.lower().split())
+
+    def _set(self, name: str, text: str) -> None:
+        workbench = self._find()
+        variable = workbench.runtime.catalog.variables.get(name)
+        if variable is None:
+            raise UsageError(f"there is no variable `{name}` any more")
+        workbench.set(name, parse_field_value(text, variable.type))
+
+    def _advance_to_due(self) -> None:
+        due = self._find().runtime.next_due
+        if due is not None:
+            self._find().advance(due)
 
     def _open(self, opened_widget: StatementView | FlowMap) -> None:
         """Display a view or the map below the panel, in place of the previous one."""
@@ -274,21 +287,6 @@ class Panel(LiveWidget):
         if self._below is not None:
             self._below.close()
         super().close()
-
-
-def _makes_sense(order: dict[str, Any]) -> bool:
-    match order:
-        case {"order": "select", "section": section, "name": str()}:
-            return section in get_args(Section)
-        case {"order": "select", "section": _} | {"order": "select", "name": _}:
-            return False
-        case {"order": "select" | "advance" | "due" | "clear"} | {"order": "search", "text": str()}:
-            return True
-        case {"order": "set", "name": str(), "text": str()} | {"order": "open", "what": "map"}:
-            return True
-        case {"order": "open", "what": "view", "name": str()}:
-            return True
-    return False
 
 
 def panel(workbench: Workbench) -> Panel:

@@ -15,7 +15,7 @@ from cepbook.session import Progress, Replay
 from cepbook.session.replay.replay import ENDED
 from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
-from cepbook.widgets.replay_bar.scrubber import Scrubber
+from cepbook.widgets.replay_bar.scrubber import Action, Scrubber
 
 NOTABLE_LAG = 1.0  # seconds that a replay must lag behind the wall clock to be told
 
@@ -42,7 +42,7 @@ class ReplayControl(LiveWidget):
         self._last: dict[str, object] = {}
         workbench = replay.workbench
         self._scrubber = Scrubber(replay, workbench) if workbench is not None and isinstance(replay, Replay) else None
-        self._orders: deque[dict[str, Any]] = deque(maxlen=100)
+        self._actions: deque[tuple[bool, Action]] = deque(maxlen=100)  # of orders; True: of a seek
         super().__init__(rate=rate, now=now)
         self.follow(replay)
         if workbench is not None:
@@ -56,12 +56,12 @@ class ReplayControl(LiveWidget):
 
     def _run_orders(self) -> None:
         """Run pending orders, where the engine may be used; of several seeks only the last."""
-        while self._scrubber is not None and self._orders:
-            order = self._orders.popleft()
-            if order.get("order") == "seek" and any(other.get("order") == "seek" for other in self._orders):
+        while self._scrubber is not None and self._actions:
+            seeks, action = self._actions.popleft()
+            if seeks and any(later for later, _ in self._actions):
                 continue
-            self._scrubber.run_order(order)
-            if order.get("order") == "seek":
+            self._scrubber.run(action)
+            if seeks:
                 self._last = {}  # the page waits for an answer before it asks for another instant, also of the same
             self._pump.touch()
             super().flush(urgent=True)
@@ -123,8 +123,8 @@ class ReplayControl(LiveWidget):
             case {"kind": "order", "order": "step", "n": int(n)} if n > 0:
                 with suppress(StatementError):  # the bar shows it
                     self._target.step(n)
-            case {"kind": "order"} if self._scrubber is not None and self._scrubber.makes_sense(content):
-                self._orders.append(content)
+            case {"kind": "order"} if self._scrubber and (action := self._scrubber.action(content)) is not None:
+                self._actions.append((content["order"] == "seek", action))
                 self._pump.soon(self._run_orders)
             case _:
                 return False

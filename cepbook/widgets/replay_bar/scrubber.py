@@ -15,6 +15,8 @@ from cepbook.session.replay.replay import ENDED
 TRIGGER_NAME = "until this fires"  # the statement that is deployed for an expression, and dropped when it fired
 MAX_BOOKMARKS = 200  # bookmarks at most
 
+Action = Callable[[], object]
+
 
 def _is_number(value: object) -> bool:
     return type(value) in (int, float) and -MAX_CLOCK <= value <= MAX_CLOCK  # type: ignore[operator]
@@ -35,53 +37,49 @@ class Scrubber:
         self.note = ""
         self.took = 0.0  # seconds that the last look at the past took
 
-    def makes_sense(self, order: dict[str, Any]) -> bool:
-        """Return whether `run_order` knows the order."""
+    def action(self, order: dict[str, Any]) -> Action | None:
+        """Return what an order of the browser does once `run` may use the engine; None for one that makes no sense."""
         match order:
-            case {"order": "seek", "time": None}:
-                return True
-            case {"order": "seek" | "unmark", "time": number} | {"order": "clock", "by": number}:
-                return _is_number(number)
-            case {"order": "speed", "factor": factor}:
-                return factor is None or _is_number(factor)
-            case {"order": "seek" | "mark"} | {"order": "hop", "statement": str(), "back": bool()}:
-                return True
-            case {"order": "until", "text": str()} | {"order": "clock", "due": True}:
-                return True
-        return False
+            case {"order": "seek", "time": ms} if _is_number(ms):
+                return lambda: self._seek(self._units(ms))
+            case {"order": "seek"} if order.get("time") is None:
+                return self._workbench.glance.leave
+            case {"order": "hop", "statement": str(name), "back": bool(back)}:
+                return lambda: self._seek_delivery(name, back)
+            case {"order": "mark"}:
+                return self._mark
+            case {"order": "unmark", "time": ms} if _is_number(ms):
+                return lambda: self._unmark(ms)
+            case {"order": "speed", "factor": factor} if factor is None or _is_number(factor):
+                return lambda: setattr(self._replay, "speed", factor)
+            case {"order": "until", "text": str(text)}:
+                return lambda: self._run_until(text.strip())
+            case {"order": "clock", "by": ms} if _is_number(ms):
+                return lambda: self._go_on_to(self._now + self._units(ms))
+            case {"order": "clock", "due": True}:
+                return self._go_on_to_due
+        return None
 
-    def run_order(self, order: dict[str, Any]) -> None:
-        """Run one order; an error becomes the note."""
+    def run(self, action: Action) -> None:
+        """Run what an order does; an error becomes the note."""
         self.note = ""
         try:
-            self._run_orders(order)
+            action()
         except CepbookError as error:
             self.note = str(error)
 
-    def _run_orders(self, order: dict[str, Any]) -> None:
-        match order:
-            case {"order": "seek", "time": int() | float() as ms}:
-                self._seek(self._units(ms))
-            case {"order": "seek"}:
-                self._workbench.glance.leave()
-            case {"order": "hop", "statement": str(name), "back": bool(back)}:
-                self._seek_delivery(name, back)
-            case {"order": "mark"}:
-                if len(self.marks) < MAX_BOOKMARKS:
-                    self.marks = sorted({*self.marks, self._ms(self._now)})
-            case {"order": "unmark", "time": int() | float() as ms}:
-                self.marks = [mark for mark in self.marks if mark != ms]
-            case {"order": "speed", "factor": None | int() | float() as factor}:
-                self._replay.speed = factor
-            case {"order": "until", "text": str(text)}:
-                self._run_until(text.strip())
-            case {"order": "clock", "by": int() | float() as ms}:
-                self._go_on_to(self._now + self._units(ms))
-            case {"order": "clock", "due": True}:
-                due = self._displayed.runtime.next_due
-                if due is None:
-                    raise UsageError("nothing is due")
-                self._go_on_to(due)
+    def _mark(self) -> None:
+        if len(self.marks) < MAX_BOOKMARKS:
+            self.marks = sorted({*self.marks, self._ms(self._now)})
+
+    def _unmark(self, ms: float) -> None:
+        self.marks = [mark for mark in self.marks if mark != ms]
+
+    def _go_on_to_due(self) -> None:
+        due = self._displayed.runtime.next_due
+        if due is None:
+            raise UsageError("nothing is due")
+        self._go_on_to(due)
 
     def describe(self) -> dict[str, object]:
         """Return the state for the browser, as JSON."""
