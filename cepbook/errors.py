@@ -229,6 +229,10 @@ class SnapshotError(CepbookError):
     """State that cannot be saved, or a snapshot that cannot be loaded: damaged, of another format, of other code."""
 
 
+class JournalError(CepbookError):
+    """A stimulus that cannot be written into the journal, which therefore did not happen, or a damaged journal."""
+
+
 def exception_text(failure: BaseException) -> str:
     """Return the class and message of an exception of user code, shortened if the message is very long."""
     try:

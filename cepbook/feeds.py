@@ -120,8 +120,7 @@ class Segment(NamedTuple):
 
 
 class SpillFile:
-    """Dropped segments of a feed in an anonymous file that is deleted with the feed: at most `most` bytes, all or
-    nothing.
+    """Dropped segments of a feed in an anonymous file, deleted with the feed: at most `most` bytes, all or nothing.
 
     `deliveries` and `rows` count its contents. Once there is more, or a value cannot be written, the file is `lost`: it
     stays empty from then on.
@@ -146,9 +145,7 @@ class SpillFile:
             data = pickle.dumps(tuple(segment), pickle.HIGHEST_PROTOCOL)
             if self.size + len(data) <= self._most:
                 if self._file is None:
-                    self._file = tempfile.TemporaryFile(  # noqa: SIM115  open as long as the feed
-                        prefix="cepbook-feed-", buffering=self.BUFFER
-                    )
+                    self._file = tempfile.TemporaryFile(prefix="cepbook-feed-", buffering=self.BUFFER)  # noqa: SIM115
                     self._close = finalize(self, _close_quietly, self._file)
                 if self._elsewhere:
                     self._file.seek(self.size)
@@ -236,10 +233,9 @@ class Feed:
         self._lock = survives_fork(Lock())
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
-        """Set the layout of rows: tuples of the values of `columns`, or dicts (None). ``fresh(row)`` makes a dict for a
-        reader.
+        """Set the layout of rows before any record: tuples of the values of `columns`, or dicts (None, and by default).
 
-        Called before any record; without it, rows are dicts.
+        ``fresh(row)`` makes a dict for a reader.
         """
         self.names, self._fresh = columns, fresh
         self._width = 2 + (1 if columns is None else len(columns))
@@ -420,6 +416,10 @@ class Feed:
             self._next, self._total_insert, self._total_remove, self._dropped = counters
             self._log.clear()  # deliveries that the other feed dropped are in no file
             self._trim_exactly()
+
+    def take_spilled(self, other: Feed) -> None:
+        """Take over the spill file of `other`, whose contents this feed has loaded."""
+        self._log = other._log
 
     def until(self, time: int) -> Feed:
         """Return a copy that ends with the last kept delivery at or before `time`, with the counters of that moment."""

@@ -15,10 +15,11 @@ class InterruptGuard:
     A second Ctrl-C interrupts at once. Other threads than the main thread are never interrupted.
     """
 
+    any = False
+    _former: Any = None
+
     def __init__(self, order: Callable[[], None]) -> None:
         self._order = order
-        self._former: Any = None
-        self.any = False
 
     def __enter__(self) -> InterruptGuard:
         if threading.current_thread() is threading.main_thread():

@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from cepbook.magics import clock, dialect_cells, events, expect, panel, query, scenario, view
 from cepbook.magics.epl import command
+from cepbook.magics.epl.journal_commands import journals_to_recover
 from cepbook.magics.extension import InstalledExtension
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import WORKBENCH
@@ -43,6 +44,8 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     installed = InstalledExtension(host)
     installed.install()
     setattr(shell, _ATTRIBUTE, installed)
+    for path in journals_to_recover():
+        print(f"the journal {path!r} of this notebook is there: `%epl recover {path}` goes on from it")
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

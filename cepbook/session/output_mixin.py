@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, overload
@@ -23,7 +23,7 @@ from cepbook.session.inspect.time_columns import statement_output
 from cepbook.session.io.output_times import DATES
 from cepbook.session.io.parameter_values import ParameterValues as Values
 from cepbook.session.io.result_frames import change_columns, changes_frame, convert_frame, lost_rows_text, rows_frame
-from cepbook.session.io.sinks import DeliveryStream, FileSink, export_rows, feed_rows
+from cepbook.session.io.sinks import DeliveryStream, FileSink, export_rows, feed_rows, is_same_file
 
 
 class OutputMixin(WorkbenchCore):
@@ -96,10 +96,10 @@ class OutputMixin(WorkbenchCore):
             alone = text if selector is None and parameters is None else None
             done = "a query changed rows that parameters or a selector chose"
 
-            def acted(action: ManualAction, stores: Set[str]) -> None:
-                acting.enter_context(stage.manual_call())
+            def acted(again: ManualAction, stores: Set[str], arguments: Mapping[str, Any]) -> None:
+                acting.enter_context(stage.action("query", **arguments))
                 acting.enter_context(stage.raising_failures())
-                stage.record_manual_action(action, stores, query=alone, what=done)
+                stage.record_manual_action(again, stores, query=alone, what=done)
 
             return run_query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
 
@@ -127,15 +127,26 @@ class OutputMixin(WorkbenchCore):
         `table` is the table of an SQLite database (default: the statement's name), which is added to. Other files are
         replaced, unless `append` is true: then rows are added to them. With `whole` a file gets its name only when it
         is closed without failure (until then ``q.csv`` is ``q.partial.csv``). Parquet files are written so unless
-        `whole` is False. Close the sink, or use ``with``. Raises UsageError for an unknown statement, a file that
+        `whole` is False. Close the sink, or use ``with``. A sink that `recover` continues is returned for the same
+        statement and file. Raises UsageError for an unknown statement, a file that
         cannot be written, and a file of other columns that is appended to.
         """
         with self._lock:
             self._engine.statement(name)
+            same = [s for s in self._engine.recovered_sinks if s.is_open and s.name == name]
+            again = next((s for s in same if is_same_file(s.path, os.fspath(path))), None)
+            if again is not None:
+                return again
             types = self._engine.statement(name).output_type.properties
             attach = partial(self._engine.attach_sink, name)
-            columns = change_columns(*statement_output(self._engine.runtime, name, times))
-            return FileSink(attach, types, columns, self._lock, name, path, table, whole=whole, append=append)
+            stage = self._engine
+            columns = change_columns(*statement_output(stage.runtime, name, times))
+            options: dict[str, Any] = {"whole": whole, "append": append, "hooks": stage}
+            sink = FileSink(attach, types, columns, self._lock, name, path, table, **options)
+            stage.file_sinks.append(sink)
+            if sink.survives:
+                stage.record_in_journal("sink", **sink.mark())
+            return sink
 
     def stream(self, name: str, *, capacity: int = 10_000) -> DeliveryStream:
         """Return the deliveries of a statement from now on: ``async for delivery in cep.stream("alerts")``

@@ -34,13 +34,14 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from cepbook.engine.snapshot.runtime_snapshot import function_data
 from cepbook.errors import UsageError, exception_text
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.types import OBJECT
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventTypes
-from cepbook.session.io.python_values import RowsLike, replace_window_rows
+from cepbook.session.io.python_values import RowsLike, plain_rows, replace_window_rows
 from cepbook.session.io.schema_inference import annotation_type
 
 _CLOCK = "clock"  # the keyword-only parameter of a window's function that gets its `WindowClock`
@@ -55,7 +56,8 @@ class RegistrationMixin(WorkbenchCore):
 
         Raises UsageError for an unknown name, unknown columns, and values of other types.
         """
-        with self._lock, self._engine.manual_call():
+        rows = plain_rows(rows)
+        with self._lock, self._engine.action("replace_rows", name=name, rows=rows):
             replace_window_rows(self.runtime, name, rows)
             done = f"the rows of `{name}` were replaced by hand"
             self._engine.record_manual_action(lambda runtime: replace_window_rows(runtime, name, rows), what=done)
@@ -166,7 +168,7 @@ class RegistrationMixin(WorkbenchCore):
         return code
 
     def _register(self, name: str, code: Callable[..., Any], type_: FunctionType) -> None:
-        with self._lock:
+        with self._lock, self._engine.action("register_function", name=name, type=function_data(type_)):
             self.runtime.register_function(name, code, returns=type_)
             self._functions[name] = (code, type_)
 

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from cepbook.engine.config import Config
 from cepbook.engine.snapshot.file_format import MAGIC
+from cepbook.engine.snapshot.runtime_snapshot import event_type_data
 from cepbook.errors import EventError, SnapshotError, UsageError
 from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core import saved_state
@@ -165,7 +166,8 @@ class ReplayMixin(WorkbenchCore):
     def _define_late_events(self) -> bool:
         """Define the type of late events. Return False if another type has its name, so that none can be sent."""
         if LATE_EVENT.name not in self.runtime.catalog.event_types:
-            self.runtime.define(LATE_EVENT)
+            with self._engine.action("define", types=[event_type_data(LATE_EVENT)]):
+                self.runtime.define(LATE_EVENT)
         return self.runtime.catalog.event_types[LATE_EVENT.name] == LATE_EVENT
 
     def _close_rejected(self, replay: Replay[Self], file: RejectedFile) -> None:
@@ -234,6 +236,8 @@ class ReplayMixin(WorkbenchCore):
                 self._load_snapshot(data, key)
             except SnapshotError as error:
                 raise SnapshotError(f"`{path}`: {error}") from error
+            if self._engine.journal is not None:
+                self._engine.journal.checkpoint()
 
     def _load_snapshot(self, data: bytes, key: bytes | str | None = None) -> None:
         runtime, extra = saved_state.restore_workbench_runtime(data, self._functions, key)

@@ -13,8 +13,10 @@ from cepbook import spark as bridge
 from cepbook.argument_checks import check_public_arguments, describe_value
 from cepbook.dialects.registry import declared_names
 from cepbook.engine.contexts.partition_listeners import PartitionListener
+from cepbook.engine.snapshot.runtime_snapshot import event_type_data
 from cepbook.errors import BindError, UsageError, exception_text
 from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.syntax.source_text import dialect_of, settings_of
 from cepbook.session.core import cell_deployments as cells
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.core.garbage_collection import garbage
@@ -26,9 +28,10 @@ from cepbook.session.inspect.overview import variables_frame
 from cepbook.session.inspection_mixin import InspectionMixin
 from cepbook.session.io.parameter_values import ParameterValues as Values
 from cepbook.session.io.parameter_values import with_dialect_settings
-from cepbook.session.io.python_values import set_variable
+from cepbook.session.io.python_values import fitting_value
 from cepbook.session.io.schema_inference import infer_event_types
 from cepbook.session.io.time_conversion import TimeLike, clock_text
+from cepbook.session.journal_mixin import JournalMixin
 from cepbook.session.live_mixin import LiveMixin
 from cepbook.session.output_mixin import OutputMixin
 from cepbook.session.registration_mixin import RegistrationMixin
@@ -39,7 +42,7 @@ if TYPE_CHECKING:  # pyspark is loaded by the first job only
 
 
 @check_public_arguments(but=("send",))
-class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin, OutputMixin):
+class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin, JournalMixin, OutputMixin):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
@@ -62,7 +65,8 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         """
         if dialect != "epl" or settings:
             epl = with_dialect_settings(epl, dialect, settings, self._config)
-        with self._lock, self._engine.manual_call():
+        text = {"epl": str(epl), "dialect": dialect_of(epl), "settings": dict(settings_of(epl))}
+        with self._lock, self._engine.action("run", **text, cell=cell):
             names = declared_names(epl)
             target = cells.replaced_deployment(names, epl, cell, self._cells)
             before, failed = dict(self.runtime.statements), set(map(id, self.runtime.errors))
@@ -114,7 +118,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         The rest of its deployment keeps running if it can do without. Return the names of all dropped statements.
         Raises UsageError if there is no such name, and, without `cascade`, if more would go; the message lists it.
         """
-        with self._lock, self._engine.manual_call():
+        with self._lock, self._engine.action("drop", name=name, cascade=cascade):
             deployment = cells.find_deployment(self.runtime, name)
             before = list(self.runtime.statements)
             try:
@@ -127,10 +131,11 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
     def reset(self) -> None:
         """Start again: no statements, no event types, the clock at its start. Registered functions stay."""
-        with self._lock, self._engine.manual_call():
+        with self._lock, self._engine.action("reset"):
             self._end_replay()
             former = self._engine
             self._begin()
+            self._engine.journal = former.journal
             former.release()
             del former
         garbage.clear()
@@ -141,7 +146,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         Windows and feeds are empty, listeners stay. Variables have the values that were assigned from outside, not
         those that statements assigned.
         """
-        with self._lock, self._engine.manual_call():
+        with self._lock, self._engine.action("rewind"):
             fresh = initial_runtime(self.runtime, self._start)
             self._end_replay()
             self._checks = {}
@@ -162,8 +167,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
         Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
-        with self._lock, self._engine.manual_call(), self._engine.raising_failures():
-            set_variable(self.runtime, name, value)
+        value = fitting_value(self.runtime, name, value)
+        with self._lock, self._engine.raising_failures(), self._engine.action("set", name=name, value=value):
+            self.runtime.set_variable(name, value)
             self._engine.event_log.record_assignment(self.runtime.now, name, self.runtime.variables[name].given)
 
     def define(
@@ -182,11 +188,16 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             clock = (self._config.second, self._config.time_zone, self.runtime.now)
             known = self.runtime.catalog.event_types
             event_types = infer_event_types(name, source, known, time=time, inherits=parents, clock=clock)
+            self._define(event_types)
+            self.defined = {**{key: of for key, of in self.defined.items() if key != name}, name: event_types[-1]}
+        return event_types[-1]
+
+    def _define(self, event_types: Sequence[EventType]) -> None:
+        with self._lock, self._engine.action("define", types=[event_type_data(of) for of in event_types]):
+            known = self.runtime.catalog.event_types
             changed = [event_type for event_type in event_types if known.get(event_type.name) != event_type]
             self.runtime.define(*changed, replace=True)
             self._engine.follow_deployments()
-            self.defined = {**{key: of for key, of in self.defined.items() if key != name}, name: event_types[-1]}
-        return event_types[-1]
 
     def send(self, type_name: str, event: object = None, /, **properties: Any) -> None:
         """Send one event at the present time: a dict, a dataclass instance, or keyword arguments.
@@ -201,9 +212,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             check, record = self._entry(type_name)
             checked = check(properties if event is None else event)
             stage, runtime = self._engine, self._engine.runtime
-            record(runtime.clock.now, checked, None)
             before = stage.failures
             with stage.manual_call():
+                record(runtime.clock.now, checked, None)
                 runtime.send(type_name, checked)
             if stage.failures != before:
                 stage.raise_failure_since(before)
@@ -215,19 +226,20 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
                 raise UsageError(f'an event is (type, properties), such as ("Tick", {{…}}), not {describe_value(pair)}')
         with self._lock:
             entries = [(name, self._entry(name), event) for name, event in events]
-            checked_events = [(name, check(event), record) for name, (check, record), event in entries]
-            positions = self._engine.event_log.positions(len(checked_events))
-            for position, (_, event, record) in zip(positions, checked_events, strict=True):
-                record(self.runtime.now, event, position)
-            with self._engine.manual_call(), self._engine.raising_failures():
-                self.runtime.send_together([(name, event) for name, event, _ in checked_events])
+            pairs = [(name, check(event)) for name, (check, _), event in entries]
+            log = self._engine.event_log
+            with self._engine.raising_failures(), self._engine.action("send_together", events=pairs):
+                for position, (name, event) in zip(log.positions(len(pairs)), pairs, strict=True):
+                    log.recorder(name)(self.runtime.now, event, position)
+                self.runtime.send_together(pairs)
 
     def end_partition(self, context: str, partition: int) -> None:
         """End a context partition as its own condition would. Output that is due at its end is delivered.
 
         Raises UsageError for an unknown context and for an unknown partition id.
         """
-        with self._lock, self._engine.manual_call(), self._engine.raising_failures():
+        action = self._engine.action("end_partition", context=context, partition=partition)
+        with self._lock, self._engine.raising_failures(), action:
             self.runtime.context(context)
             done = f"a partition of `{context}` was ended by hand"
             self._engine.record_manual_action(lambda runtime: runtime.end_partition(context, partition), what=done)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,22 @@ _COMPARE: dict[str, Callable[[Any, Any], BooleanMask]] = {"=": eq, "<": lt, "<="
 _EXACT = 2**53  # whole numbers up to here are exact as floats
 
 
+class StoredColumn(NamedTuple):
+    """Rows of a column as an array. With `texts` the values are indexes into them; with `gaps`, NaN stands for null."""
+
+    values: npt.NDArray[Any]
+    gaps: bool = False
+    texts: npt.NDArray[np.object_] | None = None
+
+
 class ArrayColumn(ABC):
     """The values of one property."""
 
     __slots__ = ()
+
+    def stored(self, part: RowSelection) -> StoredColumn | None:
+        """Return the rows in `part` as an array; None if they have to be computed."""
+        return None
 
     @abstractmethod
     def take(self, part: RowSelection) -> list[Any]:
@@ -62,6 +74,9 @@ class NumberColumn(ArrayColumn):
     def __init__(self, values: npt.NDArray[Any], gaps: bool = False) -> None:
         self._values = values
         self._gaps = gaps
+
+    def stored(self, part: RowSelection) -> StoredColumn:
+        return StoredColumn(self._values[part], self._gaps)
 
     def take(self, part: RowSelection) -> list[Any]:
         values = self._values[part]
@@ -113,6 +128,9 @@ class TextColumn(ArrayColumn):
         self._codes = codes
         self._known = known
         self._places: dict[str, int] | None = None  # code by text, built at the first comparison
+
+    def stored(self, part: RowSelection) -> StoredColumn:
+        return StoredColumn(self._codes[part], texts=self._known)
 
     def take(self, part: RowSelection) -> list[Any]:
         return python_values(self._known[self._codes[part]])

@@ -13,6 +13,7 @@ from cepbook.magics.epl.capacity import CAPACITY
 from cepbook.magics.epl.compare import COMPARE
 from cepbook.magics.epl.drop import DROP, RESET, REWIND
 from cepbook.magics.epl.help import HELP
+from cepbook.magics.epl.journal_commands import JOURNAL, RECOVER
 from cepbook.magics.epl.list import LIST, MAP
 from cepbook.magics.epl.marble import MARBLE
 from cepbook.magics.epl.partials import PARTIALS
@@ -164,6 +165,8 @@ _ALL = (
     REPORT,
     SAVE,
     LOAD,
+    JOURNAL,
+    RECOVER,
     SPARK,
     COMPARE,
     HELP,

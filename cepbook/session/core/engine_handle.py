@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakMethod
 
@@ -21,18 +22,30 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.references import expressions_in
 from cepbook.locks import EngineLock
 from cepbook.session.core.cpu_sampler import CpuSampler
-from cepbook.session.history.event_log import EventLog, ManualAction
+from cepbook.session.history.event_log import EventLog, EventRecorder, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
-from cepbook.session.io.sinks import DeliveryStream, Successor
+from cepbook.session.io.sinks import DeliveryStream, FileSink, SinkError, SinkHooks, Successor
 from cepbook.session.io.source_merge import SourceBatch
+from cepbook.session.journal.journal import Journal
+
+SourcePart = tuple[str, str, str]  # event type, source, and part of the source
+BatchTaker = Callable[..., None]  # of batches, whether the clock stops on the way, and offsets (default: none)
+Offsets = Mapping[SourcePart, Any]
+
+
+def plain_offsets(offsets: Offsets) -> list[list[Any]]:
+    """Return offsets of live sources as plain data."""
+    return [[*part, offset() if callable(offset) else offset] for part, offset in offsets.items()]
 
 
 class UninterruptedCall(InterruptGuard):
     """Guard of one call of the engine: one event, advance or deployment completes before Ctrl-C is raised."""
 
     def __init__(self, engine: EngineHandle) -> None:
-        super().__init__(lambda: engine.halt(True))
         self._engine = engine
+
+    def _order(self) -> None:
+        self._engine.halt(True)
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
         try:
@@ -41,6 +54,27 @@ class UninterruptedCall(InterruptGuard):
             super().__exit__(kind, failure, at)
         finally:
             self._engine.halt(False)  # after the handler is gone, which could set it again
+
+
+class JournaledCall(UninterruptedCall):
+    """Guard of one call of an engine that has a journal."""
+
+    def __init__(self, engine: EngineHandle, journal: Journal) -> None:
+        self._engine = engine
+        self._journal = journal
+
+    def __enter__(self) -> JournaledCall:
+        InterruptGuard.__enter__(self)
+        self._journal.depth += 1
+        return self
+
+    def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
+        try:
+            self._journal.depth -= 1
+            if self._journal.uncertain:
+                self._journal.settle()
+        finally:
+            UninterruptedCall.__exit__(self, kind, failure, at)
 
 
 def _calls_out(runtime: Runtime) -> bool:
@@ -52,7 +86,7 @@ def _calls_out(runtime: Runtime) -> bool:
     return bool(runtime.functions) and any(python_functions_called(item) for item in expressions_in(plans))
 
 
-class EngineHandle:
+class EngineHandle(SinkHooks):
     """A `Runtime` with feeds, listeners, sinks, the event log and the partition lifetimes.
 
     Feeds and listeners belong to statement names. They follow a statement that is redeployed.
@@ -73,12 +107,15 @@ class EngineHandle:
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[RunningStatement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
+        self.file_sinks: list[FileSink] = []
+        self.recovered_sinks: list[FileSink] = []
         self.streams: list[DeliveryStream] = []
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
-        self.offsets: dict[tuple[str, str, str], Any] = {}  # of live sources: by event type, source and partition
+        self.offsets: dict[SourcePart, Any] = {}  # of live sources: by event type, source and part
         self.loads = 0  # how often a saved workbench has replaced the contents
         self._followed: list[Deployment] | None = []  # the deployments that the workbench knows; None: in between
+        self.journal: Journal | None = None
         self._calls_out: tuple[int, bool] | None  # the version of the runtime that the answer is for
         lock.torn = WeakMethod(self._mark_torn)
         self._attend(runtime)
@@ -109,6 +146,8 @@ class EngineHandle:
     def halt(self, on: bool) -> None:
         """Ask the loops of the engine to stop at the next point where nothing is lost (`on`), or withdraw that."""
         self.runtime.turn.halt = on
+        if on and self.journal is not None:
+            self.journal.doubt()
 
     def mark_half_change(self, failure: BaseException) -> None:
         """Mark the runtime as broken if `failure` came between a change of deployments and its end in the workbench."""
@@ -121,8 +160,72 @@ class EngineHandle:
 
     def manual_call(self) -> UninterruptedCall:
         """Return the guard for an action of the user: Ctrl-C waits for the engine and makes it stop early."""
+        self.manual_actions += 1
+        return UninterruptedCall(self) if self.journal is None else JournaledCall(self, self.journal)
+
+    def uninterrupted(self) -> UninterruptedCall:
+        """Return the guard for several stimuli from outside, such as live events."""
         self.count_manual_action()
         return UninterruptedCall(self)
+
+    def stimulus(self) -> AbstractContextManager[None]:
+        """Return the context manager within which a stimulus is recorded in the journal and acted on."""
+        return nullcontext() if self.journal is None else self.journal.stimulus()
+
+    @contextmanager
+    def action(self, name: str, /, **arguments: Any) -> Iterator[None]:
+        """Context manager for an action of the user that changes the workbench: it is in the journal before it begins.
+
+        Raises JournalError if it cannot be written.
+        """
+        with self.manual_call():
+            self.record_in_journal(name, **arguments)
+            yield
+
+    def record_in_journal(self, action: str, /, **arguments: Any) -> None:
+        """Write an action of the user into the journal, if there is one. Raises JournalError."""
+        if self.journal is not None:
+            self.journal.record_action(action, **arguments)
+
+    def recorder(self, type_name: str, event_type: EventType) -> EventRecorder:
+        """Return the function that records an event before it is sent, in the journal and in the event log."""
+        record = self.event_log.recorder(type_name)
+        return record if self.journal is None else self.journal.recorder(type_name, event_type, record)
+
+    def sink_marks(self) -> list[Any]:
+        """Write waiting rows of sinks into their files, and return how far each of them is.
+
+        Sinks whose files nobody could continue are left out: the standard output, Parquet files that are not `whole`.
+        """
+        self.file_sinks = [sink for sink in self.file_sinks if sink.is_open]
+        marks = []
+        for sink in [sink for sink in self.file_sinks if sink.survives]:
+            with suppress(SinkError):  # kept in the sink, which is not continued
+                marks.append(sink.flush().mark())
+        return marks
+
+    def ahead(self) -> None:
+        self.flush_journal()
+
+    def closing(self, sink: FileSink) -> None:
+        if sink in self.file_sinks:
+            self.record_in_journal("close_sink", path=sink.full_path)
+
+    def closed(self, sink: FileSink) -> None:
+        if sink in self.file_sinks:
+            self.file_sinks.remove(sink)
+            self.record_in_journal("sink_closed", path=sink.full_path)
+
+    def flush_journal(self) -> None:
+        """Write all stimuli so far into the journal, if there is one. Raises JournalError."""
+        if self.journal is not None:
+            self.journal.flush()
+
+    def reach(self, offsets: Offsets) -> None:
+        """Note that live sources are at these offsets. Raises JournalError."""
+        with self.stimulus():
+            self.record_in_journal("reach", offsets=plain_offsets(offsets))
+            self.offsets.update(offsets)
 
     def count_manual_action(self) -> None:
         """Count an action of the user, so that a replay takes a snapshot after it."""
@@ -145,31 +248,37 @@ class EngineHandle:
 
     def advance_to(self, time: int) -> None:
         """Move the clock to `time`."""
-        self.event_log.record_stop(time)
-        self.runtime.advance(time)
+        with self.stimulus():
+            self.record_stop(time)
+            self.runtime.advance(time)
+
+    def record_stop(self, time: int, *, stepping: bool = False, by_hand: bool = False) -> None:
+        """Log that the clock is set to `time`, `by_hand` if a call of the user does that. With `stepping` it visits
+        every due time on the way.
+        """
+        if self.journal is not None:
+            self.journal.record_clock(time, stepping)
+        self.event_log.record_stop(time, stepping=stepping, by_hand=by_hand)
 
     def count_overdue(self, time: int, late: LateTimers) -> None:
         """Count in `late` the timers that fire after they are due if the clock leaps to `time`."""
         for due, _ in self.runtime.clock.upto(time - 1):
             late.add(time - due)
 
-    def feeder(
-        self, types: Sequence[str], late: LateTimers | None = None
-    ) -> Callable[[Sequence[SourceBatch], bool], None]:
+    def feeder(self, types: Sequence[str], late: LateTimers | None = None) -> BatchTaker:
         """Return the function that takes batches of these event types, in total order. The clock advances to each
         event.
 
         Its second argument says whether the clock stops at every due time on the way. If not, `late` counts the timers
-        that fire after they are due.
+        that fire after they are due. Its third argument has the offsets of live sources behind these events.
         """
         engine_batch = self.runtime.batch(types, late)
         known = self.runtime.catalog.event_types
         types_at_start = {name: known[name] for name in types}
         record_replayed = self.event_log.record_replayed
 
-        def feed(batches: Sequence[SourceBatch], stepping: bool) -> None:
+        def feed(batches: Sequence[SourceBatch], stepping: bool, offsets: Offsets = MappingProxyType({})) -> None:
             self._same_types(types_at_start)
-            record_replayed(batches, stepping=stepping)
             columns = engine_batch.columns  # deployments change it
             column_batches = []
             for batch in batches:
@@ -177,7 +286,13 @@ class EngineHandle:
                     ColumnBatch(batch.type_name, batch.times, batch.columns(columns[batch.type_name]), batch.ranks)
                 )
             stops = range(self.now, max(batch.times[-1] for batch in batches) + 1) if stepping and batches else None
-            engine_batch.run(column_batches, stops)
+            with self.stimulus():
+                if self.journal is not None and batches:
+                    named = [batch.columns for batch in column_batches]
+                    self.journal.record_batches(batches, named, types_at_start, stepping, plain_offsets(offsets))
+                self.offsets.update(offsets)
+                record_replayed(batches, stepping=stepping)
+                engine_batch.run(column_batches, stops)
 
         return feed
 
@@ -330,12 +445,14 @@ class EngineHandle:
 
         return cancel
 
-    def attach_sink(self, name: str, sink: Sink, successor: Successor) -> Callable[[], None]:
+    def attach_sink(self, name: str, sink: Sink, successor: Successor, *, later: bool = False) -> Callable[[], None]:
         """Send every delivery of the statement to `sink`, also after a redeployment. Return the function that ends it.
 
         ``successor(statement)`` is called before another statement of the name is attached, with None if there is none.
+        With `later` the statement may be deployed later.
         """
-        self.statement(name).add_sink(sink)
+        if not later or name in self.runtime.statements:
+            self.statement(name).add_sink(sink)
         entry = sink, successor
         self._sinks.setdefault(name, []).append(entry)
 

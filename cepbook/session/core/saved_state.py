@@ -16,7 +16,7 @@ from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.session.core.cell_deployments import CellRun
-from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.core.engine_handle import EngineHandle, plain_offsets
 from cepbook.session.io.writers import take_mode
 
 Path = str | PathLike[str]
@@ -61,7 +61,7 @@ def snapshot_bytes(
     """Return the workbench as a snapshot, signed with `key`. Raises SnapshotError for a value that cannot be saved."""
     cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in deployed.items()]
     feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
-    offsets = [[*source, offset() if callable(offset) else offset] for source, offset in engine.offsets.items()]
+    offsets = plain_offsets(engine.offsets)
     extra = {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets}
     return save_runtime(engine.runtime, extra, _key_bytes(key))
 

@@ -113,8 +113,8 @@ class WorkbenchCore:
             times.check_clock_range(time, second)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {times.ClockTime(time, second)}")
-            self._engine.event_log.record_stop(time, stepping=stepping, by_hand=True)
             with self._engine.manual_call(), self._engine.raising_failures():
+                self._engine.record_stop(time, stepping=stepping, by_hand=True)
                 self.runtime.advance(time, stepping=stepping)
         return self.clock
 
@@ -124,7 +124,7 @@ class WorkbenchCore:
         known = self._checks.get(type_name)
         if known is None or known[0] is not event_type:
             check = EventValidator(event_type, types, second=self._config.second, zone=self._config.time_zone)
-            record = self._engine.event_log.recorder(type_name)
+            record = self._engine.recorder(type_name, event_type)
             known = self._checks[type_name] = (event_type, check, record)
         return known[1:]
 

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from cepbook.engine.contexts import selectors as engine
+from cepbook.engine.contexts.context import select_partitions
 from cepbook.engine.deploy.compiler import binder_options
 from cepbook.engine.deploy.fire_and_forget import FireAndForgetQuery
 from cepbook.engine.deploy.naming import known_names_hint
@@ -27,7 +28,7 @@ from cepbook.lang.plan.nodes import InsertRows, MergeStatement, SelectStatement
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader import parser as dialect
-from cepbook.lang.syntax.source_text import settings_of
+from cepbook.lang.syntax.source_text import EPL, SourceText, settings_of
 from cepbook.lang.types import Type
 from cepbook.session.history.event_log import ManualAction
 from cepbook.session.inspect.partition_selectors import Selector, engine_selector, selected_rows
@@ -103,13 +104,13 @@ def run_query(
     selector: Selector | None = None,
     parameters: ParameterValues | None = None,
     *,
-    acted: Callable[[ManualAction, Set[str]], object],
+    acted: Callable[[ManualAction, Set[str], Mapping[str, Any]], object],
 ) -> pd.DataFrame:
     """Return the rows of a query over the stores or the statements of `runtime`, of the partitions in `selector`.
 
-    `acted` is called before a store is changed, with a function that does the same to another runtime, and the stores
-    concerned. Raises ParseError and BindError as for any EPL, UsageError if the text is no query of stores and no plain
-    select over statements.
+    `acted` is called before a store is changed, with a function that does the same to another runtime, the stores
+    concerned, and the arguments of `repeat_query`. Raises ParseError and BindError as for any EPL, UsageError if the
+    text is no query of stores and no plain select over statements.
     """
     if not isinstance(asked, str | PreparedQuery):
         raise UsageError(f"a query is EPL text, or what `prepare` gives, not {type(asked).__name__}")
@@ -123,7 +124,13 @@ def run_query(
         def again(other: Runtime) -> object:
             return FireAndForgetQuery(other, epl).ask(values, _of_context(context, stores or (), other, selector), int)
 
-        answer = read.ask(values, _of_context(context, stores, runtime, selector), lambda: acted(again, stores))
+        chosen = _of_context(context, stores, runtime, selector)
+
+        def record() -> None:
+            ids = _partition_ids(chosen, context, stores, runtime)
+            acted(again, stores, {"epl": str(epl), "values": values, "partitions": ids})
+
+        answer = read.ask(values, chosen, record)
         return rows_frame(answer.rows, _dated(runtime, answer.plan))
     select = _select(epl, values)
     names = _tables(select, runtime)
@@ -157,6 +164,19 @@ def _dated(runtime: Runtime, plan: SelectStatement | InsertRows | MergeStatement
     return output_types(plan.output_type.properties, times, time_type(runtime.config))
 
 
+def _partition_ids(
+    chosen: engine.Selector | None, context: str | None, stores: Set[str], runtime: Runtime
+) -> list[int] | None:
+    owner = context if context in runtime.contexts else _context_of(stores, runtime)
+    return None if chosen is None or owner is None else sorted(select_partitions(chosen, runtime.context(owner)))
+
+
+def repeat_query(runtime: Runtime, epl: str, values: Mapping[str, Any] | None, partitions: list[int] | None) -> None:
+    """Run a query that changes rows again, with plain values of its parameters, in the partitions with these ids."""
+    text = epl if values is None else SourceText(epl, EPL, {"parameters": values})
+    FireAndForgetQuery(runtime, text).ask(values, None if partitions is None else engine.ById(*partitions), int)
+
+
 def _of_context(
     named: str | None, stores: Container[str], runtime: Runtime, selector: Selector | None
 ) -> engine.Selector | None:
@@ -166,11 +186,14 @@ def _of_context(
     """
     if selector is None:
         return None
-    own = (s.type.context for name, s in runtime.stores.items() if name in stores and s.type.context)
-    context = named if named in runtime.contexts else next(own, None)
+    context = named if named in runtime.contexts else _context_of(stores, runtime)
     if context is None:
         raise UsageError("the query reads nothing that has a context, its partitions cannot be selected")
     return engine_selector(runtime, context, selector)
+
+
+def _context_of(stores: Container[str], runtime: Runtime) -> str | None:
+    return next((s.type.context for name, s in runtime.stores.items() if name in stores and s.type.context), None)
 
 
 def _stores(epl: str, runtime: Runtime) -> tuple[str | None, Set[str] | None]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cepbook.engine.vectorized.array_columns import ArrayColumn, ArrayColumns, NumberColumn
+from cepbook.engine.vectorized.array_columns import ArrayColumn, ArrayColumns, NumberColumn, StoredColumn
 from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang.plan.catalog import LATE_EVENT, EventType
 from cepbook.lang.types import LONG
@@ -70,6 +70,10 @@ class EventChunk:
             values = self._columns[name] = self._all(name)
         return values
 
+    def stored(self, name: str | None, begin: int, end: int) -> StoredColumn | None:
+        """Return a property of the events in ``[begin, end)``, or their times (None), as an array if it is one."""
+        return None
+
     def _all(self, name: str) -> ColumnValues:
         return self._read(name)
 
@@ -125,6 +129,10 @@ class FrameEventChunk(EventChunk):
     def columns(self, names: Collection[str], begin: int, end: int) -> Mapping[str, ColumnValues]:
         times = self.times if end - begin == len(self.times) else self.times[begin:end]
         return ArrayColumns(names, self._at_hand, self._clock, slice(self._start + begin, self._start + end), times)
+
+    def stored(self, name: str | None, begin: int, end: int) -> StoredColumn | None:
+        column = self._clock if name is None else self._at_hand(name)
+        return column.stored(slice(self._start + begin, self._start + end))
 
 
 def _nothing(name: str) -> ColumnValues:

@@ -17,6 +17,7 @@ import pandas as pd
 
 from cepbook.argument_checks import short_repr
 from cepbook.engine.config import Config
+from cepbook.engine.snapshot.runtime_snapshot import type_data, type_from
 from cepbook.errors import UsageError
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.types import LONG, TIMESTAMP, Type
@@ -77,6 +78,17 @@ def output_types(properties: Mapping[str, Type], columns: Collection[str], time:
     moment = TIMESTAMP if time == LONG else replace(time, name="moment")
     own_types = {name: moment if of == TIMESTAMP else of for name, of in properties.items()}
     return {name: time if name in columns else of for name, of in own_types.items()}
+
+
+def column_data(of: Type) -> Any:
+    """Return the type of a column for users as plain data."""
+    return [type_data(of), [of.second, of.zone] if type(of) is TimeType else None]
+
+
+def column_from(data: Any) -> Type:
+    """Return the type of `column_data`."""
+    of, clock = type_from(data[0]), data[1]
+    return of if clock is None else TimeType(of.name, of.of, of.event, of.fields, second=clock[0], zone=clock[1])
 
 
 def clock_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:

@@ -22,10 +22,11 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     tables = settings.get("tables")
     if not isinstance(tables, Mapping):
         return dict(settings)
-    return {**settings, "tables": {name: _plain(table) for name, table in tables.items()}}
+    return {**settings, "tables": {name: plain_rows(table) for name, table in tables.items()}}
 
 
-def _plain(table: Any) -> Any:
+def plain_rows(table: Any) -> Any:
+    """Return a table as plain data: the columns and rows of a DataFrame, otherwise the rows."""
     if isinstance(table, pd.DataFrame):
         rows = [list(map(_value, row)) for row in table.itertuples(index=False, name=None)]
         return {"columns": list(map(str, table.columns)), "rows": rows}
@@ -49,13 +50,13 @@ def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
     Raises UsageError for an unknown name, unknown columns, and values of other types.
     """
     store = runtime.stores.get(name)
-    plain_rows = _plain(rows)
+    plain_table = plain_rows(rows)
     if store is None:
         replace_rows(runtime, name, [])  # raises, listing the known names
         return
-    if isinstance(plain_rows, Mapping) and plain_rows.keys() == {"columns", "rows"}:
-        plain_rows = [dict(zip(plain_rows["columns"], row, strict=True)) for row in plain_rows["rows"]]
-    if not isinstance(plain_rows, Iterable) or isinstance(plain_rows, str | bytes | Mapping):
+    if isinstance(plain_table, Mapping) and plain_table.keys() == {"columns", "rows"}:
+        plain_table = [dict(zip(plain_table["columns"], row, strict=True)) for row in plain_table["rows"]]
+    if not isinstance(plain_table, Iterable) or isinstance(plain_table, str | bytes | Mapping):
         raise UsageError(f"the rows of `{name}` are dicts or tuples, or a DataFrame, not {describe_value(rows)}")
     types = runtime.catalog.event_types
     timed = types[name].timed
@@ -64,7 +65,7 @@ def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
         for column, of in types[name].properties.items()
     }
     plain: list[list[Any]] = []
-    for row in plain_rows:
+    for row in plain_table:
         if not isinstance(row, Mapping):
             is_row_like = isinstance(row, Sized) and isinstance(row, Iterable) and len(row) == len(store.columns)
             row = dict(zip(store.columns, row, strict=False)) if is_row_like else {"": row}
@@ -79,18 +80,16 @@ def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
     replace_rows(runtime, name, plain)
 
 
-def set_variable(runtime: Runtime, name: str, value: object) -> None:
-    """Assign a variable. Values of numpy and pandas are converted, missing ones become null.
+def fitting_value(runtime: Runtime, name: str, value: object) -> Any:
+    """Return a value for the variable `name`. Values of numpy and pandas are converted, missing ones become null.
 
-    Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
+    Raises UsageError for a value that is not of the variable's type.
     """
     variable = runtime.catalog.variables.get(name)
-    fitting: Any = value
-    if variable is not None:
-        try:
-            config = runtime.config
-            convert = value_converter(variable.type, runtime.catalog.event_types, config.second, config.time_zone)
-            fitting = convert(value)
-        except TypeMismatch as mismatch:
-            raise UsageError(f"variable `{name}` {mismatch}") from None
-    runtime.set_variable(name, fitting)
+    if variable is None:
+        return value
+    config = runtime.config
+    try:
+        return value_converter(variable.type, runtime.catalog.event_types, config.second, config.time_zone)(value)
+    except TypeMismatch as mismatch:
+        raise UsageError(f"variable `{name}` {mismatch}") from None

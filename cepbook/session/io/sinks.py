@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock, RLock, Thread, current_thread
 from typing import Any
@@ -24,12 +24,14 @@ from weakref import WeakSet
 from cepbook.display import format_count
 from cepbook.engine.delivery.delta import Sink
 from cepbook.engine.runtime import RunningStatement
-from cepbook.errors import CepbookError, MissingRowsWarning, UsageError
+from cepbook.engine.snapshot.runtime_snapshot import type_data
+from cepbook.errors import CepbookError, JournalError, MissingRowsWarning, UsageError
 from cepbook.feeds import Delivery, Feed, FeedColumns, Segment
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
 from cepbook.locks import survives_fork
 from cepbook.session.io.files import PARQUET
+from cepbook.session.io.output_times import column_data
 from cepbook.session.io.writers import (
     RowWriter,
     check_file_kind,
@@ -48,6 +50,19 @@ SHARE = 10  # rows of a live batch wait if writing them at once would take more 
 
 class SinkError(CepbookError):
     """Rows could not be written. Earlier rows are in the file; the message gives the number of lost ones."""
+
+
+class SinkHooks:
+    """Notices of a sink to a journal."""
+
+    def ahead(self) -> None:
+        """Called before rows are written: what led to them must be in the journal. Raises JournalError."""
+
+    def closing(self, sink: FileSink) -> None:
+        """Called before the file is finished. Raises JournalError."""
+
+    def closed(self, sink: FileSink) -> None:
+        """Called when the file is finished."""
 
 
 class SinkFeed(Feed):
@@ -70,11 +85,22 @@ class SinkFeed(Feed):
             finally:
                 self._asking = False
 
-    def take(self) -> FeedColumns:
-        """Return the rows since the last call."""
-        columns = self.columns(self._cursor)
+    @property
+    def number(self) -> int:
+        """The number of the next delivery."""
+        return self.deliveries
+
+    def begin_at(self, number: int) -> None:
+        """Number deliveries from `number` on; before the first one."""
+        self._next = self._cursor = number
+
+    def peek(self) -> FeedColumns:
+        """Return the rows that were not forgotten."""
+        return self.columns(self._cursor)
+
+    def forget(self, columns: FeedColumns) -> None:
+        """Forget rows that `peek` returned."""
         self._forget(columns.cursor)
-        return columns
 
     def take_deliveries(self) -> list[Delivery]:
         """Return the deliveries since the last call."""
@@ -121,6 +147,8 @@ class FileSink:
         *,
         whole: bool | None = None,
         append: bool = False,
+        hooks: SinkHooks | None = None,
+        resumed: int | None = None,
     ) -> None:
         check_file_kind(path)
         self.name = name
@@ -149,12 +177,17 @@ class FileSink:
                 raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
             other.close()
         becomes = self._target if self._whole else None
-        if self._whole:
+        self._table, self._options, self._hooks = table or name, {"whole": whole, "append": append}, hooks
+        self._columns = columns
+        if self._whole and resumed is None:
             with suppress(OSError):
                 os.remove(self.place)
-        self._writer = _opened(self.path, _absolute(self.place), columns, table or name, append=append, becomes=becomes)
+        self.full_path, self._full_place = _absolute(self.path), _absolute(self.place)
+        mode: dict[str, Any] = {"append": append, "becomes": becomes, "resumed": resumed is not None}
+        self._writer = _opened(self.path, self._full_place, columns, self._table, **mode)
         self._file = _file_of(self._writer.place)
         self._tap = SinkFeed(self._when_full)
+        self._tap.begin_at(resumed or 0)
         self._leave = attach(self._tap, self._successor)
         with _OPENING:
             _OPEN.add(self)
@@ -165,19 +198,57 @@ class FileSink:
         """True while the sink writes."""
         return self._writer is not None
 
+    @property
+    def survives(self) -> bool:
+        """True if another process can continue the file after a kill."""
+        return self._writer is not None and self._writer.survives and self.path != "-"
+
+    def mark(self) -> dict[str, Any]:
+        """Return how far the sink is, as plain data, after `flush`."""
+        assert self._writer is not None
+        return {
+            "name": self.name,
+            "path": self.full_path,
+            "table": self._table,
+            "place": self._full_place,
+            "options": self._options,
+            "columns": [[name, column_data(of)] for name, of in self._columns.items()],
+            "types": [[name, type_data(of)] for name, of in self._types.items()],
+            "number": self._tap.number,
+            "position": self._writer.position,
+        }
+
+    def restore(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows that were delivered before a kill, and are missing in the file. Raises SinkError."""
+        with self._writing:
+            assert self._writer is not None
+            try:
+                self._writer.write(rows)
+                self.rows += len(rows)
+            except Exception as error:  # noqa: BLE001  as in `_write`
+                self.error, self.lost = error, len(rows)
+        self._raise()
+
     def _successor(self, statement: RunningStatement | None) -> None:
-        self._write()
+        self._write_if_recorded()
         if statement is not None and dict(statement.output_type.properties) != self._types and self.error is None:
             self.error = UsageError(f"`{self.name}` was redeployed with other columns than {self.path!r} has")
 
     def _when_full(self) -> None:
         if self._tap.rows >= BATCH:
+            self._write_if_recorded()
+
+    def _write_if_recorded(self) -> None:
+        with suppress(JournalError):  # the rows wait; the journal raises it at the next stimulus
             self._write()
 
     def _write(self) -> None:
         with self._writing:
-            columns = self._tap.take()
+            columns = self._tap.peek()
             count = len(columns.times)
+            if count and self._hooks is not None:
+                self._hooks.ahead()
+            self._tap.forget(columns)
             if self._writer is None or self.error is not None:
                 self.lost += count
                 return
@@ -185,9 +256,7 @@ class FileSink:
                 return
             began = time.perf_counter()
             try:
-                values = [columns.column(name) for name in self._types]
-                kinds = ["insert" if insert else "remove" for insert in columns.inserts]
-                self._writer.write(list(zip(columns.times, columns.numbers, kinds, *values, strict=True)))
+                self._writer.write(feed_rows(columns, self._types))
                 self.rows += count
             except Exception as error:  # noqa: BLE001  of the disk or of a value; kept, raised by `flush` and `close`
                 self.error = error
@@ -206,7 +275,7 @@ class FileSink:
                 return
             if soon and time.perf_counter() - self._wrote < SHARE * self._took:
                 return
-            self._write()
+            self._write_if_recorded()
         if self.error is not before:
             sys.stderr.write(f"cepbook: {self._loss()}\n")
 
@@ -225,9 +294,13 @@ class FileSink:
         with self._lock, InterruptGuard(lambda: None):
             if self._writer is None:
                 return
+            if self._hooks is not None:
+                self._hooks.closing(self)
             self._leave()
             with self._writing:
                 self._finish(failed)
+            if self._hooks is not None:
+                self._hooks.closed(self)
         self._raise()
 
     def _finish(self, failed: bool) -> None:
@@ -335,7 +408,8 @@ def _end(sink: FileSink, *, anywhere: bool = False) -> None:
 
 
 @atexit.register
-def _end_all() -> None:
+def end_all_sinks() -> None:
+    """Close all sinks."""
     for sink in [*_open_sinks(), *_ABANDONED]:
         _end(sink)
 
@@ -352,10 +426,17 @@ def partial_name(path: str) -> str:
 
 
 def _opened(
-    name: str, place: str, types: Mapping[str, Type], table: str, *, append: bool = False, becomes: str | None = None
+    name: str,
+    place: str,
+    types: Mapping[str, Type],
+    table: str,
+    *,
+    append: bool = False,
+    becomes: str | None = None,
+    resumed: bool = False,
 ) -> RowWriter:
     try:
-        return open_writer(place, types, table, append=append, becomes=becomes)
+        return open_writer(place, types, table, append=append, becomes=becomes, resumed=resumed)
     except UsageError as error:
         raise UsageError(str(error).replace(repr(place), repr(name))) from None
 
@@ -454,7 +535,7 @@ class DeliveryStream(AsyncIterator[Delivery]):
         self._poke()
 
 
-def feed_rows(changes: FeedColumns, properties: Mapping[str, Type]) -> list[tuple[Any, ...]]:
+def feed_rows(changes: FeedColumns, properties: Iterable[str]) -> list[tuple[Any, ...]]:
     """Return the rows of a feed with the columns of `change_columns`."""
     kinds = ["insert" if insert else "remove" for insert in changes.inserts]
     columns = [changes.times, changes.numbers, kinds, *(changes.column(name) for name in properties)]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cepbook.engine.vectorized.array_columns import StoredColumn
 from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.io.column_readers import ColumnValues
 from cepbook.session.io.frame_source import EventChunk, ReplaySource, late_chunk
@@ -42,6 +43,10 @@ class SourceBatch:
     def columns(self, names: Collection[str]) -> Mapping[str, ColumnValues]:
         """Return the values of the properties `names`."""
         return self.chunk.columns(names, self.start, self.start + len(self.times))
+
+    def stored(self, name: str | None) -> StoredColumn | None:
+        """Return a property, or the times (None), as an array if it is one."""
+        return self.chunk.stored(name, self.start, self.start + len(self.times))
 
     def after(self, count: int) -> SourceBatch:
         """Return the batch without its first `count` events."""

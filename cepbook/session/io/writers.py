@@ -58,6 +58,11 @@ class RowWriter:
         """Finish the file. A second call does nothing."""
         raise NotImplementedError
 
+    @property
+    def position(self) -> int:
+        """How far the file is, for `sink_files.count_delivered`: bytes of text, rows of a stream, the last row id."""
+        return 0
+
     def clean(self) -> None:
         """Remove what is no longer needed once the closed file has its name."""
 
@@ -84,6 +89,11 @@ def _other(value: object) -> str | None:
 
 def _json_of(value: object) -> str:
     return _other(value) or str(value)
+
+
+def dated_rows(columns: Mapping[str, Any], rows: Rows) -> Rows:
+    """Return rows with the times of the clock in ISO 8601, as files have them that have no type for them."""
+    return _Dates(columns)(rows)
 
 
 class _Dates:
@@ -116,6 +126,21 @@ class _Lines(RowWriter):
             mode = "a" if append else "w"
             self._file = Path(path).open(mode, encoding="utf-8", newline="")  # noqa: SIM115  until `close`
 
+    def text(self, rows: Rows) -> str:
+        """Return rows as lines."""
+        raise NotImplementedError
+
+    def write(self, rows: Rows) -> None:
+        self._write(self._dated(rows))
+
+    def _write(self, rows: Rows) -> None:
+        self._file.write(self.text(rows))
+        self._file.flush()
+
+    @property
+    def position(self) -> int:
+        return os.fstat(self._file.fileno()).st_size if self._own else 0
+
     def close(self) -> None:
         if not self._file.closed:
             self._file.close() if self._own else self._file.flush()
@@ -133,18 +158,19 @@ class CsvWriter(_Lines):
             self.close()
             raise _other_columns(path, header)
 
-    def write(self, rows: Rows) -> None:
-        self._write(self._dated(rows))
+    def text(self, rows: Rows) -> str:
+        return csv_lines(rows)
 
-    def _write(self, rows: Rows) -> None:
-        records = [[None if value is None else _field(value) for value in row] for row in rows]
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(records)
-        lines = text.getvalue()
-        if "\r" in lines or any("" in record for record in records):  # `csv` quotes neither
-            lines = "".join(map(_csv_line, records))
-        self._file.write(lines)
-        self._file.flush()
+
+def csv_lines(rows: Rows) -> str:
+    """Return rows as lines of CSV."""
+    records = [[None if value is None else _field(value) for value in row] for row in rows]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(records)
+    lines = text.getvalue()
+    if "\r" in lines or any("" in record for record in records):  # `csv` quotes neither
+        lines = "".join(map(_csv_line, records))
+    return lines
 
 
 def _csv_line(record: Sequence[object]) -> str:
@@ -199,9 +225,13 @@ class JsonLinesWriter(_Lines):
         super().__init__(path, columns, append)
         self._names = list(columns)
 
-    def write(self, rows: Rows) -> None:
-        self._file.write("".join([_json(dict(zip(self._names, row, strict=True))) + "\n" for row in self._dated(rows)]))
-        self._file.flush()
+    def text(self, rows: Rows) -> str:
+        return json_lines(self._names, rows)
+
+
+def json_lines(names: Sequence[str], rows: Rows) -> str:
+    """Return rows as JSON objects, one per line."""
+    return "".join([_json(dict(zip(names, row, strict=True))) + "\n" for row in rows])
 
 
 def _json(value: Mapping[str, object]) -> str:
@@ -267,7 +297,9 @@ class ParquetStreamWriter(RowWriter):
     rows of that Parquet file come first, then those of a stream that a killed process left.
     """
 
-    def __init__(self, path: str, columns: Mapping[str, Type], earlier: str | None = None) -> None:
+    def __init__(
+        self, path: str, columns: Mapping[str, Type], earlier: str | None = None, *, resumed: bool = False
+    ) -> None:
         schema = arrow_table((), columns).schema
         import pyarrow  # optional, and installed here
 
@@ -279,16 +311,21 @@ class ParquetStreamWriter(RowWriter):
             there = _schema_to_add_to(earlier, schema) if os.path.exists(earlier) else None
             self._earlier = None if there is None else earlier
             rescued = _rescued(self.place, schema, {} if there is None else there.metadata or {})
-        if earlier is None and os.path.exists(self.place):
+        elif resumed:
+            rescued = _rescued(self.place, schema, {})
+        add = earlier is not None or resumed
+        if not add and os.path.exists(self.place):
             unclosed = f"{os.path.splitext(path)[0]}.unclosed.arrows"
             os.replace(self.place, unclosed)
             sys.stderr.write(f"cepbook: {unclosed!r} has the rows of a run that ended before {path!r} was written\n")
-        begun = f"{self.place}.new" if earlier is not None and os.path.exists(self.place) else self.place
+        begun = f"{self.place}.new" if add and os.path.exists(self.place) else self.place
         self._file: BinaryIO = open(begun, "wb")  # noqa: SIM115  until `close`
         try:
             self._stream = pyarrow.ipc.new_stream(self._file, schema.with_metadata({_STREAM: id_}))
+            self._rows = 0
             for batch in rescued:
                 self._stream.write_batch(batch)
+                self._rows += batch.num_rows
             self._file.flush()
             if begun != self.place:
                 os.replace(begun, self.place)
@@ -301,6 +338,11 @@ class ParquetStreamWriter(RowWriter):
         if rows:
             self._stream.write_table(arrow_table(rows, self._columns))
             self._file.flush()
+            self._rows += len(rows)
+
+    @property
+    def position(self) -> int:
+        return self._rows
 
     def close(self) -> None:
         if self._file.closed:
@@ -343,6 +385,17 @@ def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
 def stream_name(path: str) -> str:
     """Return the path of the Arrow stream with the rows of a Parquet file that is not closed yet."""
     return f"{os.path.splitext(path)[0]}.arrows"
+
+
+def stream_batches(path: str) -> Iterator[Any]:
+    """Yield the complete batches of an Arrow stream whose end may be torn."""
+    import pyarrow  # optional, and installed here
+
+    try:
+        with pyarrow.OSFile(path) as file, pyarrow.ipc.open_stream(file) as stream:
+            yield from stream
+    except (OSError, ValueError):  # the end is torn
+        return
 
 
 def _schema_to_add_to(path: str, schema: Any) -> Any:
@@ -404,6 +457,7 @@ class SqliteWriter(RowWriter):
         self.place = path
         self._dated = _Dates(columns)
         self._base: sqlite3.Connection | None = sqlite3.connect(path, check_same_thread=False)
+        self._table = _quoted(table)
         self._as_text = [not _is_sqlite(of) for of in columns.values()]
         quoted = ", ".join(f"{_quoted(name)} {_sqlite_type(of)}" for name, of in columns.items())
         try:
@@ -421,8 +475,25 @@ class SqliteWriter(RowWriter):
     def write(self, rows: Rows) -> None:
         if self._base is not None:
             with self._base:
-                cells = [list(map(_cell, row, self._as_text)) for row in self._dated(rows)]
-                self._base.executemany(self._insert, cells)
+                self._base.executemany(self._insert, self.cells(rows))
+
+    def cells(self, rows: Rows) -> list[list[Any]]:
+        """Return rows as the database holds them."""
+        return [list(map(_cell, row, self._as_text)) for row in self._dated(rows)]
+
+    @property
+    def position(self) -> int:
+        return self._last() if self._base is not None else 0
+
+    def _last(self) -> int:
+        assert self._base is not None
+        return int(self._base.execute(f"select coalesce(max(rowid), 0) from {self._table}").fetchone()[0])
+
+    def behind(self, position: int) -> list[list[Any]]:
+        """Return the rows that were inserted behind `position`."""
+        assert self._base is not None
+        rows = self._base.execute(f"select * from {self._table} where rowid > ? order by rowid", (position,))
+        return list(map(list, rows))
 
     def close(self) -> None:
         if self._base is not None:
@@ -457,24 +528,27 @@ def open_writer(
     *,
     append: bool = False,
     becomes: str | None = None,
+    resumed: bool = False,
 ) -> RowWriter:
     """Return the writer for the kind of file that the name says. Files are replaced, SQLite databases are added to.
 
     ``-`` is JSON lines on the standard output. `table` is for SQLite. With `append`, lines are added to. `becomes`: the
     file will be renamed to this name when it is closed; with `append` a Parquet file has the rows of `becomes`, too.
-    Raises UsageError for an unknown kind, and for a file that cannot be written.
+    With `resumed` the file continues that of a killed process. Raises UsageError for an unknown kind, and for a file
+    that cannot be written.
     """
+    add = append or resumed
     name = os.fspath(path)
     lower = name.lower()
     make: Callable[[], RowWriter]
     if lower.endswith(PARQUET) and becomes is not None:
-        make = lambda: ParquetStreamWriter(name, columns, becomes if append else None)  # noqa: E731
+        make = lambda: ParquetStreamWriter(name, columns, becomes if append else None, resumed=resumed)  # noqa: E731
     elif lower.endswith(PARQUET):
         make = lambda: ParquetWriter(name, columns)  # noqa: E731
     elif lower.endswith(".csv"):
-        make = lambda: CsvWriter(name, columns, append)  # noqa: E731
+        make = lambda: CsvWriter(name, columns, add)  # noqa: E731
     elif lower.endswith((".jsonl", ".ndjson")) or name == "-":
-        make = lambda: JsonLinesWriter(name, columns, append)  # noqa: E731
+        make = lambda: JsonLinesWriter(name, columns, add)  # noqa: E731
     elif lower.endswith(SQLITE):
         make = lambda: SqliteWriter(name, columns, table)  # noqa: E731
     else:

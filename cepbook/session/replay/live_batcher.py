@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time as wall
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.errors import EventError, UsageError, exception_text, printable
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_integral
+from cepbook.session.core.engine_handle import BatchTaker, SourcePart
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
 from cepbook.session.io.file_tail import TextFields
@@ -78,7 +79,7 @@ class LiveBatcher:
         self._waiting: deque[tuple[str, object, int]] = deque()
         self._batch_sizer = BatchSizer(self._second, lambda: self._engine.calls_out)
         self._readings: dict[str, _Reading] = {}
-        self._feed: Callable[[Sequence[SourceBatch], bool], None] = lambda *_: None
+        self._feed: BatchTaker = lambda *_: None
         self._fed: dict[str, EventType] = {}
         self._busy = False
         self._taken = 0.0  # time of the last `take`
@@ -121,7 +122,7 @@ class LiveBatcher:
                 if self.superseded:
                     self._waiting.clear()
                     break
-                with self._workbench._lock, self._engine.manual_call():
+                with self._workbench._lock, self._engine.uninterrupted():
                     self._run_batch()
         finally:
             self._busy = False
@@ -164,14 +165,23 @@ class LiveBatcher:
         self.late.update(late)
         for name, malformed in rejected:
             self.reject(name, malformed)
+        reached = {
+            (name, self._keys[name], partition): offset
+            for (name, partition), offset in offsets.items()
+            if name in self._keys
+        }
         if events_by_type:
-            self._hand_over(events_by_type)
-        for (name, partition), offset in offsets.items():
-            if name in self._keys and not self.superseded:
-                self._engine.offsets[name, self._keys[name], partition] = offset
+            self._hand_over(events_by_type, reached)
+        behind = {key: offset for key, offset in reached.items() if self._engine.offsets.get(key) is not offset}
+        if behind and not self.superseded:
+            self._engine.reach(behind)
         self._batch_sizer.took(wall.perf_counter() - began, count, count, stepping=True, span=0, cut=False)
 
-    def _hand_over(self, events_by_type: Mapping[str, tuple[list[int], list[int], list[dict[str, Any]]]]) -> None:
+    def _hand_over(
+        self,
+        events_by_type: Mapping[str, tuple[list[int], list[int], list[dict[str, Any]]]],
+        reached: Mapping[SourcePart, Any],
+    ) -> None:
         failures = self._engine.failures
         batches = [
             SourceBatch(
@@ -188,7 +198,7 @@ class LiveBatcher:
             first = min(batch.times[0] for batch in batches)
             if leaps_from_epoch(self._engine.now, first, self._engine.second):
                 self._engine.advance_to(first)
-            self._feeder(events_by_type)(batches, True)
+            self._feeder(events_by_type)(batches, True, reached)
         except Exception as error:  # noqa: BLE001  whatever it is, these events are told
             reason = f"a batch of events did not enter the engine: {_reason(error)}"
             for name, (_, _, events) in events_by_type.items():
@@ -199,7 +209,7 @@ class LiveBatcher:
             self.events[batch.type_name] += len(batch.times)
         self.errors += self._engine.failures - failures
 
-    def _feeder(self, names: Iterable[str]) -> Callable[[Sequence[SourceBatch], bool], None]:
+    def _feeder(self, names: Iterable[str]) -> BatchTaker:
         types = self._workbench.runtime.catalog.event_types
         if any(self._fed.get(name) is not types[name] for name in names):
             self._fed = {name: types[name] for name in self._time if name in types}

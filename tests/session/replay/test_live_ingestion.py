@@ -223,9 +223,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def counting(self: EngineHandle, types: Any) -> Any:
         feed = whole(self, types)
 
-        def counted(parts: Any, stepping: bool) -> None:
+        def counted(parts: Any, *rest: Any) -> None:
             found.append(sum(len(part.times) for part in parts))
-            feed(parts, stepping)
+            feed(parts, *rest)
 
         return counted
 

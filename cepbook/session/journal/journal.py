@@ -1,0 +1,395 @@
+"""The journal: every stimulus of a workbench on disk, in groups, with a snapshot from time to time.
+
+::
+
+    stimulus ─► entries ─ 512, an action, a sink, or 50 ms ─► one frame of log-N      before it is acted on
+                                                   │
+                         log-N is long ─► snapshot-(N+1), log-(N+1); N is removed
+
+Events that are sent one by one wait in memory for up to `EVERY` seconds, so a killed process may lose the last of them.
+The order is kept whatever is lost: a sink writes no row before the events that led to it are in the log. Batches of
+replays and live runs, and actions of the user, are written at once.
+
+A snapshot is made between two stimuli, when the log has grown to several times the size of the last snapshot, after
+`SOONEST` seconds, and when it takes at most one part in `SHARE` of the time since. It is complete before the former one
+is removed. A stimulus that a listener causes, or that Ctrl-C cut short, may not happen again in the same way; a
+snapshot follows it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet, ref
+
+from cepbook.engine.snapshot.file_format import WRITTEN_BY
+from cepbook.errors import CepbookError, JournalError, SnapshotError
+from cepbook.interrupts import InterruptGuard
+from cepbook.lang.plan.catalog import EventType
+from cepbook.locks import survives_fork
+from cepbook.session.history.event_log import EventRecorder, LogPosition
+from cepbook.session.io.sinks import end_all_sinks
+from cepbook.session.io.source_merge import SourceBatch
+from cepbook.session.journal.event_columns import BatchWriter, arrow, as_graph, check_event, column_kind
+from cepbook.session.journal.journal_files import JournalFiles
+from cepbook.session.journal.log_file import LogWriter
+
+GROUP = 512  # entries that are written together
+FULL = 2 * GROUP  # the length of the list that holds them
+FEW = 16  # entries up to which a group is written as JSON, because a record batch has fixed costs
+EVERY = 0.05  # seconds after which waiting entries are written
+LIMIT = 256 << 20  # bytes of a log
+LEAST = 4 << 20  # bytes of a log below which no snapshot is due
+SHARE = 40  # a snapshot takes at most one part in so many of the time
+SOONEST = 10.0  # seconds between two snapshots, because the cost of the next one is not known
+CLOCK, STEPS = "", "+"  # names of entries that are advances; no event type has them
+
+Entry = tuple[str, Any]  # event type and event, or how the clock moves and to what time
+
+
+@dataclass(frozen=True, slots=True)
+class JournalOptions:
+    """Options of a journal: whether each group is on the disk before it is acted on, and the most bytes of a log."""
+
+    sync: bool = False
+    limit: int = LIMIT
+    notebook: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The workbench that a journal records. `is_sound` is false if no snapshot of it can be continued."""
+
+    snapshot: Callable[[], bytes]
+    sink_marks: Callable[[], list[Any]]
+    is_sound: Callable[[], bool]
+    ended: Callable[[], object]
+
+
+class Journal:
+    """The open journal of a workbench, made by `Workbench.journal`.
+
+    `stimuli` counts those that were written, also before a recovery, `size` is the size of its files in bytes. ``with``
+    closes it at the end, and so does the end of the program. A journal that is closed can be recovered like any other.
+    """
+
+    def __init__(self, files: JournalFiles, subject: Subject, options: JournalOptions, stimuli: int = 0) -> None:
+        arrow()
+        self.path = files.path
+        self.stimuli = stimuli
+        self._files, self._subject, self._options = files, subject, options
+        self._lock = survives_fork(threading.RLock(), 2)  # while a frame is written; behind the locks of sinks
+        self._entries: list[Any] = []  # name, value, name, value, …; never rebound: recorders hold it
+        self._room = FULL  # the length of the list at which a stimulus looks further; 0 after a failure
+        self._types: dict[str, EventType] = {}
+        self._dictionaries: dict[int, Any] = {}
+        self.depth = 0  # stimuli under way, one within the other
+        self.uncertain = False  # the last stimulus may not happen again in the same way
+        self._snapshot_size = 0
+        self._snapshot_cost = 0.0
+        self._snapshot_time = 0.0
+        self._failure: Exception | None = None
+        self._log: LogWriter | None = None
+        self.checkpoint()
+        _OPEN.add(self)
+        self._thread = threading.Thread(target=_keep_flushing, args=(ref(self),), name="cepbook journal", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_open(self) -> bool:
+        """True while stimuli are recorded."""
+        return self._log is not None
+
+    @property
+    def size(self) -> int:
+        """The size of the log and the snapshot in bytes."""
+        return self._snapshot_size + (0 if self._log is None else self._log.size)
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the journal could not be written; None if it could. The next stimulus tries again."""
+        return self._failure
+
+    @failure.setter
+    def failure(self, failure: Exception | None) -> None:
+        self._failure = failure
+        self._room = FULL if failure is None else 0
+
+    @property
+    def waiting(self) -> int:
+        """The number of stimuli that are not in the file yet."""
+        return len(self._entries) // 2
+
+    def recorder(self, name: str, event_type: EventType, log: EventRecorder) -> EventRecorder:
+        """Return the function that records an event of the type, then calls `log`. Raises JournalError."""
+        self._types[name] = event_type
+        entries, check = self._entries, check_event(event_type)
+        extend = entries.extend
+
+        def record(time: int, event: dict[str, Any], position: LogPosition | None) -> None:
+            if self.depth > 1 or len(entries) >= self._room:
+                self._make_room()
+            extend((name, event))
+            log(time, event, position)
+
+        if check is None:
+            return record
+
+        def record_checked(time: int, event: dict[str, Any], position: LogPosition | None) -> None:
+            check(event)
+            record(time, event, position)
+
+        return record_checked
+
+    def record_clock(self, time: int, stepping: bool) -> None:
+        """Record that the clock moves to `time`. Raises JournalError."""
+        if self.depth > 1 or len(self._entries) >= self._room:
+            self._make_room()
+        self._entries.extend((STEPS if stepping else CLOCK, time))
+
+    def record_action(self, action: str, /, **arguments: Any) -> None:
+        """Record an action of the user, at once. Raises JournalError."""
+        written = as_graph(arguments)
+        self._make_room()
+        self.flush()
+        self._write({"is": "action", "do": action, "with": written})
+
+    def record_batches(
+        self,
+        batches: Sequence[SourceBatch],
+        columns: Sequence[Mapping[str, Sequence[Any]]],
+        types: Mapping[str, EventType],
+        stepping: bool,
+        offsets: list[list[Any]],
+    ) -> None:
+        """Record batches of a replay or a live run, at once: the columns that statements read. Raises JournalError.
+
+        `offsets` are the places of live sources behind them.
+        """
+        self._make_room()
+        self.flush()
+        parts, blocks = [], []
+        for batch, named in zip(batches, columns, strict=True):
+            section = BatchWriter(batch.type_name, len(batch.times))
+            times = batch.stored(None)
+            if times is None or not section.add_stored("", times, self._dictionary):
+                section.add("", "int", batch.times)
+            if batch.ranks is not None:
+                section.add("#", "int", batch.ranks)
+            for name in named:
+                stored = batch.stored(name)
+                if stored is None or not section.add_stored(name, stored, self._dictionary):
+                    section.add(name, column_kind(types[batch.type_name].properties[name]), named[name])
+            section.header["source"] = batch.source
+            parts.append(section.header)
+            blocks.append(section.block())
+        header = {"is": "batches", "types": list(types), "stepping": stepping, "parts": parts}
+        self._write({**header, "offsets": as_graph(offsets)} if offsets else header, blocks)
+
+    def flush(self) -> None:
+        """Write all waiting entries. Any thread may call this. Raises JournalError, and keeps them, if that fails."""
+        if not self._entries and self.failure is None:
+            return
+        with InterruptGuard(lambda: None), self._lock:
+            if self._files.process != os.getpid():
+                self._abandon()
+            group = self._entries[:]
+            if group:
+                header, blocks = self._group(group)
+                self._write(header, blocks)
+                del self._entries[: len(group)]
+                self.stimuli += len(group) // 2 - 1
+            elif self.failure is not None:  # try whether the file can be written again
+                self._write({"is": "few", "entries": as_graph([])}, count=0)
+
+    @contextmanager
+    def stimulus(self) -> Iterator[None]:
+        """Context manager for one stimulus, which is recorded within. Stimuli within one are caused by listeners."""
+        self.depth += 1
+        try:
+            yield
+        except Exception:  # the same happens when the stimulus is repeated
+            raise
+        except BaseException:
+            self.doubt()
+            raise
+        finally:
+            self.depth -= 1
+            self.settle()
+
+    def settle(self) -> None:
+        """Write a snapshot if a stimulus may not happen again in the same way, once the outermost one is over."""
+        if self.uncertain and not self.depth and self._subject.is_sound():
+            try:
+                self.checkpoint()
+            except CepbookError as error:  # raised by the next stimulus, which does not happen then
+                self.failure = error
+
+    def doubt(self) -> None:
+        """Note that the present stimulus may not happen again in the same way: a snapshot follows it."""
+        self.uncertain = self.depth > 0
+
+    def checkpoint(self) -> None:
+        """Write a snapshot and begin a new log. Raises JournalError or SnapshotError; the journal is then as before."""
+        began = time.perf_counter()
+        sinks = self._subject.sink_marks()  # before the lock: the thread that writes sinks takes it behind theirs
+        with InterruptGuard(lambda: None), self._lock:
+            if self._log is not None:
+                self.flush()
+            try:
+                data = self._subject.snapshot()
+            except SnapshotError as error:
+                hint = "end the journal: `cep.journaling.close()`"
+                raise JournalError(f"the journal needs a snapshot, and {error}\n  hint: {hint}") from error
+            log = self._files.begin(
+                data,
+                {
+                    "is": "begin",
+                    "cepbook": WRITTEN_BY,
+                    "notebook": self._options.notebook,
+                    "stimuli": self.stimuli,
+                    "sync": self._options.sync,
+                    "limit": self._options.limit,
+                    "sinks": as_graph(sinks),
+                },
+                sync=self._options.sync,
+            )
+            former, self._log = self._log, log
+            self._dictionaries = {}
+            self.uncertain = False
+            self.failure = None
+            if former is not None:
+                former.close()
+            self._files.remove_former()
+        self._snapshot_size = len(data)
+        self._snapshot_time = time.perf_counter()
+        self._snapshot_cost = self._snapshot_time - began
+
+    def close(self) -> None:
+        """Write what waits and end the journal. The workbench goes on without it."""
+        with self._lock:
+            if self._log is None:
+                return
+            try:
+                self.flush()
+            finally:
+                log, self._log = self._log, None
+                log.close()
+                self._files.release()
+                self._subject.ended()
+
+    def _abandon(self) -> None:
+        """End the journal in a child process: the files are those of the parent."""
+        self._log = None
+        self._entries.clear()
+        self._subject.ended()
+
+    def __del__(self) -> None:
+        if getattr(self, "_log", None) is not None and self._files.process == os.getpid():
+            with suppress(JournalError):
+                self.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "open" if self.is_open else "closed"
+        if self.failure is not None:
+            state = f"failed: {self.failure}"
+        return f"Journal {self.path}: {self.stimuli + self.waiting:,} stimuli, {self.size:,} bytes, {state}"
+
+    def _make_room(self) -> None:
+        """Prepare for one more stimulus. Raises JournalError if it cannot be written; then it must not happen."""
+        if self.depth > 1:
+            self.doubt()  # caused by a listener, at a moment that is not known
+        if len(self._entries) >= self._room:
+            self.flush()
+        assert self._log is not None
+        if self.depth == 1 and self._is_due(self._log.size) and self._subject.is_sound():
+            self.checkpoint()
+
+    def _is_due(self, size: int) -> bool:
+        if self.uncertain or size >= self._options.limit:
+            return True
+        since = time.perf_counter() - self._snapshot_time
+        return size >= max(LEAST, 4 * self._snapshot_size) and since >= max(SOONEST, SHARE * self._snapshot_cost)
+
+    def _dictionary(self, texts: Any) -> int:
+        number = next((n for n, known in enumerate(self._dictionaries.values()) if known is texts), None)
+        if number is None:
+            number = len(self._dictionaries)
+            self._dictionaries[number] = texts
+            self._write({"is": "dictionary", "texts": texts.tolist()}, count=0)
+        return number
+
+    def _write(self, header: dict[str, Any], blocks: Sequence[Any] = (), *, count: int = 1) -> None:
+        with self._lock:
+            if self._log is None:
+                raise JournalError("the journal was closed")
+            try:
+                self._log.write(header, blocks)
+            except JournalError as error:
+                self.failure = error
+                raise
+            self.failure = None
+            self.stimuli += count
+
+    def _group(self, flat: list[Any]) -> tuple[dict[str, Any], list[Any]]:
+        names, all_values = flat[::2], flat[1::2]
+        if len(names) <= FEW:
+            return {"is": "few", "entries": as_graph(list(zip(names, all_values, strict=True)))}, []
+        alone = names.count(names[0]) == len(names)
+        parts, blocks = [], []
+        for name in names[:1] if alone else dict.fromkeys(names):
+            ranks = [] if alone else [rank for rank, other in enumerate(names) if other == name]
+            values = all_values if alone else [all_values[rank] for rank in ranks]
+            section = BatchWriter(name, len(values))
+            if not alone:
+                section.add("#", "int", ranks)
+            if name in (CLOCK, STEPS):
+                section.add("", "int", values)
+            else:
+                properties = self._types[name].properties
+                columns = zip(*map(dict.values, values), strict=True)  # a checked event has them in order
+                for (column, of), items in zip(properties.items(), columns, strict=True):
+                    section.add(column, column_kind(of), items)
+            parts.append(section.header)
+            blocks.append(section.block())
+        return {"is": "group", "parts": parts}, blocks
+
+
+_OPEN: WeakSet[Journal] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    end_all_sinks()
+    for journal in list(_OPEN):
+        if journal.is_open and journal._files.process == os.getpid():
+            try:
+                journal.close()
+            except JournalError as error:
+                sys.stderr.write(f"cepbook: {error}\n")
+
+
+def _keep_flushing(journal: ref[Journal]) -> None:
+    """Write waiting entries again and again, as long as the journal is open."""
+    while True:
+        time.sleep(EVERY)
+        open_journal = journal()
+        if open_journal is None or not open_journal.is_open or open_journal._files.process != os.getpid():
+            return
+        if open_journal.waiting and open_journal.failure is None:
+            with suppress(JournalError):  # kept in `failure`, and raised by the next stimulus
+                open_journal.flush()
+        del open_journal
