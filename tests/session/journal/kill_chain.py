@@ -174,7 +174,7 @@ def digest(cep: Workbench) -> dict[str, Any]:
         rows = feed.columns()  # those in memory: a recovered feed has no others
         content = [rows.times, rows.numbers, rows.inserts, rows.values]
         feeds[name] = [feed.deliveries, feed.total_insert, feed.total_remove, feed.dropped, _hash(content)]
-    rest = {key: document[key] for key in ("config", "now", "functions", "types", "tables", "modules", "fingerprint")}
+    rest = {key: document[key] for key in ("config", "now", "functions", "types", "modules", "fingerprint")}
     queues = set()
     for _, fields in document["state"]:
         fields.pop("_serial", None)  # a step that is done twice takes two numbers
