@@ -35,7 +35,7 @@ Offsets = Mapping[SourcePart, Any]
 
 def plain_offsets(offsets: Offsets) -> list[list[Any]]:
     """Return offsets of live sources as plain data."""
-    return [[*part, offset() if callable(offset) else offset] for part, offset in offsets.items()]
+    return [[*source, offset() if callable(offset) else offset] for source, offset in offsets.items()]
 
 
 class UninterruptedCall(InterruptGuard):

@@ -127,8 +127,8 @@ def run_query(
         chosen = _of_context(context, stores, runtime, selector)
 
         def record() -> None:
-            ids = _partition_ids(chosen, context, stores, runtime)
-            acted(again, stores, {"epl": str(epl), "values": values, "partitions": ids})
+            partitions = _partition_ids(chosen, context, stores, runtime)
+            acted(again, stores, {"epl": str(epl), "values": values, "partitions": partitions})
 
         answer = read.ask(values, chosen, record)
         return rows_frame(answer.rows, _dated(runtime, answer.plan))
@@ -138,9 +138,8 @@ def run_query(
     for name, (fn, returns) in functions.items():
         scratch.register_function(name, fn, returns=returns)
     for name, cell in runtime.variables.items():
-        if cell.partitioned:
-            continue
-        scratch.define_variable(name, cell.type, cell.value, constant=runtime.catalog.variables[name].constant)
+        if not cell.partitioned:
+            scratch.define_variable(name, cell.type, cell.value, constant=runtime.catalog.variables[name].constant)
     types = [replace(runtime.statement(name).output_type, name=name, supertypes=()) for name in names]
     for needed in _nested(types, runtime.catalog.event_types):
         scratch.define(needed)
