@@ -27,7 +27,7 @@ from cepbook.engine.snapshot.file_format import unpack_document
 from cepbook.errors import BindError
 from cepbook.session.io.sinks import end_all_sinks
 
-STEPS = 40
+STEPS = 25
 BASE = """
 create schema Tick(symbol string, price double, volume long, note map);
 create variable long marker = -1;
