@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterable, Iterable, Mapping
+from datetime import timedelta
 
 from cepbook.errors import UsageError
 from cepbook.session.io.live_sources import Sleep
@@ -45,6 +47,8 @@ class LiveMixin(ReplayMixin):
         sources: Mapping[str, AsyncIterable[object] | Iterable[object]],
         *,
         time: str | Mapping[str, str] | None = None,
+        lateness: str | timedelta | None = None,
+        rejected: str | os.PathLike[str] | None = None,
         resume: bool = True,
         status: str | None = None,
         now: Now = unix_ns,
@@ -55,9 +59,14 @@ class LiveMixin(ReplayMixin):
         A source is an async iterator of dicts or dataclass instances: your own generator, or one of
         `cepbook.session.inlets` (websocket, line socket, tail of a file, database, Kafka). Without `time` an event
         happens when it arrives, and a wall clock drives the time while the sources run; a clock that runs already
-        continues. With `time`, a column of the event time, the clock follows the events, and an older event is late.
+        continues. With `time`, a column of the event time, the clock follows the events, and an older event is late. It
+        becomes an event of the predefined type `LateEvent`, as in a replay. With a `lateness`, such as ``"5 sec"``,
+        events that are out of order by at most that are put in order. They wait for earlier ones, at most until the
+        latest time has not risen for that long in real time. `save` writes the events that wait; after `load` the next
+        live source of their type has them.
 
-        Nothing is lost without a trace. Items that are no events are counted and kept (`Live.rejections`). A source
+        Nothing is lost without a trace. Items that are no events are counted and kept (`Live.rejections`). `rejected`
+        is the path of a file of JSON lines (.jsonl) to which they are added as they came, and late events. A source
         that fails is reported and does not stop the others. While a reader of `stream` is full, no further event is
         taken.
 
@@ -76,16 +85,23 @@ class LiveMixin(ReplayMixin):
             self.replaying.refuse_another()
         if time is not None and self.live_clock is not None:
             raise UsageError("a live clock drives the time already\n  hint: stop_clock(), or leave `time` out")
+        if lateness is not None and time is None:
+            raise UsageError('a lateness needs the column of the event time\n  hint: time="ts", lateness="5 sec"')
+        bound = self._lateness_units(lateness)
         owns = time is None and self.live_clock is None
-        clock = self.run_clock(now=now, sleep=sleep) if time is None else None
-        return Live(
-            self,
-            sources,
-            time=time,
-            clock=clock,
-            now=now,
-            owns_clock=owns,
-            sleep=sleep,
-            resume=resume,
-            status=status,
-        )
+        with self._rejected_file(rejected) as file:
+            clock = self.run_clock(now=now, sleep=sleep) if time is None else None
+            return Live(
+                self,
+                sources,
+                time=time,
+                clock=clock,
+                now=now,
+                owns_clock=owns,
+                sleep=sleep,
+                resume=resume,
+                status=status,
+                lateness=bound,
+                late_stream=time is not None and self._define_late_events(),
+                file=file,
+            )

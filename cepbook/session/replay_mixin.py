@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import ClassVar, Self
@@ -121,9 +121,7 @@ class ReplayMixin(WorkbenchCore):
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
             types, second = self.runtime.catalog.event_types, self._config.second
             policy: LatePolicy = late or ("error" if lateness is None else "drop")
-            bound = 0 if lateness is None else period_units(lateness, second)
-            if bound < 0:
-                raise UsageError(f"the lateness of a replay is a time period such as '5 sec', not {lateness!r}")
+            bound = self._lateness_units(lateness)
             stream = policy == "drop" and self._define_late_events()
             inputs = ReplayInputs(
                 sources_by_type(events, type),
@@ -139,29 +137,47 @@ class ReplayMixin(WorkbenchCore):
                 late_stream=stream,
                 rejecting=rejected is not None,
             )
-            file = None if rejected is None else RejectedFile(rejected, second)
-            reject = None if file is None else file.write
-            snapshots = self._replay_snapshots(inputs, keep)
-            self._replay = Replay(
-                self._engine,
-                inputs.open(end, reject),
-                until=end,
-                limit=limit,
-                speed=speed,
-                late=policy,
-                paused=paused,
-                leap=leap,
-                errors=errors,
-                snapshots=snapshots,
-                reject=reject,
-                late_stream=stream,
-                workbench=self,
-            )
-            if file is not None:
-                self._replay.subscribe(partial(self._close_rejected, self._replay, file))
+            with self._rejected_file(rejected) as file:
+                reject = None if file is None else file.write
+                snapshots = self._replay_snapshots(inputs, keep)
+                self._replay = Replay(
+                    self._engine,
+                    inputs.open(end, reject),
+                    until=end,
+                    limit=limit,
+                    speed=speed,
+                    late=policy,
+                    paused=paused,
+                    leap=leap,
+                    errors=errors,
+                    snapshots=snapshots,
+                    reject=reject,
+                    late_stream=stream,
+                    workbench=self,
+                )
+                if file is not None:
+                    self._replay.subscribe(partial(self._close_rejected, self._replay, file))
             self._replays[self._replay] = None
             self.glance.announce_replay()
             return self._replay
+
+    def _lateness_units(self, lateness: str | timedelta | None) -> int:
+        bound = 0 if lateness is None else period_units(lateness, self._config.second)
+        if bound < 0:
+            raise UsageError(f"a lateness is a time period such as '5 sec', not {lateness!r}")
+        return bound
+
+    @contextmanager
+    def _rejected_file(self, path: str | os.PathLike[str] | None) -> Iterator[RejectedFile | None]:
+        """Open the file of rejected items for what the block makes. It is closed if the block raises."""
+        file = None if path is None else RejectedFile(path, self._config.second)
+        try:
+            yield file
+        except BaseException:
+            if file is not None:
+                with suppress(SinkError):  # printed when it happened
+                    file.close()
+            raise
 
     def _define_late_events(self) -> bool:
         """Define the type of late events. Return False if another type has its name, so that none can be sent."""

@@ -13,7 +13,7 @@ given         the nodes of these values (see `value_graph`)
 modules       deployments in order: id, text, names of the statements, dialect, settings
 parts, classes, nodes   the tables of `value_graph`
 state         parts that hold state: path, and the value of each saved field
-extra         further plain data of the caller: for a workbench its cells, feeds and offsets of live sources
+extra         further plain data of the caller: for a workbench its cells, feeds, places of live sources, events
 ============  ==========================================================================================
 
 Timers are state like any other: entries of queues that name states, in the order in which they were armed. So
@@ -70,7 +70,7 @@ def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
     try:
         extra_data = writer.value(extra)
     except UnsavableValue as unknown:
-        raise SnapshotError(f"a feed, or the place of a live source, holds {unknown}, which cannot be saved") from None
+        raise SnapshotError(f"a feed, or a live source, holds {unknown}, which cannot be saved") from None
     graph = {"parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes}
     return {**document, **graph, "state": state, "extra": extra_data}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from cepbook.locks import EngineLock
 from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, EventRecorder, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
+from cepbook.session.io.reorder import ReorderBuffer
 from cepbook.session.io.sinks import DeliveryStream, FileSink, SinkError, SinkHooks, Successor
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.journal.journal import Journal
@@ -31,6 +32,7 @@ from cepbook.session.journal.journal import Journal
 SourcePart = tuple[str, str, str]  # event type, source, and part of the source
 BatchTaker = Callable[..., None]  # of batches, whether the clock stops on the way, and offsets (default: none)
 Offsets = Mapping[SourcePart, Any]
+WaitingEvent = tuple[int, str, Mapping[str, Any]]  # time, type and values of an event
 
 
 def plain_offsets(offsets: Offsets) -> list[list[Any]]:
@@ -113,6 +115,8 @@ class EngineHandle(SinkHooks):
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
         self.offsets: dict[SourcePart, Any] = {}  # of live sources: by event type, source and part
+        self._buffers: list[ReorderBuffer] = []  # of running live sources
+        self._unclaimed: list[WaitingEvent] = []  # loaded events that no live source has taken over
         self.loads = 0  # how often a saved workbench has replaced the contents
         self._followed: list[Deployment] | None = []  # the deployments that the workbench knows; None: in between
         self.journal: Journal | None = None
@@ -375,6 +379,7 @@ class EngineHandle(SinkHooks):
         self.failures = 0
         self.failed, self.failed_since_deployed = Counter(), Counter()
         self.offsets = {}
+        self._buffers, self._unclaimed = [], []
         self.event_log = EventLog()
         self.partition_lifetimes = PartitionLifetimes()
         self._attend(runtime)
@@ -464,6 +469,31 @@ class EngineHandle(SinkHooks):
                     statement.remove_sink(sink)
 
         return leave
+
+    def reorder_buffer(self, lateness: int) -> ReorderBuffer:
+        """Return a buffer for live sources, whose events are saved with the workbench until `forget_buffer`."""
+        self._buffers.append(ReorderBuffer(lateness))
+        return self._buffers[-1]
+
+    def forget_buffer(self, buffer: ReorderBuffer) -> None:
+        """Save the events of a buffer no longer."""
+        self._buffers = [other for other in self._buffers if other is not buffer]
+
+    @property
+    def waiting(self) -> list[WaitingEvent]:
+        """The events of live sources that wait for earlier ones."""
+        entries = [(time, *entry) for buffer in self._buffers for time, entry in buffer.entries()]
+        return [*self._unclaimed, *entries]
+
+    def restore_waiting(self, events: Iterable[WaitingEvent]) -> None:
+        """Keep loaded events until `claim_waiting`."""
+        self._unclaimed = [(time, name, event) for time, name, event in events]
+
+    def claim_waiting(self, names: Collection[str]) -> list[WaitingEvent]:
+        """Return the loaded events of these types, and keep them no longer."""
+        claimed = [entry for entry in self._unclaimed if entry[1] in names]
+        self._unclaimed = [entry for entry in self._unclaimed if entry[1] not in names]
+        return claimed
 
     def is_reader_full(self) -> bool:
         """True if a stream that somebody reads has no room for another delivery."""

@@ -62,7 +62,8 @@ def snapshot_bytes(
     cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in deployed.items()]
     feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
     offsets = plain_offsets(engine.offsets)
-    extra = {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets}
+    waiting = [[*event] for event in engine.waiting]
+    extra = {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets, "waiting": waiting}
     return save_runtime(engine.runtime, extra, _key_bytes(key))
 
 
@@ -110,6 +111,9 @@ def _check_extra(runtime: Runtime, extra: Mapping[str, Any]) -> None:
         frozenset(names)
     for type_name, source, partition, _ in extra.get("offsets", ()):
         hash((type_name, source, partition))
+    for time, type_name, event in extra.get("waiting", ()):
+        if type(time) is not int or [*event] != [*runtime.catalog.event_types[type_name].properties]:
+            raise TypeError(f"an event of {short_repr(type_name)} that waits is none")
 
 
 def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellRun]:
@@ -119,6 +123,7 @@ def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, A
     engine.loads += 1
     for type_name, source, partition, offset in extra.get("offsets", ()):  # files of earlier versions have none
         engine.offsets[type_name, source, partition] = offset
+    engine.restore_waiting(extra.get("waiting", ()))
     for name, feed in extra["feeds"].items():
         engine.feed(name).load(feed)
     return {id_: CellRun(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]}

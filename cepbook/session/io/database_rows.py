@@ -146,7 +146,7 @@ def _event(names: list[str], row: Row) -> dict[str, Any] | Malformed:
     try:
         return dict(zip(names, row, strict=True))
     except (TypeError, ValueError) as error:
-        return Malformed(repr(row)[:200], f"this is no row: {error}")
+        return Malformed(repr(row), f"this is no row: {error}")
 
 
 async def _database(

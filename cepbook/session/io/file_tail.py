@@ -29,6 +29,7 @@ from cepbook.session.io.live_sources import (
     Source,
     decoded,
     seconds_of,
+    text_of,
 )
 
 SAMPLE = 256  # bytes by which a file is recognized
@@ -261,9 +262,9 @@ def _csv_row(line: bytes, columns: list[str]) -> Item | None:
         text = line.decode("utf-8")
         values = _fields(text)
     except (UnicodeDecodeError, csv.Error) as error:
-        return Malformed(repr(line[:100]), str(error))
+        return Malformed(text_of(line), str(error))
     if not text.strip():
         return None
     if len(values) != len(columns):
-        return Malformed(text[:200].rstrip(), f"{len(values)} fields, not {len(columns)}")
+        return Malformed(text.rstrip(), f"{len(values)} fields, not {len(columns)}")
     return TextFields({name: value or None for name, value in zip(columns, values, strict=True)})

@@ -20,11 +20,12 @@ Sleep = Callable[[float], Awaitable[object]]
 Period = str | timedelta
 LONGEST = 16 * 1024 * 1024  # maximum bytes of a line or a message
 READ = 262_144  # bytes per read
+BEGINNING = 1_000  # bytes that are kept of a line that is too long
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Input that is no event: its text (cut off) and the reason."""
+    """Input that is no event: its text and the reason."""
 
     text: str
     reason: str
@@ -90,7 +91,12 @@ def parse_json(line: str) -> Item:
     try:
         return json_object(line)
     except ValueError as error:
-        return Malformed(line[:200], str(error))
+        return Malformed(line, str(error))
+
+
+def text_of(data: bytes) -> str:
+    """Return bytes as text; those that are no UTF-8 as escapes."""
+    return data.decode("utf-8", "backslashreplace")
 
 
 def decoded(line: bytes) -> Item | None:
@@ -98,7 +104,7 @@ def decoded(line: bytes) -> Item | None:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
-        return Malformed(repr(line[:100]), "this is no UTF-8")
+        return Malformed(text_of(line), "this is no UTF-8")
     return parse_json(text) if text.strip() else None
 
 
@@ -122,15 +128,15 @@ class LineSplitter:
             length, self.rest = self.rest + len(line), 0
             self.taken += length + 1
             if length > self._longest:
-                yield Malformed(repr(b"".join((*self._rest, line))[:100]), self._too_long(length))
+                yield Malformed(text_of(b"".join((*self._rest, line))[:BEGINNING]), self._too_long(length))
             else:
                 yield b"".join((*self._rest, line)) if self._rest else line
             self._rest = []
         self.rest += len(last)
         if self.rest <= self._longest:
             self._rest += [last] if last else []
-        else:  # its beginning is enough for the message
-            self._rest = [b"".join((*self._rest, last))[:100]]
+        else:  # of such a line only the beginning is kept
+            self._rest = [b"".join((*self._rest, last))[:BEGINNING]]
 
     def _too_long(self, length: int) -> str:
         return f"a line of {length:,} bytes, and {self._longest:,} is the longest\n  hint: longest={length}"
@@ -138,7 +144,7 @@ class LineSplitter:
     def unended(self, reason: str) -> Malformed | None:
         """Return the line that has no end as malformed, None if there is none, and begin anew."""
         rest, length, self._rest, self.rest = self._rest, self.rest, [], 0
-        return Malformed(repr(b"".join(rest)[:100]), reason) if length else None
+        return Malformed(text_of(b"".join(rest)), reason) if length else None
 
 
 async def retrying(

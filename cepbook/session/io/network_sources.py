@@ -29,6 +29,7 @@ from cepbook.session.io.live_sources import (
     parse_json,
     retrying,
     seconds_of,
+    text_of,
 )
 
 PROBES = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # seconds and count; not every system has them
@@ -287,7 +288,10 @@ def _kafka_item(read: Callable[[Any], Any], value: Any) -> Any:
         value = None if value is None else read(value)
         return decoded(value) if isinstance(value, bytes) else parse_json(value) if isinstance(value, str) else value
     except Exception as error:  # noqa: BLE001  the user's deserializer
-        return Malformed(repr(value)[:200], f"value_deserializer: {type(error).__name__}: {error}")
+        return Malformed(
+            text_of(value) if isinstance(value, bytes) else repr(value),
+            f"value_deserializer: {type(error).__name__}: {error}",
+        )
 
 
 def _seek(consumer: Any, partitions: Any, offsets: Offsets) -> None:

@@ -6,13 +6,14 @@ already. Events of one time keep the order of arrival. With a lateness of 0 no e
 of a greater time has arrived earlier.
 
 A late event becomes an event of the type `LateEvent`, at the time of the watermark: its type, its time, by how much it
-is late, and the event itself. Replays use this module for iterables and DataFrames.
+is late, and the event itself. Replays use this module for iterables and DataFrames, live sources for all their events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from heapq import heappop, heappush
+from bisect import bisect_right, insort_right
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,25 @@ from cepbook.session.io.time_conversion import clock_text, clock_unit
 
 
 class ReorderBuffer:
-    """The events that wait, and the `watermark`: None before the first event."""
+    """The waiting events with their times, in order, and the `watermark`: None before the first event."""
 
-    def __init__(self, lateness: int) -> None:
+    def __init__(self, lateness: int = 0) -> None:
         self._lateness = lateness
-        self._heap: list[tuple[int, int, Any]] = []
-        self._count = 0
+        self._entries: list[tuple[int, Any]] = []
         self.watermark: int | None = None
 
     def __len__(self) -> int:
         """The number of waiting events."""
-        return len(self._heap)
+        return len(self._entries)
+
+    @property
+    def ready(self) -> bool:
+        """True if `release` has an event to return."""
+        return bool(self._entries) and self._entries[0][0] <= (self.watermark or 0)
+
+    def entries(self) -> Sequence[tuple[int, Any]]:
+        """Return the times and the waiting events, in order."""
+        return self._entries
 
     def add(self, time: int, item: Any) -> bool:
         """Add an event and return True, or return False without adding it if it is late."""
@@ -41,17 +50,34 @@ class ReorderBuffer:
             self.watermark = time - self._lateness
         elif time < self.watermark:
             return False
-        heappush(self._heap, (time, self._count, item))
-        self._count += 1
+        if self._entries and time < self._entries[-1][0]:
+            insort_right(self._entries, (time, item), key=_time)
+        else:
+            self._entries.append((time, item))
         return True
 
-    def release(self, *, everything: bool = False) -> list[tuple[int, Any]]:
-        """Remove the events up to the watermark, or all of them, and return their times and the events in order."""
-        released = []
-        while self._heap and (everything or self._heap[0][0] <= (self.watermark or 0)):
-            time, _, item = heappop(self._heap)
-            released.append((time, item))
+    def advance(self, watermark: int | None = None) -> None:
+        """Move the watermark forward, by default to the time of the latest waiting event."""
+        if watermark is None:
+            watermark = self._entries[-1][0] if self._entries else None
+        if watermark is not None and (self.watermark is None or watermark > self.watermark):
+            self.watermark = watermark
+
+    def release(self, most: int | None = None) -> list[tuple[int, Any]]:
+        """Remove the events up to the watermark, at most `most`, and return their times and the events in order."""
+        end = bisect_right(self._entries, self.watermark or 0, key=_time)
+        end = end if most is None else min(end, most)
+        released = self._entries[:end]
+        del self._entries[:end]
         return released
+
+    def revise(self, change: Callable[[int, Any], Any]) -> None:
+        """Replace each waiting event by ``change(time, event)``, or remove it if that is None."""
+        changed = [(time, change(time, item)) for time, item in self._entries]
+        self._entries = [(time, item) for time, item in changed if item is not None]
+
+
+_time = itemgetter(0)
 
 
 def reordered(

@@ -2,13 +2,14 @@
 
 Everything runs in the caller's event loop (in a notebook the kernel's), without threads. The engine has one time. It is
 the wall clock's time when an event arrives, or, with a column of event time, the time of the latest event. An event
-that is older than that is late: it is left out and counted.
+that is older than that (by more than a `lateness`) is late: it becomes a late event.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time as wall
+from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
 from typing import Any
 
@@ -16,12 +17,14 @@ import pandas as pd
 
 from cepbook.display import format_count
 from cepbook.errors import EventError, UsageError, exception_text, printable
+from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import find_type
 from cepbook.session.io.live_sources import Link, Located, Sleep, Source
+from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.batch_sizer import SLICE
-from cepbook.session.replay.live_batcher import MOST, LiveBatcher
+from cepbook.session.replay.live_batcher import LOOKS, MOST, LiveBatcher
 from cepbook.session.replay.source_status import Now, SourceStatus
 from cepbook.session.replay.wall_clock import WallClock
 
@@ -40,9 +43,10 @@ class Live:
     """Running live sources, made by `Workbench.live`. ``await`` it until all have ended; `stop` ends them, `pause`
     takes no more items until `resume`.
 
-    `events`, `late` and `malformed` count by event type. `rejected` holds the latest items that were no events, with
-    the reason; `rejections` counts all of them by reason. `sources` and `reconnections` are tables of the sources and
-    of their lost connections. `failures` holds the exceptions that ended sources; the other sources continue. `errors`
+    `events`, `late` and `malformed` count by event type, `buffered` counts the events that wait for earlier ones.
+    `rejected` holds the latest items that were no events, with the reason; `rejections` counts all of them by reason.
+    `sources` and `reconnections` are tables of the sources and of their lost connections. `failures` holds the
+    exceptions that ended sources; the other sources continue. `errors`
     counts statement errors.
     """
 
@@ -58,6 +62,9 @@ class Live:
         sleep: Sleep = asyncio.sleep,
         resume: bool = True,
         status: str | None = None,
+        lateness: int = 0,
+        late_stream: bool = False,
+        file: RejectedFile | None = None,
     ) -> None:
         self.workbench = workbench
         self._engine = workbench._engine
@@ -67,9 +74,11 @@ class Live:
         self._status_type = status
         columns = {name: time.get(name) if isinstance(time, Mapping) else time for name in sources}
         columns |= {} if status is None else {status: None}
+        columns |= {LATE_EVENT.name: None} if late_stream and LATE_EVENT.name not in sources else {}
         self.statuses = {name: SourceStatus(name, now) for name in sources}
         keys = {name: source.key for name, source in sources.items() if isinstance(source, Source)}
-        self._batcher = LiveBatcher(workbench, columns, clock, self.statuses, keys)
+        self._file = file
+        self._batcher = LiveBatcher(workbench, columns, clock, self.statuses, keys, lateness=lateness, file=file)
         self.events, self.late = self._batcher.events, self._batcher.late
         self.malformed, self.rejected = self._batcher.malformed, self._batcher.rejected
         self.failures: dict[str, Exception] = {}
@@ -81,14 +90,24 @@ class Live:
             raise UsageError("live sources need a running event loop, as a notebook or asyncio.run have") from None
         self._going = asyncio.Event()
         self._going.set()
+        offsets = self._engine.offsets if resume else {}
+        try:
+            opened = {name: _opened(source, name, offsets) for name, source in sources.items()}
+        except BaseException:  # a source of the user's that cannot be iterated
+            self._batcher.close()
+            if clock is not None and owns_clock:
+                clock.stop()
+            raise
         if clock is not None:
             clock.takers.append(self._batcher.take)
-        offsets = self._engine.offsets if resume else {}
         self._tasks = {
-            name: loop.create_task(self._pump(name, _opened(source, name, offsets)), name=f"cepbook source of {name}")
-            for name, source in sources.items()
+            name: loop.create_task(self._pump(name, items), name=f"cepbook source of {name}")
+            for name, items in opened.items()
         }
+        self._batcher.claim(sources.keys(), drop=not resume)
         self._end = loop.create_task(self._finish(), name="cepbook live")
+        pause = lateness / self._second / LOOKS
+        self._watch = loop.create_task(self._look(max(pause, FULL)), name="cepbook watch") if lateness else None
 
     @property
     def state(self) -> str:
@@ -106,12 +125,13 @@ class Live:
 
     @property
     def sources(self) -> pd.DataFrame:
-        """The sources: state, events, events per second, seconds since the last item, late and rejected items,
-        reconnections with the seconds of their gaps, and the last report.
+        """The sources: state, events, events per second, seconds since the last item, late events, those that
+        wait for earlier ones, rejected items, reconnections with the seconds of their gaps, and the last report.
         """
-        return pd.DataFrame([self._source_row(status) for status in self.statuses.values()])
+        buffered = self.buffered
+        return pd.DataFrame([self._source_row(status, buffered) for status in self.statuses.values()])
 
-    def _source_row(self, status: SourceStatus) -> dict[str, Any]:
+    def _source_row(self, status: SourceStatus, buffered: Mapping[str, int]) -> dict[str, Any]:
         name = status.name
         return {
             "source": name,
@@ -120,6 +140,7 @@ class Live:
             "rate": round(status.rate, 1) if status.state == "running" else 0.0,
             "age": status.age,
             "late": self.late[name],
+            "buffered": buffered[name],
             "rejected": self.malformed[name],
             "reconnections": status.reconnected,
             "gap": status.gap,
@@ -149,7 +170,7 @@ class Live:
         return pd.DataFrame(rows, columns=["source", "lost", "gap", "reason"])
 
     def pause(self) -> None:
-        """Take no more items from the sources. Those that arrived are in the engine."""
+        """Take no more items from the sources. Those that arrived are in the engine, or wait for earlier ones."""
         if not self.ended and self._going.is_set():
             self._going.clear()
             self._batcher.take()
@@ -165,6 +186,11 @@ class Live:
     def errors(self) -> int:
         """The number of statement errors."""
         return self._batcher.errors
+
+    @property
+    def buffered(self) -> Counter[str]:
+        """The number of events that wait for earlier ones, by event type."""
+        return self._batcher.buffered
 
     def on_end(self, fn: Callable[[], object]) -> Callable[[], None]:
         """Call `fn()` in the event loop when all sources have ended. Return the function that withdraws that."""
@@ -182,7 +208,7 @@ class Live:
         """Close all sources. Their events so far are in the engine."""
         if not self._end.done():
             self._stopped, self._reason = True, reason
-            self._batcher.take()
+            self._batcher.flush()
             for task in self._tasks.values():
                 task.cancel()
 
@@ -214,12 +240,21 @@ class Live:
         try:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         finally:
-            self._batcher.take()
+            self._batcher.close()
+            if self._watch is not None:
+                self._watch.cancel()
             if self._clock is not None:
                 self._clock.takers.remove(self._batcher.take)
                 if self._owns_clock:
                     self._clock.touch()
                     self._clock.stop()
+
+    async def _look(self, pause: float) -> None:
+        """See to it that no event waits for ever for a source that is quiet, unless that is our own doing."""
+        while True:
+            await self._sleep(pause)
+            if self._going.is_set() and not self._engine.is_reader_full():
+                self._batcher.look()
 
     async def _pump(self, name: str, items: AsyncIterator[object]) -> None:
         status, end = self.statuses[name], "finished"
@@ -267,7 +302,9 @@ class Live:
     def __repr__(self) -> str:
         counts = [format_count(sum(self.events[name] for name in self.statuses), "event")]
         counts += [
-            f"{n:,} {what}" for what, n in (("malformed", self.malformed.total()), ("late", self.late.total())) if n
+            f"{sum(count.values()):,} {what}"
+            for what, count in (("malformed", self.malformed), ("late", self.late), ("waiting", self.buffered))
+            if count
         ]
         reconnected = sum(status.reconnected for status in self.statuses.values())
         counts += [format_count(reconnected, "reconnection")] if reconnected else []
@@ -282,6 +319,9 @@ class Live:
         ]
         if self._clock is not None and self._clock.failure is not None:
             lines.append(f"  {self._clock.note}")
+        if self._file is not None and self._file.lost:
+            lost = format_count(self._file.lost, "rejected item")
+            lines.append(f"  {lost} missing in {self._file.path!r}, which cannot be written")
         if self.rejected:
             name, last = self.rejected[-1]
             lines.append(f"  last malformed, of {name}: {last.reason.splitlines()[0]}: {last.text}"[:300])
