@@ -13,7 +13,7 @@ from cepbook.session import Replay
 from cepbook.session.replay.live_ingestion import Live
 from cepbook.widgets.base.live_widget import Display, DisplayHandle, LiveWidget
 from cepbook.widgets.charts.following_chart import FollowingChart
-from cepbook.widgets.live_source_status import LiveSourceStatus
+from cepbook.widgets.live_bar.live_control import LiveControl
 from cepbook.widgets.replay_bar.replay_control import ReplayControl
 from cepbook.widgets.tuner import Tuner
 
@@ -21,7 +21,7 @@ WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 MAX_LIVE_OUTPUTS = 200  # things that live in outputs; the oldest ones that no page shows are closed beyond that
 
 
-LiveOutput = LiveWidget | FollowingChart | Tuner | LiveSourceStatus
+LiveOutput = LiveWidget | FollowingChart | Tuner
 """Objects in an output: `show` displays one by `IPython.display.display`, also again after `close`."""
 
 
@@ -116,7 +116,7 @@ class CellOutputs:
 
 
 def show_live(shell: Any, display: Display) -> Callable[[], None]:
-    """Make an IPython shell display live widgets so that saved outputs follow them, and a `Replay` by its control.
+    """Make an IPython shell display live widgets whose saved outputs follow them, `Replay` and `Live` by controls.
 
     `display` is `IPython.display.display`. An output is updated when its replay ends, and after each cell: messages of
     a background task belong to the cell that started it, and programs that execute notebooks ignore them once that cell
@@ -127,7 +127,7 @@ def show_live(shell: Any, display: Display) -> Callable[[], None]:
     printers: dict[type, Callable[[Any], None]] = {
         **dict.fromkeys((LiveWidget, FollowingChart, Tuner), outputs.show),
         Replay: lambda replay: outputs.show(ReplayControl(replay)),
-        Live: lambda live: outputs.show(LiveSourceStatus(live)),
+        Live: lambda live: outputs.show(LiveControl(live)),
     }
     for kind, printer in printers.items():
         formatter.for_type(kind, printer)

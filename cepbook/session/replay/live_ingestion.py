@@ -47,7 +47,8 @@ class Live:
     `rejected` holds the latest items that were no events, with the reason; `rejections` counts all of them by reason.
     `sources` and `reconnections` are tables of the sources and of their lost connections. `failures` holds the
     exceptions that ended sources; the other sources continue. `errors`
-    counts statement errors.
+    counts statement errors. `reason` says why they were stopped, if something
+    else than the user did it.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Live:
         self.malformed, self.rejected = self._batcher.malformed, self._batcher.rejected
         self.failures: dict[str, Exception] = {}
         self._stopped = False
-        self._reason = ""
+        self.reason = ""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -125,13 +126,17 @@ class Live:
 
     @property
     def sources(self) -> pd.DataFrame:
-        """The sources: state, events, events per second, seconds since the last item, late events, those that
-        wait for earlier ones, rejected items, reconnections with the seconds of their gaps, and the last report.
+        """The sources: state, events, events per second, seconds since the last item, late events, those that wait for
+        earlier ones, rejected items, reconnections with the seconds of their gaps, and the last report.
         """
-        buffered = self.buffered
-        return pd.DataFrame([self._source_row(status, buffered) for status in self.statuses.values()])
+        return pd.DataFrame(self.rows())
 
-    def _source_row(self, status: SourceStatus, buffered: Mapping[str, int]) -> dict[str, Any]:
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of `sources`."""
+        buffered = self.buffered
+        return [self._row(status, buffered) for status in self.statuses.values()]
+
+    def _row(self, status: SourceStatus, buffered: Mapping[str, int]) -> dict[str, Any]:
         name = status.name
         return {
             "source": name,
@@ -188,6 +193,11 @@ class Live:
         return self._batcher.errors
 
     @property
+    def missing(self) -> int:
+        """The number of rejected items that the file of rejected items lacks, because it cannot be written."""
+        return 0 if self._file is None else self._file.lost
+
+    @property
     def buffered(self) -> Counter[str]:
         """The number of events that wait for earlier ones, by event type."""
         return self._batcher.buffered
@@ -207,7 +217,7 @@ class Live:
     def stop(self, reason: str = "") -> None:
         """Close all sources. Their events so far are in the engine."""
         if not self._end.done():
-            self._stopped, self._reason = True, reason
+            self._stopped, self.reason = True, reason
             self._batcher.flush()
             for task in self._tasks.values():
                 task.cancel()
@@ -310,7 +320,7 @@ class Live:
         counts += [format_count(reconnected, "reconnection")] if reconnected else []
         counts += [f"{self.errors:,} statement errors"] if self.errors else []
         lines = [f"Live of {', '.join(self._tasks)}: {', '.join(counts)}, {self.state}"]
-        lines += [f"  {self._reason}"] if self._reason else []
+        lines += [f"  {self.reason}"] if self.reason else []
         lines += [f"  the source of {name} failed: {_failure_text(error)}" for name, error in self.failures.items()]
         lines += [
             f"  the source of {status.name}, {status.state}: {status.note.splitlines()[0]}"
@@ -319,8 +329,8 @@ class Live:
         ]
         if self._clock is not None and self._clock.failure is not None:
             lines.append(f"  {self._clock.note}")
-        if self._file is not None and self._file.lost:
-            lost = format_count(self._file.lost, "rejected item")
+        if self._file is not None and self.missing:
+            lost = format_count(self.missing, "rejected item")
             lines.append(f"  {lost} missing in {self._file.path!r}, which cannot be written")
         if self.rejected:
             name, last = self.rejected[-1]

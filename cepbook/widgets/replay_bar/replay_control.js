@@ -1,66 +1,7 @@
 // The browser half of cepbook.widgets.replay_bar.replay_control. Buttons send orders; the replay obeys between its slices.
-// Uses hearing.js, table.js and scrubber.js, which Python puts before this text.
-
-const ENDED = ["finished", "stopped", "failed"];
-
-class Control {
-  constructor(model) {
-    this.model = model;
-    this.draws = new Set();
-    this.places = new Places();
-    this.frame = { events: 0, total: null, estimate: null, clock: "", state: "ready" };
-    Object.assign(this, { rate: 0, at: 0, silent: false });
-    this.onMessage = (message) => message?.kind === "frame" && this.receive(message);
-    model.on("msg:custom", this.onMessage);
-    this.client = Math.random().toString(36).slice(2);
-  }
-  attach(draw) {
-    this.draws.add(draw);
-    if (this.draws.size > 1) return;
-    const hello = () => this.model.send({ kind: "hello", client: this.client });
-    hello();
-    if (!this.at) hearing(this.model, hello);
-    if (!this.at) this.waiting = setTimeout(() => this.unheard(), PATIENCE);
-  }
-  unheard() {
-    this.silent = true;
-    for (const draw of this.draws) draw();
-  }
-  detach(draw) {
-    this.draws.delete(draw);
-    if (this.draws.size === 0) this.model.send({ kind: "bye", client: this.client });
-  }
-  receive(frame) {
-    clearTimeout(this.waiting);
-    this.silent = false;
-    const now = performance.now();
-    const news = frame.events - this.frame.events;
-    if (this.at && news > 0) {
-      const elapsed = Math.max(20, now - this.at) / 1000;
-      this.rate += (1 - Math.exp(-elapsed / 0.8)) * (news / elapsed - this.rate);
-    }
-    if (frame.state !== "running") this.rate = 0;
-    this.at = now;
-    this.frame = frame;
-    for (const draw of this.draws) draw();
-    if (!frame.quiet) this.model.send({ kind: "ack", n: frame.n });
-  }
-  order(order, more = {}) {
-    this.model.send({ kind: "order", order, ...more });
-  }
-  dispose() {
-    clearTimeout(this.waiting);
-    this.model.off("msg:custom", this.onMessage);
-  }
-}
+// Uses hearing.js, table.js, control.js and scrubber.js, which Python puts before this text.
 
 function show(control, el) {
-  const button = (label, title, onclick) => {
-    const sign = /[a-z]/i.test(label) ? {} : { "aria-label": title }; // of a sign alone nobody could say what it does
-    const node = make("button", { type: "button", title, ...sign }, label);
-    node.onclick = onclick;
-    return node;
-  };
   const bar = make("div", { class: "cp-bar", role: "progressbar", "aria-label": "replay", "aria-valuemin": "0" });
   const fill = make("div", { class: "cp-fill" });
   bar.append(fill);
@@ -69,21 +10,21 @@ function show(control, el) {
   const rate = make("span", { class: "cp-rate", title: "events per second" });
   const troubles = make("span", { class: "cp-troubles", title: "late events and statement errors" });
   const clock = make("span", { class: "cp-clock", title: "engine time (UTC)" });
-  const pause = button("Pause", "pause or resume the replay", () =>
+  const pause = orderButton("Pause", "pause or resume the replay", () =>
     control.order(control.frame.state === "paused" ? "resume" : "pause"),
   );
   const size = make("input", { type: "number", min: "1", value: "1", "aria-label": "events per step" });
-  const step = button("Step", "run this many events, then pause", () =>
+  const step = orderButton("Step", "run this many events, then pause", () =>
     control.order("step", { n: Math.max(1, Math.floor(Number(size.value)) || 1) }),
   );
-  const stop = button("Stop", "stop the replay", () => control.order("stop"));
+  const stop = orderButton("Stop", "stop the replay", () => control.order("stop"));
   const root = make("section", { class: "cepbook-progress", "aria-label": "replay" });
   root.setAttribute("data-lm-suppress-shortcuts", "true");
   root.append(
     make("div", { class: "cp-line" }, state, count, troubles, rate, make("span", { class: "cp-space" }), clock),
     make("div", { class: "cp-line" }, bar, pause, step, size, stop),
   );
-  const scrub = new Scrub(control, button);
+  const scrub = new Scrub(control, orderButton);
   root.append(...scrub.nodes);
   el.append(root);
   const draw = () => {
@@ -115,16 +56,4 @@ function show(control, el) {
   return { dispose: () => control.detach(draw) };
 }
 
-export default () => {
-  let control = null;
-  return {
-    initialize({ model }) {
-      control = new Control(model);
-      return () => control.dispose();
-    },
-    render({ model, el }) {
-      control ??= new Control(model);
-      return control.places.add(el, show(control, el));
-    },
-  };
-};
+export default () => barModule({ events: 0, total: null, estimate: null, clock: "", state: "ready" }, show);

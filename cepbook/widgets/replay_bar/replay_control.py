@@ -13,7 +13,7 @@ from cepbook.display import format_count, format_time
 from cepbook.errors import StatementError
 from cepbook.session import Progress, Replay
 from cepbook.session.replay.replay import ENDED
-from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
+from cepbook.widgets.base.control import ControlWidget, control_script, control_style
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.replay_bar.scrubber import Action, Scrubber
 
@@ -26,20 +26,18 @@ def _troubles(progress: Progress) -> str:
     return text + (f", {format_count(progress.errors, 'statement error')}" if progress.errors else "")
 
 
-class ReplayControl(LiveWidget):
+class ReplayControl(ControlWidget):
     """Progress bar and buttons of one replay; reads `replay.progress` at most `rate` times per second.
 
     It updates after every slice of the replay, and by itself while an event loop runs. When the replay ends, the saved
     output is updated (see `LiveWidget.show`).
     """
 
-    _esm = widget_script(__file__, "scrubber.js", "replay_control.js")
-    _css = widget_asset(__file__, "replay_control.css")
+    _esm = control_script(__file__, "scrubber.js", "replay_control.js")
+    _css = control_style(__file__, "replay_control.css")
 
     def __init__(self, replay: Replay[Any], *, rate: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
         self._target = replay
-        self._interval = 1.0 / rate
-        self._last: dict[str, object] = {}
         workbench = replay.workbench
         self._scrubber = Scrubber(replay, workbench) if workbench is not None and isinstance(replay, Replay) else None
         self._actions: deque[tuple[bool, Action]] = deque(maxlen=100)  # of orders; True: of a seek
@@ -85,9 +83,13 @@ class ReplayControl(LiveWidget):
     def _mark(self) -> object:
         return self.freeze().text
 
-    def _build(self, number: int) -> bool:
+    @property
+    def _ended(self) -> bool:
+        return self._target.progress.state in ENDED
+
+    def _state(self) -> dict[str, object]:
         progress = self._target.progress
-        state_shown: dict[str, object] = {
+        state: dict[str, object] = {
             "events": progress.events,
             "total": progress.total,
             "estimate": progress.estimate,
@@ -99,21 +101,13 @@ class ReplayControl(LiveWidget):
         }
         if self._scrubber is not None:
             self._scrubber.settle()
-            state_shown["scrub"] = self._scrubber.describe()
-        if progress.state not in ENDED:  # the clock may move, or the replay be paused, between two slices
-            self._pump.remind(self._interval)
-        if state_shown == self._last and self._pump.acked == number - 1:  # else the last frame was lost
-            return False
-        self._last = state_shown
-        self.send({**self._frame(number), **state_shown})
-        return True
+            state["scrub"] = self._scrubber.describe()
+        return state
 
-    def _receive(self, content: dict[str, Any]) -> bool | None:
+    def _receive(self, content: dict[str, Any]) -> bool:
+        if super()._receive(content):
+            return True
         match content:
-            case {"kind": "bye" | "ack"}:
-                return True
-            case {"kind": "hello"}:
-                self._last = {}
             case {"kind": "order", "order": "pause"}:
                 self._target.pause()
             case {"kind": "order", "order": "resume"}:
