@@ -138,11 +138,12 @@ class Live:
 
     def _row(self, status: SourceStatus, buffered: Mapping[str, int]) -> dict[str, Any]:
         name = status.name
+        state = "paused" if self.state == "paused" and status.state == "running" else status.state
         return {
             "source": name,
-            "state": "paused" if self.state == "paused" and status.state == "running" else status.state,
+            "state": state,
             "events": self.events[name],
-            "rate": round(status.rate, 1) if status.state == "running" else 0.0,
+            "rate": round(status.rate, 1) if state == "running" else 0.0,
             "age": status.age,
             "late": self.late[name],
             "buffered": buffered[name],
