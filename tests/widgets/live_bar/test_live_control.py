@@ -62,15 +62,16 @@ def test_a_frame_has_all_that_is_known() -> None:
     watched(check)
 
 
-def test_orders_run_in_the_loop_and_others_are_ignored() -> None:
+def test_orders_run_in_the_loop_and_others_change_nothing() -> None:
     async def check(live: Live, control: LiveControl, browser: FakeBrowser) -> None:
         for order in ({"order": "explode"}, {"order": None}, {"order": ["stop"]}, {"order": {"stop": 1}}, {}):
             browser.say(kind="order", **order)
+            assert browser.frames[-1]["kind"] == "error"
         await asyncio.sleep(0)
         assert live.state == "running"
         browser.say(kind="order", order="pause")
         assert live.state == "running", "not in the thread of the message"
-        await until(lambda: live.state == "paused" and browser.frames[-1]["state"] == "paused")
+        await until(lambda: live.state == "paused" and browser.frames[-1].get("state") == "paused")
         browser.say(kind="order", order="resume")
         await until(lambda: live.state == "running")
         browser.say(kind="order", order="stop")
