@@ -266,9 +266,7 @@ class LiveBatcher:
             return None
         return LATE_EVENT.name, late_event(name, time, now - time, event)
 
-    def _hand_over(
-        self, released: Iterable[tuple[int, Entry]], now: int, reached: Mapping[SourcePart, Any]
-    ) -> None:
+    def _hand_over(self, released: Iterable[tuple[int, Entry]], now: int, reached: Mapping[SourcePart, Any]) -> None:
         failures = self._engine.failures
         events_by_type: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
         index = 0
