@@ -10,9 +10,9 @@ from typing import IO, Any
 
 from cepbook.errors import EventError
 from cepbook.session import Workbench
-from cepbook.session.io.files import json_object
 from cepbook.session.io.sinks import FileSink, SinkError
 from cepbook.session.io.sources import SourcePause
+from cepbook.session.io.text_files import DEFAULT, TextFormat
 from cepbook.session.replay.replay import Replay
 
 PIPE = "-"  # instead of a file name
@@ -78,7 +78,7 @@ class StandardOutput:
 
 
 def events_of(
-    pipe: IO[str], out: StandardOutput, *, rejecting: bool = False
+    pipe: IO[str], out: StandardOutput, form: TextFormat = DEFAULT, *, rejecting: bool = False
 ) -> Iterator[dict[str, Any] | str | SourcePause]:
     """Return the objects in the lines of a pipe, until it ends or no more are needed.
 
@@ -90,14 +90,16 @@ def events_of(
             yield SourcePause.YET
             continue
         number += 1
-        if line.strip():
-            try:
-                yield json_object(line if isinstance(line, str) else line.decode("utf-8"))
-            except ValueError as error:
-                if rejecting:
-                    yield line.rstrip("\r\n") if isinstance(line, str) else line.decode("utf-8", "backslashreplace")
-                    continue
-                raise EventError(f"standard input, line {number}: {error}") from None
+        try:
+            row = form.object(line if isinstance(line, str) else line.decode(form.marked))
+        except ValueError as error:
+            if rejecting:
+                yield line.rstrip("\r\n") if isinstance(line, str) else line.decode("utf-8", "backslashreplace")
+                continue
+            reason = form.wrong_encoding(error) if isinstance(error, UnicodeDecodeError) else str(error)
+            raise EventError(f"standard input, line {number}: {reason}") from None
+        if row is not None:
+            yield row
 
 
 def _lines(pipe: IO[str], out: StandardOutput) -> Iterator[str | bytes | None]:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +25,7 @@ from cepbook.session.io.chunked_files import empty_frame_of, is_large
 from cepbook.session.io.files import PARQUET, parquet_head, read_file
 from cepbook.session.io.output_times import DATES, MILLISECONDS
 from cepbook.session.io.sinks import FileSink, partial_name
+from cepbook.session.io.text_files import DEFAULT, TextFormat, text_format
 from cepbook.session.io.time_conversion import clock_text, int_or_text
 from cepbook.session.io.writers import SQLITE, check_file_kind
 from cepbook.session.replay.replay import Replay
@@ -54,6 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[TYPE=]COLUMN",
         help="the column of the event time",
     )
+    _text_arguments(parser)
     add(
         "--out",
         dest="sinks",
@@ -99,6 +102,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--quiet", action="store_true", help="print no progress and no summary")
 
 
+def _text_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--sep", metavar="CHAR", help="what separates the columns of CSV files, as in ';' (default: a comma)")
+    add("--encoding", metavar="NAME", help="the encoding of CSV files and JSON lines, as in latin-1 (default: utf-8)")
+    add("--comment", metavar="TEXT", help="leave out lines of CSV files and JSON lines that begin with this text")
+    help_text = "a text that is null, besides empty fields of CSV files"
+    add("--na", action="append", default=[], metavar="TEXT", help=help_text)
+
+
 def run(options: argparse.Namespace) -> int:
     """Deploy, replay, and write. The exit code is 1 if a statement failed; other rows are written all the same.
 
@@ -107,11 +119,13 @@ def run(options: argparse.Namespace) -> int:
     for _, path in options.sinks:
         check_file_kind(path)
     sources = _by_name(options.sources, "--in")
+    sep = "\t" if options.sep in ("tab", "\\t") else options.sep
+    form = text_format(sep, options.encoding, options.comment, options.na)
     _check_files(sources.values(), [path for _, path in options.sinks])
     if not sources:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
     workbench, piped = Workbench(start=_moment(options.start) or 0, feed_capacity=1), StandardOutput()
-    inputs = _deployed(workbench, options, sources, piped)
+    inputs = _deployed(workbench, options, sources, piped, form)
     if not options.quiet:
         # Large files are read twice: all events are checked before the first one is sent.
         write_progress_line("reading the events …")
@@ -126,6 +140,7 @@ def run(options: argparse.Namespace) -> int:
         rejected=options.rejected,
         leap=options.leap,
         errors="keep",  # printed at the end
+        **({} if form == DEFAULT or all(path == PIPE for path in sources.values()) else asdict(form)),
     )
     write_progress_line(None)
     sinks: list[FileSink] = []
@@ -139,11 +154,23 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _deployed(
-    workbench: Workbench, options: argparse.Namespace, sources: Mapping[str, str], piped: StandardOutput
+    workbench: Workbench,
+    options: argparse.Namespace,
+    sources: Mapping[str, str],
+    piped: StandardOutput,
+    form: TextFormat,
 ) -> dict[str, object]:
     values = _by_name(options.values, "--set")
     texts = [(path, read_text(path)) for path in options.modules]
-    inputs = _inputs(workbench, texts, sources, _times(options.time), piped, options.rejected is not None)
+    names = frozenset().union(*(_declared(path, text) for path, text in texts))
+    inputs: dict[str, object] = {}
+    for name, path in sources.items():
+        if path == PIPE:
+            if name not in names:
+                raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
+            inputs[name] = events_of(sys.stdin, piped, form, rejecting=options.rejected is not None)
+        else:
+            inputs[name] = path if name in names else _defined(workbench, name, path, _times(options.time), form)
     _deploy(workbench, texts, {name: parse_value_text(value) for name, value in values.items()})
     _assign(workbench, texts, values)
     _read(workbench, sources)
@@ -288,39 +315,23 @@ def _declared(path: Path, text: str) -> frozenset[str]:
         raise error.counted_from(1, str(path)) from None
 
 
-def _inputs(
-    workbench: Workbench,
-    texts: list[tuple[Path, str]],
-    sources: Mapping[str, str],
-    times: str | dict[str, str] | None,
-    piped: StandardOutput,
-    rejecting: bool,
-) -> dict[str, object]:
-    """Return the sources by event type. Types that no module declares are defined from their files."""
-    names = frozenset().union(*(_declared(path, text) for path, text in texts))
-    inputs: dict[str, object] = {}
-    for name, path in sources.items():
-        if path == PIPE:
-            if name not in names:
-                raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
-            inputs[name] = events_of(sys.stdin, piped, rejecting=rejecting)
-        elif name in names:
-            inputs[name] = path
-        else:
-            head = _head(path)
-            frame = read_file(path) if head is None else head
-            columns = frame.columns if isinstance(frame, pd.DataFrame) else frame.column_names
-            column = times.get(name) if isinstance(times, dict) else times
-            workbench.define(name, frame, time=column if column in columns else None)
-            inputs[name] = frame if head is None else path
-    return inputs
+def _defined(
+    workbench: Workbench, name: str, path: str, times: str | dict[str, str] | None, form: TextFormat
+) -> object:
+    """Define a type that no module declares from its file. Return the source: the file, or its rows if it is small."""
+    head = _head(path, form)
+    frame = read_file(path, form=form) if head is None else head
+    columns = frame.columns if isinstance(frame, pd.DataFrame) else frame.column_names
+    column = times.get(name) if isinstance(times, dict) else times
+    workbench.define(name, frame, time=column if column in columns else None)
+    return frame if head is None else path
 
 
-def _head(path: str) -> Any:
+def _head(path: str, form: TextFormat) -> Any:
     """Return the columns of a file without its rows; None if the file is small and can be read at once."""
     if path.lower().endswith(PARQUET):  # its schema has the types of the columns
         return parquet_head(path)
-    return empty_frame_of(path) if is_large(path) else None
+    return empty_frame_of(path, form) if is_large(path) else None
 
 
 def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -19,6 +19,7 @@ from cepbook.session.core import saved_state
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.history_cursor import HistoryCursor
 from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
+from cepbook.session.io.files import format_of
 from cepbook.session.io.frame_source import LatePolicy
 from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.sinks import SinkError
@@ -74,13 +75,21 @@ class ReplayMixin(WorkbenchCore):
         leap: bool = False,
         errors: ErrorPolicy = "raise",
         keep: SnapshotInterval | None = None,
+        sep: str | None = None,
+        encoding: str | None = None,
+        comment: str | None = None,
+        na: str | Sequence[str] = (),
     ) -> Replay[Self]:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
 
         `events` maps event types to sources; a single source comes with its `type`. A source is a DataFrame, an Arrow
-        table, a path of a Parquet or CSV file, or an iterable of dicts or dataclass instances. `time` names the column
-        of the event time, one for all types or one per type (default: the type's own). Its values are dates, ISO 8601
-        texts or whole milliseconds.
+        table, a path of a Parquet, CSV or JSON-lines file, or an iterable of dicts or dataclass instances. `time` names
+        the column of the event time, one for all types or one per type (default: the type's own). Its values are dates,
+        ISO 8601 texts or whole milliseconds.
+
+        Of files of text, `sep` separates the columns of CSV, `encoding` is the encoding (``"utf-8"``), `comment` the
+        beginning of lines to leave out, and `na` a text or texts that are null besides empty fields; the rules are in
+        `cepbook.session.io.text_files`.
 
         Events are ordered by time, then by the column `sequence` if one is named, then by the order of `events`, then
         by row, as on Spark. ``sort=False`` refuses DataFrames whose rows are not in order.
@@ -123,8 +132,9 @@ class ReplayMixin(WorkbenchCore):
             policy: LatePolicy = late or ("error" if lateness is None else "drop")
             bound = self._lateness_units(lateness)
             stream = policy == "drop" and self._define_late_events()
+            sources = sources_by_type(events, type)
             inputs = ReplayInputs(
-                sources_by_type(events, type),
+                sources,
                 time,
                 sequence,
                 types,
@@ -136,6 +146,7 @@ class ReplayMixin(WorkbenchCore):
                 lateness=bound,
                 late_stream=stream,
                 rejecting=rejected is not None,
+                form=format_of(sources.values(), sep, encoding, comment, na),
             )
             with self._rejected_file(rejected) as file:
                 reject = None if file is None else file.write

@@ -26,6 +26,7 @@ from cepbook.session.explanation_mixin import ExplanationMixin
 from cepbook.session.history import rerun_workbench
 from cepbook.session.inspect.overview import variables_frame
 from cepbook.session.inspection_mixin import InspectionMixin
+from cepbook.session.io.files import format_of
 from cepbook.session.io.parameter_values import ParameterValues as Values
 from cepbook.session.io.parameter_values import with_dialect_settings
 from cepbook.session.io.python_values import fitting_value
@@ -173,21 +174,32 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             self._engine.event_log.record_assignment(self.runtime.now, name, self.runtime.variables[name].given)
 
     def define(
-        self, name: str, source: object, *, time: str | None = None, inherits: str | Sequence[str] = ()
+        self,
+        name: str,
+        source: object,
+        *,
+        time: str | None = None,
+        inherits: str | Sequence[str] = (),
+        sep: str | None = None,
+        encoding: str | None = None,
+        comment: str | None = None,
+        na: str | Sequence[str] = (),
     ) -> EventType:
-        """Define an event type from a DataFrame, an Arrow table, a Parquet file, a dataclass, a TypedDict or a dict of
-        name -> type.
+        """Define an event type from a DataFrame, an Arrow table, a list of dicts, the path of a file (Parquet, CSV,
+        JSON lines), a dataclass, a TypedDict or a dict of name -> type. Dicts within become nested event types.
 
         `cepbook.session.io.schema_inference` and `foreign_frames` list the EPL types. `time` is the property with the
         event time for `replay`: dates, texts in ISO 8601, or numbers in the unit of the clock. Without it an index of
-        dates is the time of a DataFrame. Defining the same again changes nothing. Raises UsageError with the column
+        dates is the time of a DataFrame. `sep`, `encoding`, `comment` and `na` say how a file is read, as for
+        `replay`. Defining the same again changes nothing. Raises UsageError with the column
         that has no EPL type, or the statements that prevent a change of the type.
         """
         parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)
+        form = format_of((source,), sep, encoding, comment, na)
         with self._lock, self._engine.manual_call():
             clock = (self._config.second, self._config.time_zone, self.runtime.now)
             known = self.runtime.catalog.event_types
-            event_types = infer_event_types(name, source, known, time=time, inherits=parents, clock=clock)
+            event_types = infer_event_types(name, source, known, time=time, inherits=parents, clock=clock, form=form)
             self._define(event_types)
             self.defined = {**{key: of for key, of in self.defined.items() if key != name}, name: event_types[-1]}
         return event_types[-1]

@@ -96,7 +96,7 @@ def test_large_files_are_never_read_at_once(
     monkeypatch.setattr(chunked_files, "SIZE", 1)
     monkeypatch.setattr(chunked_files, "PIECE", 8)
     for part in (sources, run_command):
-        monkeypatch.setattr(part, "read_file", lambda *_: pytest.fail("the file is read at once"))
+        monkeypatch.setattr(part, "read_file", lambda *_, **__: pytest.fail("the file is read at once"))
     assert main([*command, "--out", "q=pieces.csv"]) == 0
     assert "400 events finished" in capsys.readouterr().out
     assert Path("pieces.csv").read_text() == Path("whole.csv").read_text() != ""

@@ -36,7 +36,7 @@ def help_text(commands: Sequence[MagicCommand], topic: str) -> StaticPicture:
 
 
 FIRST_STEPS = (
-    ('cep.define("Tick", frame, time="ts")', "what events look like: a DataFrame, a file, a dict of types"),
+    ('cep.define("Tick", frame, time="ts")', "what events look like: a DataFrame, a file, dicts, a dict of types"),
     ("%%epl", "a cell of statements: select symbol, avg(price) as mean from Tick#time(10 min) group by symbol"),
     ('cep.replay(frame, type="Tick").run()', "the rows as events, in order of time"),
     ('%view NAME, cep.changes("NAME")', "what a statement delivered, live and as a DataFrame"),

@@ -22,6 +22,7 @@ from cepbook.lang.types import SIZED_NUMBERS
 from cepbook.session.io import files
 from cepbook.session.io.column_readers import ROW_OF_FILE
 from cepbook.session.io.frame_source import EventChunk, FrameSource, ReplaySource, SourceOptions, backwards_time_error
+from cepbook.session.io.text_files import DEFAULT, TextFormat
 
 LARGE = 500_000  # rows from which a Parquet file is read in pieces, if its rows are in order
 SIZE = 32_000_000  # bytes from which another file is
@@ -112,10 +113,10 @@ def is_large(path: str, times: int = 1) -> bool:
     return os.path.getsize(path) >= times * (SIZE if lower.endswith(".csv") else SIZE // SMALLER)
 
 
-def empty_frame_of(path: str) -> pd.DataFrame | None:
+def empty_frame_of(path: str, form: TextFormat = DEFAULT) -> pd.DataFrame | None:
     """Return `DtypeTally.frame` of a file. Raises as `read_file` does."""
     kinds = DtypeTally()
-    for piece in files.pieces(path, None, PIECE):
+    for piece in files.pieces(path, None, PIECE, form):
         kinds.take(piece)
     return kinds.frame()
 
@@ -164,7 +165,7 @@ class ChunkedFileSource(ReplaySource):
     def chunks(self) -> Iterator[EventChunk]:
         left = self.total
         check = None if self._checked else _Check(self._path, self._wanted)
-        for frame in files.pieces(self._path, self._columns, PIECE):
+        for frame in files.pieces(self._path, self._columns, PIECE, self._wanted.form):
             piece = FrameSource(frame, self._wanted) if check is None else check.piece(frame)
             yield from piece.chunks()
             left = None if left is None else left - piece.before(None)
@@ -189,9 +190,8 @@ class _Check:
         frame.index = pd.RangeIndex(rows, rows + len(frame), name=ROW_OF_FILE)
         try:
             if self._texts:
-                files.check_numeric_columns(
-                    self._path, frame, options.event_type, {options.time, *options.event_type.timed}, rows
-                )
+                others = {options.time, *options.event_type.timed}
+                files.check_numeric_columns(self._path, frame, options.event_type, others, rows, options.form)
             source = FrameSource(frame, options)
             self._kinds.take(frame)
             odd = self._kinds.odd(options.event_type, {options.time})
@@ -237,7 +237,7 @@ def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptio
     kinds = DtypeTally()
     check_options = replace(options, sort=False, late="error", until=None)
     try:
-        for frame in files.pieces(path, columns, PIECE):
+        for frame in files.pieces(path, columns, PIECE, options.form):
             if frame.empty:
                 continue
             kinds.take(frame)
@@ -264,7 +264,7 @@ def _looked_at(path: str, columns: files.ColumnSelection, options: SourceOptions
     check_options = replace(options, sort=False, late="error", until=None)
     size = rows = 0
     try:
-        for probe in files.file_samples(path, columns):
+        for probe in files.file_samples(path, columns, options.form):
             if probe.frame.empty:
                 continue
             kinds.take(probe.frame)

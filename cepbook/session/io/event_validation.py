@@ -208,7 +208,7 @@ def value_converter(
     if of.of is not None:
         convert = partial(_array, value_converter(of.of, types, second, zone, depth=depth), str(of))
     elif of.event is not None:
-        convert = partial(_nested, of.event, types, second, zone, depth + 1)
+        convert = _nested(of.event, types, second, zone, depth + 1)
     elif of.name == "long":
         convert = partial(_time if timed else _long, second, zone)
     elif of in (TIMESTAMP, CALENDAR, ZONEDDATETIME):
@@ -232,16 +232,26 @@ def value_converter(
     return nullable
 
 
-def _nested(name: str, types: EventTypes, second: int, zone: str, depth: int, value: Any) -> dict[str, Any]:
-    if depth > MAX_DEPTH:
-        raise TooDeep
-    event_type = types.get(name)
-    if event_type is None:
-        return _mapping(plain_value(value, depth))
-    try:
-        return EventValidator(event_type, types, second=second, zone=zone, depth=depth)(value)
-    except EventError as error:
-        raise TypeMismatch(f"is an event of type `{name}`: {error}") from None
+def _nested(name: str, types: EventTypes, second: int, zone: str, depth: int) -> Converter:
+    """Return the conversion of events of the type `name`, which may be defined or replaced later."""
+    latest: tuple[EventType, Converter] | None = None
+
+    def convert(value: Any) -> dict[str, Any]:
+        nonlocal latest
+        if depth > MAX_DEPTH:
+            raise TooDeep
+        event_type = types.get(name)
+        if event_type is None:
+            return _mapping(plain_value(value, depth))
+        if latest is None or latest[0] is not event_type:
+            latest = event_type, EventValidator(event_type, types, second=second, zone=zone, depth=depth)
+        try:
+            event: dict[str, Any] = latest[1](value)
+            return event
+        except EventError as error:
+            raise TypeMismatch(f"is an event of type `{name}`: {error}") from None
+
+    return convert
 
 
 def as_mapping(event: object) -> Mapping[str, Any] | None:

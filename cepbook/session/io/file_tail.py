@@ -10,7 +10,7 @@ import asyncio
 import csv
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +27,13 @@ from cepbook.session.io.live_sources import (
     Period,
     Sleep,
     Source,
-    decoded,
     seconds_of,
     text_of,
 )
+from cepbook.session.io.text_files import FileFields, TextFields, TextFormat, text_format
 
 SAMPLE = 256  # bytes by which a file is recognized
 ROTATED = re.compile(r"[.-]\d[\d.-]*")  # behind the name of a file
-
-
-class TextFields(dict[str, Any]):
-    """An event whose values are texts, to be converted to the types of its properties."""
 
 
 def tail(
@@ -46,28 +42,38 @@ def tail(
     begin: bool = False,
     every: Period = "200 msec",
     longest: int = LONGEST,
+    sep: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
+    na: str | Iterable[str] = (),
     sleep: Sleep = asyncio.sleep,
 ) -> Source:
     """Yield the lines that are appended to a JSON-lines or CSV file; with `begin` also the existing ones.
 
-    A line counts once it is ended. The first line of a CSV file names the columns; all values are texts, which
-    `Workbench.live` converts to the types of the properties. A line of more than `longest` bytes is malformed.
+    A line counts once it is ended. The first line of a CSV file names the columns. Values are read as in a replay of
+    the file, with the same options `sep`, `encoding`, `comment` and `na`; `Workbench.live` converts texts to the types
+    of the properties. A line of more than `longest` bytes is malformed, and so is one of CSV with another number of
+    fields than columns.
 
     A file that replaces this one (log rotation) is read when this one is used up. Of a file that is truncated or
     written anew the rest is read from the rotated copy beside it, if there is one, and then the file from its start;
     `Live` reports it. The place in the file is saved with the workbench: a loaded workbench continues there, also in a
-    file that was rotated since. Raises UsageError if there is no such file.
+    file that was rotated since. Raises UsageError if there is no such file, and for an encoding whose lines do not end
+    with the byte 10.
     """
-    name = os.path.abspath(os.fspath(path))
-    return Source(f"tail {name}", lambda offsets: _tail(name, begin, seconds_of(every) or 0.0, longest, sleep, offsets))
+    name, form = os.path.abspath(os.fspath(path)), text_format(sep, encoding, comment, na)
+    if "\n".encode(form.encoding) != b"\n":
+        raise UsageError(f"the lines of a growing file in {form.encoding} cannot be told apart")
+    pause = seconds_of(every) or 0.0
+    return Source(f"tail {name}", lambda offsets: _tail(name, form, begin, pause, longest, sleep, offsets))
 
 
 async def _tail(
-    name: str, begin: bool, pause: float, longest: int, sleep: Sleep, offsets: Offsets
+    name: str, form: TextFormat, begin: bool, pause: float, longest: int, sleep: Sleep, offsets: Offsets
 ) -> AsyncIterator[Any]:
     if not os.path.isfile(name):
         raise UsageError(f"there is no file {name!r}")
-    file = _File(name, longest)
+    file = _File(name, form, longest)
     try:
         if offsets:
             for link in file.go_to(*offsets[""]):
@@ -94,8 +100,8 @@ class _File:
     `offset` is the place behind the last item: the end of its line, and a sample of the file with its own place.
     """
 
-    def __init__(self, name: str, longest: int) -> None:
-        self._name, self._longest = name, longest
+    def __init__(self, name: str, form: TextFormat, longest: int) -> None:
+        self._name, self._form, self._longest = name, form, longest
         self._as_csv = name.lower().endswith(".csv")
         self._open(name)
 
@@ -108,9 +114,9 @@ class _File:
         self._splitter = LineSplitter(self._longest)
         self._splitter.taken = at
         self._columns: list[str] | None = None
-        if at and self._as_csv:
-            header = os.pread(self._descriptor, READ, 0)
-            self._columns = _header(header[: header.find(b"\n")])
+        for line in os.pread(self._descriptor, READ, 0).split(b"\n") if at and self._as_csv else ():
+            if self._columns is None:
+                self._item(line)
 
     @property
     def offset(self) -> tuple[int, int, bytes]:
@@ -164,12 +170,32 @@ class _File:
     def _item(self, line: bytes) -> Item | None:
         if line.startswith(b"\0"):  # written behind the end of a truncated file
             line = line.lstrip(b"\0")
-        if not self._as_csv:
-            return decoded(line)
-        if self._columns is None:
-            self._columns = _header(line)
+        text = text_of(line)
+        try:
+            text = line.decode(self._form.marked)
+            if not self._as_csv:
+                row = self._form.object(text)
+                return None if row is None else FileFields(row)
+            if not text.strip() or self._form.is_comment(text):
+                return None
+            if self._columns is not None:
+                return self._row(text, self._columns)
+            self._columns = self._form.header(text)
             return None
-        return _csv_row(line, self._columns)
+        except UnicodeDecodeError as error:
+            reason = self._form.wrong_encoding(error)
+        except (ValueError, csv.Error) as error:
+            reason = str(error)
+        if self._as_csv and self._columns is None:
+            raise EventError(f"{self._name!r}, the line with the names of the columns: {reason}")
+        return Malformed(text.rstrip(), reason)
+
+    def _row(self, text: str, columns: list[str]) -> Item:
+        values, nulls = self._form.fields(text), self._form.na
+        if len(values) != len(columns):
+            return Malformed(text.rstrip(), f"{len(values)} fields, not {len(columns)}")
+        fields = zip(columns, values, strict=True)
+        return TextFields({name: None if not value or value in nulls else value for name, value in fields})
 
     def follow(self) -> Iterator[Malformed | Link]:
         """Change over to the copy of a truncated file, and to the file that replaces this one if it is used up."""
@@ -241,30 +267,3 @@ def _rotated(name: str) -> list[str]:
         if one.name.startswith(path.name) and ROTATED.fullmatch(one.name, len(path.name)) and one.is_file()
     ]
     return [str(one) for one in sorted(beside, key=lambda one: one.stat().st_mtime_ns, reverse=True)]
-
-
-def _header(line: bytes) -> list[str]:
-    try:
-        return _fields(line.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise EventError(f"the first line, with the names of the columns, is no UTF-8: {line[:100]!r}") from None
-
-
-def _fields(line: str) -> list[str]:
-    line = line.rstrip("\r\n")
-    if '"' in line or "\r" in line:
-        return next(csv.reader([line]), [])
-    return line.split(",") if line else []
-
-
-def _csv_row(line: bytes, columns: list[str]) -> Item | None:
-    try:
-        text = line.decode("utf-8")
-        values = _fields(text)
-    except (UnicodeDecodeError, csv.Error) as error:
-        return Malformed(text_of(line), str(error))
-    if not text.strip():
-        return None
-    if len(values) != len(columns):
-        return Malformed(text.rstrip(), f"{len(values)} fields, not {len(columns)}")
-    return TextFields({name: value or None for name, value in zip(columns, values, strict=True)})

@@ -1,33 +1,37 @@
-"""Files of events: Parquet, CSV and JSON lines, as DataFrames.
+"""Files of events: Parquet, CSV and JSON lines, as DataFrames, or line by line while they grow.
 
 ========================================  ============================================================================
 ``.parquet``, ``.pq``                     needs pyarrow
-``.csv``, also ``.csv.gz``, ``.csv.zst``  the first line names the columns; columns of string properties are read as
-                                          text (``007`` stays), empty fields are null
+``.csv``, also ``.csv.gz``, ``.csv.zst``  the first line names the columns
 ``.jsonl``, ``.ndjson``, also ``.gz``     a JSON object per line; empty lines are skipped, a property that a line does
                                           not have is null
 ========================================  ============================================================================
+
+`text_files` says what a text is.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
-import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import BytesIO
+from io import BytesIO, TextIOBase
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_numeric_dtype, is_string_dtype
+from pandas.errors import ParserWarning
+from pandas.io.common import get_handle  # type: ignore[import-not-found]  # the stubs lack it
 
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.types import is_numeric
+from cepbook.lang.types import Type, is_numeric
+from cepbook.session.io.event_validation import is_missing
 from cepbook.session.io.foreign_frames import frame_of_table
+from cepbook.session.io.text_files import DEFAULT, TextFormat, field_value, text_format
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
@@ -37,17 +41,38 @@ KINDS = "Parquet (.parquet, .pq), CSV (.csv, .csv.gz) nor JSON lines (.jsonl, .n
 PLACES = 33  # places of a file that are sampled
 BLOCK = 65_536  # bytes per sample
 
-ColumnSelection = Mapping[str, bool]
-"""Selected columns: name -> True if the column is read as text."""
+ColumnSelection = Mapping[str, Type | None]
+"""Selected columns of text files, with the type of the property that decides how a text is read; None: its looks do."""
+
+_AS_TEXT = ("string", "char", "biginteger", "bigdecimal")
+_NULLS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?", "\\N")  # what other programs write for null
 
 
 def required_columns(event_type: EventType, *others: str | None) -> ColumnSelection:
     """Return the columns that events of a type need, and `others`: time and sequence."""
-    columns = {name: type_.name in ("string", "char") for name, type_ in event_type.properties.items()}
-    return columns | {name: False for name in others if name is not None and name not in columns}
+    columns: dict[str, Type | None] = dict(event_type.properties)
+    return columns | {name: None for name in others if name is not None and name not in columns}
 
 
-def read_file(path: str, columns: ColumnSelection | None = None) -> pd.DataFrame:
+def is_file(source: object) -> bool:
+    """Return whether a source of events is the path of a file: a path, or a text that ends like one."""
+    kinds = (*PARQUET, *CSV, *JSON_LINES)
+    return isinstance(source, os.PathLike) or (isinstance(source, str) and source.lower().endswith(kinds))
+
+
+def format_of(
+    sources: Iterable[object], sep: str | None, encoding: str | None, comment: str | None, na: str | Iterable[str]
+) -> TextFormat:
+    """Return the format with these options of the workbench. Raises UsageError for wrong ones, and if no source is a
+    file.
+    """
+    form = text_format(sep, encoding, comment, na)
+    if form != DEFAULT and not any(isinstance(source, str | os.PathLike) for source in sources):
+        raise UsageError("`sep`, `encoding`, `comment` and `na` say how a file is read, and there is none")
+    return form
+
+
+def read_file(path: str, columns: ColumnSelection | None = None, form: TextFormat = DEFAULT) -> pd.DataFrame:
     """Return the rows of a file, with those of `columns` that it has; None: all.
 
     Raises UsageError if there is no such file or its kind is unknown, EventError if it cannot be read.
@@ -58,9 +83,10 @@ def read_file(path: str, columns: ColumnSelection | None = None) -> pd.DataFrame
     if lower.endswith(PARQUET):
         return _parquet(path, columns)
     if lower.endswith(CSV):
-        return _csv(path, columns)
+        with _csv_source(path, form) as (source, names):
+            return _typed(_csv_frame(source, names, columns, form), columns)
     if lower.endswith(JSON_LINES):
-        rows = list(_objects(path))
+        rows = list(_objects(path, form))
         return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
     raise UsageError(f"{path!r} is neither a {KINDS} file")
 
@@ -110,7 +136,7 @@ def parquet_head(path: str) -> Any:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 
-def pieces(path: str, columns: ColumnSelection | None, rows: int) -> Iterator[pd.DataFrame]:
+def pieces(path: str, columns: ColumnSelection | None, rows: int, form: TextFormat = DEFAULT) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file as in `read_file`, `rows` at a time. Columns have the dtypes of their piece.
 
     Each piece of JSON lines has all of `columns` (None: those of its lines), null where no line has them.
@@ -119,10 +145,14 @@ def pieces(path: str, columns: ColumnSelection | None, rows: int) -> Iterator[pd
     if lower.endswith(PARQUET):
         yield from parquet_chunks(path, columns or {}, rows)
     elif lower.endswith(CSV):
-        with _csv_errors(path), _csv_reader(path, columns, chunksize=rows) as reader:
-            yield from reader
+        with (
+            _csv_source(path, form) as (source, names),
+            _csv_frame(source, names, columns, form, chunksize=rows) as reader,
+        ):
+            for piece in reader:
+                yield _typed(piece, columns)
     else:
-        lines = _objects(path)
+        lines = _objects(path, form)
         while some := list(islice(lines, rows)):
             yield frame_of_objects(some, _names(some) if columns is None else columns)
 
@@ -134,22 +164,27 @@ class FileSample(NamedTuple):
     size: int
 
 
-def file_samples(path: str, columns: ColumnSelection) -> Iterator[FileSample]:
+def file_samples(path: str, columns: ColumnSelection, form: TextFormat = DEFAULT) -> Iterator[FileSample]:
     """Yield rows from `PLACES` places of a text file, in order, from its beginning to its end.
 
-    Nothing for compressed files and for files no larger than the samples. The previous line break tells where a line
-    begins; within quoted cells that is wrong, and the rows look odd. Raises EventError for unreadable content.
+    Nothing for compressed files, for files with comments, and for files no larger than the samples. The previous line
+    break tells where a line begins; within quoted cells that is wrong, and the rows look odd. Raises EventError for
+    unreadable content.
     """
     lower = path.lower()
+    if form.comment is not None or "\n".encode(form.encoding) != b"\n":
+        return
     if lower.endswith(".csv"):
-        with _csv_errors(path):
-            names = list(pd.read_csv(path, nrows=0).columns)
+        with _csv_errors(path, form):
+            names = _csv_header(path, form)
             for text in _texts(path, heading=True):
-                yield FileSample(_csv_reader(BytesIO(text), columns, names=names, header=None), len(text))
+                frame = _csv_frame(BytesIO(text), names, columns, form, names=names, header=None)
+                yield FileSample(_typed(frame, columns), len(text))
     elif lower.endswith((".jsonl", ".ndjson")):
         for text in _texts(path, heading=False):
             try:
-                rows = [json_object(line) for line in text.decode("utf-8").splitlines() if line.strip()]
+                lines = text.decode(form.encoding).splitlines()
+                rows = [row for line in lines if (row := form.object(line)) is not None]
             except ValueError as error:
                 raise EventError(f"{path!r}: {error}") from None
             yield FileSample(frame_of_objects(rows, columns), len(text))
@@ -174,29 +209,144 @@ def _reader() -> Any:
     return parquet
 
 
-def _csv(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
-    with _csv_errors(path):
-        frame: pd.DataFrame = _csv_reader(path, columns)
+def _csv_header(path: str, form: TextFormat) -> list[str]:
+    """Return the columns of a CSV file. Raises ValueError if its first two lines cannot be right, with the line."""
+    with _text(path, form) as lines:
+        line = next((line for line in lines if line.strip()), None)
+        if line is None:
+            raise ValueError("the file is empty; its first line names the columns")
+        while line.count('"') % 2 and (more := next(lines, None)) is not None:  # a name with a line break
+            line += more
+        try:
+            names = form.header(line)
+        except ValueError as error:
+            raise ValueError(f"line {lines.number}: {error}") from None
+        try:
+            count = len(next(csv.reader(lines, delimiter=form.sep), ()))
+        except csv.Error:  # a large field, which pandas takes
+            return names
+        if count > len(names):
+            raise ValueError(f"line {lines.number}: there are {count} fields, and {len(names)} columns")
+        return names
+
+
+def _csv_frame(
+    source: str | BytesIO | TextIOBase,
+    present: Sequence[str],
+    columns: ColumnSelection | None,
+    form: TextFormat,
+    **settings: Any,
+) -> Any:
+    chosen = set(present) if columns is None else set(columns)
+    # Without a selection pandas checks that no line has more fields than there are columns.
+    selected: Any = None if chosen.issuperset(present) else chosen.__contains__
+    text: Any = {name: "str" for name, of in (columns or {}).items() if of is not None and of.name in _AS_TEXT}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ParserWarning)  # a line has more fields than there are columns
+        return pd.read_csv(
+            source,
+            sep=form.sep,
+            encoding=form.encoding,
+            usecols=selected,
+            dtype=text,
+            index_col=False,
+            keep_default_na=False,
+            na_values=["", *form.na],
+            **settings,
+        )
+
+
+def _typed(frame: pd.DataFrame, columns: ColumnSelection | None) -> pd.DataFrame:
+    """Return a frame in which numbers that pandas leaves as texts, because of their size, are numbers."""
+    for name, of in (columns or {}).items():
+        if of is not None and is_numeric(of) and name in frame.columns and not is_numeric_dtype(frame[name].dtype):
+            texts = frame[name]
+            if of.name not in _AS_TEXT and isinstance(field_value(next(iter(texts.dropna()), None), of), str):
+                continue  # dates, or no numbers
+            values = [None if is_missing(value) else field_value(value, of) for value in texts]
+            if of.name in _AS_TEXT or not any(isinstance(value, str) for value in values):
+                frame[name] = pd.Series(values, index=texts.index, dtype=object)
     return frame
 
 
-def _csv_reader(path: str | BytesIO, columns: ColumnSelection | None, **settings: Any) -> Any:
-    if columns is None:
-        return pd.read_csv(path, **settings)
-    text: Any = {name: "str" for name, as_text in columns.items() if as_text}
-    return pd.read_csv(path, usecols=lambda c: c in columns, dtype=text, **settings)
+class _Lines(TextIOBase):
+    """The lines of a text file without comments. `number` counts the lines of the file up to the last one.
+
+    A line within a quoted cell of CSV is none, however it begins.
+    """
+
+    def __init__(self, path: str, form: TextFormat, *, quotes: bool) -> None:
+        self.number = 0
+        self._handles = get_handle(path, "r", encoding=form.marked, compression="infer")
+        self._kept = self._without_comments(form, quotes)
+        self._rest = ""
+
+    def _without_comments(self, form: TextFormat, quotes: bool) -> Iterator[str]:
+        within = False
+        for line in cast("Iterable[str]", self._handles.handle):
+            self.number += 1
+            if within or not form.is_comment(line):
+                within ^= quotes and line.count('"') % 2 == 1
+                yield line
+
+    def __next__(self) -> str:  # type: ignore[override]
+        return next(self._kept)
+
+    def read(self, size: int | None = -1) -> str:
+        lines = [self._rest]
+        length = len(self._rest)
+        while size is None or size < 0 or length < size:
+            line = next(self._kept, None)
+            if line is None:
+                break
+            lines.append(line)
+            length += len(line)
+        text = "".join(lines)
+        end = len(text) if size is None or size < 0 else size
+        self._rest = text[end:]
+        return text[:end]
+
+    def close(self) -> None:
+        self._handles.close()
+        super().close()
+
+
+def _text(path: str, form: TextFormat) -> _Lines:
+    return _Lines(path, form, quotes=path.lower().endswith(CSV))
 
 
 @contextmanager
-def _csv_errors(path: str) -> Iterator[None]:
+def _csv_source(path: str, form: TextFormat) -> Iterator[tuple[str | TextIOBase, list[str]]]:
+    """Return what pandas reads of a CSV file, and its columns. Raises EventError in the block, too."""
+    with _csv_errors(path, form):
+        names = _csv_header(path, form)
+        if form.comment is None:
+            yield path, names
+        else:
+            with _text(path, form) as lines:
+                yield lines, names
+
+
+@contextmanager
+def _csv_errors(path: str, form: TextFormat) -> Iterator[None]:
     try:
         yield
-    except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
+    except UnicodeDecodeError as error:
+        raise EventError(f"{path!r} cannot be read as a CSV file: {form.wrong_encoding(error)}") from error
+    except ParserWarning as error:
+        fact = "a line has more fields than the first line has columns"
+        raise EventError(f"{path!r} cannot be read as a CSV file: {fact}") from error
+    except (ValueError, OSError, EOFError, csv.Error) as error:  # the errors of pandas' parser are ValueErrors
         raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
 
 
 def check_numeric_columns(
-    path: str, frame: pd.DataFrame, event_type: EventType, others: Collection[str | None], before: int = 0
+    path: str,
+    frame: pd.DataFrame,
+    event_type: EventType,
+    others: Collection[str | None],
+    before: int = 0,
+    form: TextFormat = DEFAULT,
 ) -> None:
     """Raise EventError with file, line and column of the first cell that is no number in a numeric column.
 
@@ -207,23 +357,24 @@ def check_numeric_columns(
         if not is_numeric(of) or name in others or name not in frame.columns or is_numeric_dtype(frame[name].dtype):
             continue
         column = frame[name]
-        wrong = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
+        if is_string_dtype(column.dtype) or of.name not in _AS_TEXT:
+            wrong = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
+        else:
+            wrong = column.map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)
         if wrong.any():
             row = int(wrong.argmax())
-            place = _line(path, before + row)
-            raise EventError(f"{path!r}, {place}, column `{name}`: {column.iloc[row]!r} is no {of.name}")
+            place, text = _line(path, before + row, form), column.iloc[row]
+            hint = f'\n  hint: if it means null, na=["{text}"] (in a shell --na {text})' if text in _NULLS else ""
+            raise EventError(f"{path!r}, {place}, column `{name}`: {text!r} is no {of.name}{hint}")
 
 
-def _line(path: str, row: int) -> str:
-    opened: Any = gzip.open if path.lower().endswith(".gz") else open
-    if not path.lower().endswith((".csv", ".csv.gz")):
-        return f"row {row + 1}"
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        reader, row_index, before = csv.reader(file), -2, 0
+def _line(path: str, row: int, form: TextFormat) -> str:
+    with _text(path, form) as lines:
+        reader, row_index, before = csv.reader(lines, delimiter=form.sep), -2, 0
         for cells in reader:
             row_index += bool(cells)
             if row_index == row:
-                return f"line {before + 1}"
+                return f"line {lines.number - (reader.line_num - before) + 1}"
             before = reader.line_num
     return f"row {row + 1}"
 
@@ -232,32 +383,20 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _objects(path: str) -> Iterator[dict[str, Any]]:
+def _objects(path: str, form: TextFormat) -> Iterator[dict[str, Any]]:
     try:
-        opened: Any = gzip.open if path.lower().endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    try:
-                        row = json_object(line)
-                    except ValueError as error:
-                        raise EventError(f"{path!r}, line {number}: {error}") from None
+        with _text(path, form) as lines:
+            for line in lines:
+                try:
+                    row = form.object(line)
+                except ValueError as error:
+                    raise EventError(f"{path!r}, line {lines.number}: {error}") from None
+                if row is not None:
                     yield row
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise EventError(f"{path!r} cannot be read as JSON lines: {form.wrong_encoding(error)}") from error
+    except (OSError, EOFError) as error:
         raise EventError(f"{path!r} cannot be read as JSON lines: {error}") from error
-
-
-def json_object(line: str) -> dict[str, Any]:
-    """Return the object of a line of JSON. Raises ValueError with the problem."""
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"this is no JSON: {error}") from None
-    except RecursionError:
-        raise ValueError("this JSON is nested too deeply") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"an event is a JSON object, not {type(value).__name__}")
-    return value
 
 
 def frame_of_objects(rows: Sequence[Mapping[str, Any]], names: Collection[str]) -> pd.DataFrame:

@@ -29,6 +29,7 @@ from cepbook.session.io.column_readers import (
 from cepbook.session.io.event_validation import EventTypes
 from cepbook.session.io.reorder import late_event, late_reason, reordered
 from cepbook.session.io.schema_inference import check_column_names, with_time_index
+from cepbook.session.io.text_files import DEFAULT, TextFormat
 from cepbook.session.io.time_conversion import check_clock_range, clock_text
 
 LatePolicy = Literal["error", "drop"]
@@ -99,6 +100,7 @@ class SourceOptions:
     lateness: int = 0  # clock units by which events may be out of order
     late_stream: bool = False  # late events become events of the type `LateEvent`
     reject: Rejecting | None = None
+    form: TextFormat = DEFAULT  # of text files
 
     def origin(self, what: str) -> str:
         """Return the name of the source in messages: the file, or the DataFrame for `what`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from cepbook.session.io.files import json_object
+from cepbook.session.io.text_files import json_object
 from cepbook.session.io.time_conversion import period_units
 
 Event = Mapping[str, Any]

@@ -11,7 +11,11 @@
 | timedelta64 | long: milliseconds |
 | object of times of day | localtime |
 | category | the type of the categories |
-| object | by its values: string, boolean, long, double, bigdecimal, map, arrays of these |
+| object | by its values: string, boolean, long, double, bigdecimal, arrays of these |
+| object of dicts, of lists of dicts | a nested event, an array of them; the type has all names that occur |
+
+The type of a nested event is called like the event type and the column, as ``Sale_items``. Dicts whose names are no
+texts, and empty ones, are maps.
 
 Python annotations: ``int`` long, ``float`` double, ``bool`` boolean, ``str`` string, ``Decimal`` bigdecimal,
 ``datetime``/``date``/``timedelta`` long, ``time`` localtime, ``list[X]`` X[], ``dict`` map, ``Any`` object, a dataclass
@@ -28,20 +32,21 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from cepbook.argument_checks import short_repr
-from cepbook.engine.expressions.plain_values import plain_value
+from cepbook.engine.expressions.plain_values import TOO_DEEP, NestedTooDeep, plain_value
 from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang import types as t
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.column_readers import event_times
 from cepbook.session.io.event_validation import EventTypes
-from cepbook.session.io.files import CSV, PARQUET, parquet_head, read_file
+from cepbook.session.io.files import PARQUET, frame_of_objects, is_file, parquet_head, read_file
 from cepbook.session.io.foreign_frames import is_arrow, is_spark, schema_properties
+from cepbook.session.io.text_files import DEFAULT, TextFormat
 
 _PYTHON: dict[object, t.Type] = {
     bool: t.BOOLEAN,
@@ -86,19 +91,25 @@ def infer_event_types(
     time: str | None = None,
     inherits: Sequence[str] = (),
     clock: tuple[int, str, int] = (1000, "UTC", 0),
+    form: TextFormat = DEFAULT,
 ) -> list[EventType]:
     """Return the event type `name` described by `source`, preceded by the nested types that it needs and `known` lacks.
 
     A text property that is the `time` is a long: its values are dates. An index of dates is the time of a DataFrame
-    that has no other. `clock`: its units per second, zone and time. Raises UsageError with the column at fault.
+    that has no other. `clock`: its units per second, zone and time; `form` is the format of files of text. Raises
+    UsageError with the column at fault.
     """
     if not isinstance(name, str) or not name.strip():
         raise UsageError(f"an event type needs a name, not {name!r}")
     nested: dict[str, EventType] = {}
+    source = _described(source, form)
     if isinstance(source, pd.DataFrame):
         time = index_time(source) if time is None and index_time(source) not in source.columns else time
         source = with_time_index(source, time)
-    own = _properties(name, source, known, nested)
+    try:
+        own = _properties(name, source, known, nested)
+    except RecursionError:
+        raise UsageError(f"the values for `{name}` are nested too deeply") from None
     inherited: dict[str, t.Type] = {}
     supertypes: list[str] = []
     for parent in inherits:
@@ -139,14 +150,21 @@ def _check_time(
         raise UsageError(f"property `{time}` of `{name}` is {properties[time]}; a time is a date or long milliseconds")
 
 
+def _described(source: object, form: TextFormat) -> object:
+    """Return a file and a list of dicts as a table, anything else unchanged."""
+    if is_file(source):
+        path = os.fspath(cast("str | os.PathLike[str]", source))
+        return parquet_head(path) if path.lower().endswith(PARQUET) else read_file(path, form=form)
+    if isinstance(source, list | tuple) and source and all(isinstance(event, Mapping) for event in source):
+        return frame_of_objects(source, dict.fromkeys(name for event in source for name in event))
+    return source
+
+
 def _properties(name: str, source: object, known: EventTypes, nested: dict[str, EventType]) -> dict[str, t.Type]:
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and source.lower().endswith((*PARQUET, *CSV))):
-        path = os.fspath(source)
-        source = parquet_head(path) if path.lower().endswith(PARQUET) else read_file(path)
     if is_arrow(source) or is_spark(source):
         return schema_properties(name, source, nested)
     if isinstance(source, pd.DataFrame):
-        return frame_properties(source)
+        return frame_properties(source, name, nested)
     if isinstance(source, Mapping):
         return {_text(k): _of_annotation(f"{name}.{k}", v, known, nested) for k, v in source.items()}
     if isinstance(source, type) and (is_dataclass(source) or typing.is_typeddict(source)):
@@ -158,8 +176,8 @@ def _properties(name: str, source: object, known: EventTypes, nested: dict[str, 
         return {n: _of_annotation(f"{source.__name__}.{n}", hints[n], known, nested) for n in names}
     raise UsageError(
         f"event type `{name}` cannot be made from {type(source).__name__}: "
-        "expected a DataFrame (pandas, Spark), an Arrow table, the path of a Parquet or CSV file, a dataclass, "
-        "a TypedDict or a dict of name -> type"
+        "expected a DataFrame (pandas, Spark), an Arrow table, the path of a Parquet, CSV or JSON-lines file, a list "
+        "of dicts, a dataclass, a TypedDict or a dict of name -> type"
     )
 
 
@@ -189,6 +207,7 @@ def _of_annotation(where: str, annotation: Any, known: EventTypes, nested: dict[
         return t.MAP
     if isinstance(annotation, type) and (is_dataclass(annotation) or typing.is_typeddict(annotation)):
         if annotation.__name__ not in known and annotation.__name__ not in nested:
+            nested[annotation.__name__] = EventType(annotation.__name__, {})  # which may name itself
             inner = EventType(annotation.__name__, _properties(annotation.__name__, annotation, known, nested))
             nested[annotation.__name__] = inner
         return t.event_of(annotation.__name__)
@@ -216,12 +235,18 @@ def _of_text(where: str, text: str, known: EventTypes) -> t.Type:
     raise UsageError(f"`{where}`: there is no type `{text}`{hint_line(text, [*t.BY_NAME, *known])}")
 
 
-def frame_properties(frame: pd.DataFrame) -> dict[str, t.Type]:
-    """Return column name -> EPL type in column order. Raises UsageError for a duplicate or unsupported column."""
+def frame_properties(
+    frame: pd.DataFrame, name: str = "", nested: dict[str, EventType] | None = None
+) -> dict[str, t.Type]:
+    """Return column name -> EPL type in column order; types of nested events, called after `name`, go into `nested`.
+
+    Raises UsageError for a duplicate or unsupported column.
+    """
     check_column_names(frame)
     if not len(frame.columns):
         raise UsageError("the DataFrame has no columns")
-    return {str(name): dtype_type(str(name), frame[name]) for name in frame.columns}
+    inner: dict[str, EventType] = {} if nested is None else nested
+    return {column: dtype_type(column, frame[column], name, inner) for column in map(str, frame.columns)}
 
 
 def with_time_index(frame: pd.DataFrame, time: str | None) -> pd.DataFrame:
@@ -260,8 +285,12 @@ def check_column_names(frame: pd.DataFrame) -> None:
         raise UsageError(f"the DataFrame has the column `{frame.columns[frame.columns.duplicated()][0]}` twice")
 
 
-def dtype_type(column: str, values: pd.Series[Any]) -> t.Type:
-    """Return the EPL type of a column. Raises UsageError with the column."""
+def dtype_type(
+    column: str, values: pd.Series[Any], name: str = "", nested: dict[str, EventType] | None = None
+) -> t.Type:
+    """Return the EPL type of a column of `name`; types of nested events go into `nested`. Raises UsageError with the
+    column.
+    """
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return dtype_type(column, pd.Series(dtype.categories))
@@ -278,15 +307,18 @@ def dtype_type(column: str, values: pd.Series[Any]) -> t.Type:
         return t.LONG
     if isinstance(dtype, pd.StringDtype):
         return t.STRING
-    return _of_objects(column, values)
+    return _of_objects(column, values, name, {} if nested is None else nested)
 
 
 def _bits(dtype: object) -> int:
     return int(getattr(dtype, "itemsize", 8)) * 8
 
 
-def _of_objects(column: str, values: pd.Series[Any]) -> t.Type:
-    dtype, values = values.dtype, pd.Series([plain_value(value) for value in values], dtype=object)
+def _of_objects(column: str, values: pd.Series[Any], name: str, nested: dict[str, EventType]) -> t.Type:
+    try:
+        dtype, values = values.dtype, pd.Series([plain_value(value) for value in values], dtype=object)
+    except NestedTooDeep:
+        raise UsageError(f"column `{column}`: a value {TOO_DEEP}") from None
     kind = pd.api.types.infer_dtype(values, skipna=True)
     if kind in _INFERRED:
         return _INFERRED[kind]
@@ -294,12 +326,17 @@ def _of_objects(column: str, values: pd.Series[Any]) -> t.Type:
     if kind == "integer":
         return t.LONG if all(-(2**63) <= v < 2**63 for v in present) else t.BIGINTEGER
     if len(present) and all(isinstance(v, Mapping) for v in present):
-        return t.MAP
+        members = dict.fromkeys(member for v in present for member in v)
+        if not members or not all(isinstance(member, str) and member for member in members):
+            return t.MAP
+        own = f"{name}_{column}"
+        frame = frame_of_objects(list(present), members)
+        nested[own] = EventType(own, frame_properties(frame, own, nested))
+        return t.event_of(own)
     if len(present) and all(isinstance(v, list | tuple | np.ndarray) for v in present):
         flat = pd.Series([one for v in present for one in v], dtype=object)
-        return t.array_of(dtype_type(column, flat.infer_objects()))
+        return t.array_of(dtype_type(column, flat.infer_objects(), name, nested))
     kinds = ", ".join(sorted({type(v).__name__ for v in present})) or str(dtype)
     raise UsageError(
-        f"column `{column}` has no EPL type: dtype {dtype} with values of {kinds}\n"
-        "  hint: convert or drop the column"
+        f"column `{column}` has no EPL type: dtype {dtype} with values of {kinds}\n  hint: convert or drop the column"
     )

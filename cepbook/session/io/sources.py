@@ -43,6 +43,7 @@ from cepbook.session.io.frame_source import (
 )
 from cepbook.session.io.reorder import ReorderBuffer, late_event, late_reason
 from cepbook.session.io.schema_inference import datetime_columns, index_time
+from cepbook.session.io.text_files import DEFAULT, TextFormat
 from cepbook.session.io.time_conversion import check_clock_range, clock_text, to_clock_units
 
 EVENT_CHUNK = 256  # events that are read ahead of a generator
@@ -56,17 +57,17 @@ class SourcePause(Enum):
 
 def open_source(source: object, options: SourceOptions) -> ReplaySource:
     """Return the source for a DataFrame, a path or an iterable of events, checked as far as possible before reading."""
+    form = options.form
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         columns = required_columns(options.event_type, options.time, options.sequence)
         large = open_chunked(path, columns, replace(options, path=path))
         if large is not None:
             return large
-        source = read_file(path, columns)
+        source = read_file(path, columns, form)
         if path.lower().endswith(CSV):
-            check_numeric_columns(
-                path, source, options.event_type, {options.time, options.sequence, *options.event_type.timed}
-            )
+            others = {options.time, options.sequence, *options.event_type.timed}
+            check_numeric_columns(path, source, options.event_type, others, form=form)
         options = replace(options, path=path)
     source = as_pandas(source)
     if isinstance(source, pd.DataFrame):
@@ -96,6 +97,7 @@ class ReplayInputs:
     lateness: int = 0
     late_stream: bool = False
     rejecting: bool = False  # items that are no events are left out
+    form: TextFormat = DEFAULT  # of files of text
     checked: dict[str, ChunkedFileSource] = field(default_factory=dict)  # large files that need not be checked again
 
     def open(self, until: int | None, reject: Rejecting | None = None) -> list[ReplaySource]:
@@ -119,7 +121,9 @@ class ReplayInputs:
                 self.zone,
                 now=self.now,
             )
-            options = replace(options, lateness=self.lateness, late_stream=self.late_stream, reject=reject)
+            options = replace(
+                options, lateness=self.lateness, late_stream=self.late_stream, reject=reject, form=self.form
+            )
             known = self.checked.get(name)
             opened = open_source(source, options) if known is None or not known.fits(options) else known.again(options)
             if isinstance(opened, ChunkedFileSource):

@@ -22,17 +22,16 @@ from cepbook.engine.time.clock import check_unit
 from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.errors import EventError, UsageError, exception_text, printable
 from cepbook.lang.plan.catalog import LATE_EVENT, EventType
-from cepbook.lang.types import Type, is_integral
 from cepbook.session.core.engine_handle import BatchTaker, SourcePart
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
-from cepbook.session.io.file_tail import TextFields
 from cepbook.session.io.frame_source import EventChunk
 from cepbook.session.io.live_sources import Located, Malformed
 from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.reorder import late_event, late_reason
 from cepbook.session.io.sinks import SinkError, write_waiting
 from cepbook.session.io.source_merge import SourceBatch
+from cepbook.session.io.text_files import FileFields
 from cepbook.session.io.time_conversion import check_clock_range, int_or_text, to_clock_units
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
 from cepbook.session.replay.source_status import SourceStatus
@@ -318,9 +317,8 @@ class LiveBatcher:
 
     def _read(self, name: str, item: Any) -> tuple[int | None, dict[str, Any]]:
         reading = self._reading(name)
-        if isinstance(item, TextFields):
-            properties = reading.type.properties
-            item = {key: parse_field(value, properties.get(key)) for key, value in item.items()}
+        if isinstance(item, FileFields):
+            item = item.values_for(reading.type.properties)
         event = reading.check(item)
         if reading.column is None:
             return None, event
@@ -374,17 +372,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "the item is nested too deeply"
     return exception_text(error)
-
-
-def parse_field(value: Any, of: Type | None) -> Any:
-    """Return the text as a value of the type, or unchanged if it is none, so that the validator reports it."""
-    if of is None or not isinstance(value, str):
-        return value
-    try:
-        if of.name == "boolean":
-            return {"true": True, "false": False}[value.strip().lower()]
-        if is_integral(of):
-            return int(value)
-        return float(value) if of.name in ("float", "double", "bigdecimal") else value
-    except (ValueError, KeyError):
-        return value

@@ -257,7 +257,7 @@ def test_a_word_among_the_numbers_of_a_csv_file_is_named_with_its_line(tmp_path:
     with pytest.raises(EventError, match=r"ticks\.csv', line 5, column `size`: 'oops' is no int"):
         open_source(path, wanted())
     ticks(size=[1, "oops", 3]).to_csv(f"{path}.bz2", index=False)
-    with pytest.raises(EventError, match=r"bz2', row 2, column `size`: 'oops' is no int"):
+    with pytest.raises(EventError, match=r"bz2', line 3, column `size`: 'oops' is no int"):
         open_source(f"{path}.bz2", wanted())
     ticks().drop(columns="size").to_csv(path, index=False)
     with pytest.raises(EventError, match=r"the file '.*ticks\.csv' for event type `.*` lacks the column `size`"):

@@ -1,0 +1,180 @@
+"""How text files are read: the options of a file, and one rule for the values of CSV and JSON lines.
+
+The same text is the same value however a file is read, by a replay, by `define`, or line by line while it grows:
+
+- An empty field of CSV is null. Any other text is itself, also ``NA`` and ``null``; `TextFormat.na` names more nulls.
+- Numbers have ASCII digits without underscores, such as ``-1``, ``1e3``, ``1.50``. Whole numbers may have a fraction of
+  zeros, as pandas writes columns with gaps. ``biginteger`` and ``bigdecimal`` keep all digits; ``007`` is a text for a
+  string property.
+- A name that occurs twice, in the first line of CSV or in a JSON object, is an error.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, cast
+
+from cepbook.argument_checks import short_repr
+from cepbook.errors import UsageError
+from cepbook.lang.types import Type, is_integral, is_numeric
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
+_REAL = re.compile(r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
+_DIGITS = 4_300  # that Python converts
+_SEPARATORS = (";", "\t", "|", ",")
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """How a text file is read: the separator of CSV, the encoding, the beginning of comment lines, and texts that are
+    null besides empty fields. Raises UsageError for values that no file can have.
+    """
+
+    sep: str = ","
+    encoding: str = "utf-8"
+    comment: str | None = None
+    na: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sep, str) or len(self.sep) != 1 or self.sep in '"\r\n':
+            raise UsageError(f'`sep` is one character, such as ";" or "\\t", not {short_repr(self.sep)}')
+        try:
+            codecs.lookup(self.encoding)
+            "".encode(self.encoding)
+        except (LookupError, TypeError, ValueError):
+            hint = '\n  hint: "utf-8", "latin-1", "cp1252", "utf-16"'
+            raise UsageError(f"`encoding`: there is no encoding {short_repr(self.encoding)}{hint}") from None
+        comment = self.comment
+        if comment is not None and (not isinstance(comment, str) or not comment.strip() or "\n" in comment):
+            raise UsageError(f'`comment` is the beginning of a line, such as "#", not {short_repr(comment)}')
+        if not all(isinstance(text, str) for text in self.na):
+            raise UsageError(f'`na` is a text or a list of texts, such as ["NA", "null"], not {short_repr(self.na)}')
+
+    @property
+    def marked(self) -> str:
+        """The encoding of the beginning of a file, where UTF-8 may have a byte order mark."""
+        return "utf-8-sig" if codecs.lookup(self.encoding).name == "utf-8" else self.encoding
+
+    def is_comment(self, line: str) -> bool:
+        """Return whether a line is a comment."""
+        return self.comment is not None and line.startswith(self.comment)
+
+    def object(self, line: str) -> dict[str, Any] | None:
+        """Return the object of a line of JSON; None for a comment and an empty line. Raises ValueError."""
+        if self.is_comment(line) or not line.strip():
+            return None
+        row = json_object(line)
+        return {name: None if value in self.na else value for name, value in row.items()} if self.na else row
+
+    def header(self, line: str) -> list[str]:
+        """Return the columns that the first line of a CSV file names. Raises ValueError if that cannot be right."""
+        names = self.fields(line)
+        twice = next((name for name in names if name and names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the column `{twice}` occurs twice")
+        other = next((sep for sep in _SEPARATORS if len(names) == 1 and sep != self.sep and sep in names[0]), None)
+        if other is not None:
+            quoted = repr(other).replace("'", '"')
+            hint = f"sep={quoted} (in a shell --sep {quoted})"
+            raise ValueError(f"there is one column, {short_repr(names[0])}, without {self.sep!r}\n  hint: {hint}")
+        return names
+
+    def fields(self, line: str) -> list[str]:
+        """Return the fields of a line of CSV. Raises csv.Error."""
+        line = line.rstrip("\r\n")
+        if '"' in line or "\r" in line:
+            return next(csv.reader([line], delimiter=self.sep), [])
+        return line.split(self.sep) if line else []
+
+    def wrong_encoding(self, error: UnicodeDecodeError) -> str:
+        """Return the message for bytes that are not of the encoding, with the option to write."""
+        byte = error.object[error.start]
+        encoding = "utf-16" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
+        fact = f"the byte 0x{byte:02x} is no {self.encoding}"
+        return f'{fact}\n  hint: encoding="{encoding}" (in a shell --encoding {encoding})'
+
+
+DEFAULT = TextFormat()
+
+
+def text_format(
+    sep: str | None = None, encoding: str | None = None, comment: str | None = None, na: str | Iterable[str] = ()
+) -> TextFormat:
+    """Return the format with the options of the workbench. Raises UsageError for wrong values."""
+    nulls = (na,) if isinstance(na, str) else tuple(na) if isinstance(na, Iterable) else (cast("str", na),)
+    return TextFormat("," if sep is None else sep, "utf-8" if encoding is None else encoding, comment, nulls)
+
+
+class FileFields(dict[str, Any]):
+    """An event of a growing file of JSON lines, or with `texts` of CSV."""
+
+    texts = False
+
+    def values_for(self, properties: Mapping[str, Type]) -> dict[str, Any]:
+        """Return the values of the event for these properties."""
+        return {
+            name: field_value(value, properties.get(name)) if self.texts or isinstance(value, float) else value
+            for name, value in self.items()
+        }
+
+
+class TextFields(FileFields):
+    """An event of a growing CSV file, whose values are texts."""
+
+    texts = True
+
+
+def field_value(value: Any, of: Type | None) -> Any:
+    """Return the value of a file for a property of type `of`; as it is if it does not fit: a check reports it."""
+    if of is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return int(value) if is_integral(of) and value.is_integer() else value
+    if not isinstance(value, str):
+        return value
+    if of.name == "boolean":
+        return {"true": True, "false": False}.get(value.lower(), value)
+    if is_integral(of) and _WHOLE.fullmatch(value) and len(value) < _DIGITS:
+        return int(value)
+    if not is_numeric(of) or not _REAL.fullmatch(value):
+        return value
+    if of.name == "bigdecimal":
+        return Decimal(value.strip())
+    return field_value(float(value), of) if is_integral(of) else float(value)
+
+
+class _TwiceError(ValueError):
+    """A name occurs twice in a JSON object."""
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _TwiceError(f"the name `{twice}` occurs twice")
+    return members
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """Return the object of a line of JSON. Raises ValueError with the problem."""
+    try:
+        value = _DECODER.decode(line)
+    except _TwiceError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"this is no JSON: {error}") from None
+    except RecursionError:
+        raise ValueError("this JSON is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"an event is a JSON object, not {type(value).__name__}")
+    return value
