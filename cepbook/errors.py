@@ -128,6 +128,7 @@ def _number(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
+MOST_PROBLEMS = 100  # of one text: after as many, further statements are not checked
 _MOST_LINES = 200  # maximum lines of an error in a notebook
 _LONGEST = 1000  # maximum characters of a line, and of a foreign exception's message
 _ENDS = 600, 200  # characters that remain of a longer one, from its beginning and its end
@@ -180,14 +181,19 @@ class CompileError(CepbookError):
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.span.start))
         self.source = source
         self.origin = origin
-        super().__init__("\n".join(d.render(source, origin) for d in self.diagnostics))
+        super().__init__(self._rendered(1))
+
+    def _rendered(self, first: int) -> str:
+        texts = [d.render(self.source, self.origin, first) for d in self.diagnostics[:MOST_PROBLEMS]]
+        more = len(self.diagnostics) - MOST_PROBLEMS
+        return "\n".join([*texts, f"… {more:,} more problems"] if more > 0 else texts)
 
     def counted_from(self, first: int, origin: str) -> Self:
         """Return the error for a text that begins at line `first` of a notebook cell."""
         if self.elsewhere:
             return self
         self.origin = origin
-        self.args = ("\n".join(d.render(self.source, origin, first) for d in self.diagnostics),)
+        self.args = (self._rendered(first),)
         return self
 
     def without(self, begin: int) -> Self:
@@ -231,6 +237,12 @@ class SnapshotError(CepbookError):
 
 class JournalError(CepbookError):
     """A stimulus that cannot be written into the journal, which therefore did not happen, or a damaged journal."""
+
+
+def unchecked_rest(span: Span) -> Diagnostic:
+    """Return the diagnostic at the first statement that is not checked, because those before have many problems."""
+    fact = f"the text is not checked from here on, because {MOST_PROBLEMS} or more problems precede"
+    return Diagnostic("unchecked", fact, span, "correct these first")
 
 
 def exception_text(failure: BaseException) -> str:

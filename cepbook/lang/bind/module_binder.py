@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
-from cepbook.errors import BindError, Span
+from cepbook.errors import MOST_PROBLEMS, BindError, Span, unchecked_rest
 from cepbook.lang.bind.clauses.annotations import Heading, bind_annotations
 from cepbook.lang.bind.clauses.from_clause import check_table_contexts
 from cepbook.lang.bind.clauses.index_hints import check_subquery_hints
@@ -58,6 +57,9 @@ def bind(
     _reserve(module, headings, state)
     statements: list[nodes.StatementPlan] = []
     for node in module.statements:
+        if len(state.problems.reported) >= MOST_PROBLEMS:
+            state.problems.reported.append(unchecked_rest(node.span))
+            break
         heading = headings[id(node)]
         if not heading.named:
             heading = replace(heading, name=_fresh_name(state, node))
@@ -88,7 +90,7 @@ def _fresh_name(state: ModuleScope, node: ast.Statement) -> str:
     if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and node.name not in state.used_names:
         name = node.name
     else:
-        name = next(f"stmt_{number}" for number in count(1) if f"stmt_{number}" not in state.used_names)
+        name = next(name for number in state.numbers if (name := f"stmt_{number}") not in state.used_names)
     state.used_names.add(name)
     return name
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import NoReturn
 
 from cepbook.errors import NO_SPAN, Diagnostic, Span, did_you_mean, nearest_or_known_names
@@ -92,6 +93,7 @@ class DiagnosticCollector(Reporting):
     """The diagnostics of a module, each once."""
 
     reported: list[Diagnostic] = field(default_factory=list)
+    known: set[Diagnostic] = field(default_factory=set)
 
     @property
     def problems(self) -> DiagnosticCollector:
@@ -99,7 +101,8 @@ class DiagnosticCollector(Reporting):
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         problem = Diagnostic(code, message, span, hint)
-        if problem not in self.reported:
+        if problem not in self.known:
+            self.known.add(problem)
             self.reported.append(problem)
 
     def suggest(self, since: int, code: str, hint: str) -> None:
@@ -124,6 +127,7 @@ class ModuleScope(Reporting):
     options: Options
     problems: DiagnosticCollector = field(default_factory=DiagnosticCollector)
     used_names: set[str] = field(default_factory=set)
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of statements without a name
     rejected_names: set[str] = field(default_factory=set)
     statement: str = ""  # the name of the one that is being bound
     only_functions: bool = False

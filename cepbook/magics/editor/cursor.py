@@ -19,6 +19,8 @@ from cepbook.lang.syntax.reader.lexer import RESERVED_WORDS
 from cepbook.lang.types import BY_NAME, OBJECT, Type
 from cepbook.magics.shell.host import NotebookHost
 
+AROUND = 25_000  # characters of a cell on each side of the cursor that are looked at
+_NEAR = 2_500  # characters of its statement
 CursorKind = Literal["epl", "dialect", "events", "line", "options"]
 
 EVENT_CELLS = ("events", "scenario", "expect")  # cells whose lines are events and reactions
@@ -33,15 +35,15 @@ _SOURCE = re.compile(
     re.IGNORECASE,
 )
 _SENT = re.compile(r"\s*`?(?P<type>[\w.$]+)`?(?:\s*=\s*\{|\s)")  # the line of an event
-_TAG = re.compile(r"(?P<alias>[\w$]+)\s*=\s*(?P<type>[\w.$]+)")
+_TAG = re.compile(r"(?<![\w$])(?P<alias>[\w$]+)\s*=\s*(?P<type>[\w.$]+)")
 _SCHEMA = re.compile(
-    r"create\s+(?:\w+\s+)?schema\s+(?P<name>[\w.$]+)\s*(?:as\s*)?\((?P<columns>[^)]*)\)", re.IGNORECASE
+    r"create\s+(?:\w+\s+)?schema\s+(?P<name>[\w.$]+)\s*(?:as\s*)?\((?P<columns>[^();]*)\)", re.IGNORECASE
 )
 _VARIABLE = re.compile(
     r"create\s+(?:constant\s+)?variable\s+(?P<type>[\w.]+)(?:\[\w*\])*\s+(?P<name>[\w$]+)", re.IGNORECASE
 )
 _WITHIN = re.compile(r"\A\s*(?:@\w+(?:\([^)]*\))?\s*)*context\s+(?P<name>[\w$]+)", re.IGNORECASE)
-_STRING = re.compile(  # strings and comments, closed or not
+STRING = re.compile(  # strings and comments, closed or not
     r"'(?:[^'\\\n]|\\.)*(?:'|$)|\"(?:[^\"\\\n]|\\.)*(?:\"|$)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL | re.MULTILINE
 )
 _KEYWORD = re.compile(r'"([a-z][a-z]+)"')
@@ -66,9 +68,16 @@ class CursorPosition:
 
 
 def cursor_position(code: str, cursor: int) -> CursorPosition | None:
-    """Return the position of offset `cursor` in `code`, or None in Python code."""
+    """Return the position of offset `cursor` in `code`, or None in Python code.
+
+    In long cells and statements the text around the cursor stands for the whole, so the answer does not take longer.
+    """
     head = _CELL.match(code)
     if head is not None:
+        if len(code) - head.end() > 2 * AROUND and cursor > head.end(2):
+            first = max(head.end(), cursor - AROUND)
+            around = code[first : cursor + AROUND]
+            return cursor_position(code[: head.end()] + around, head.end() + cursor - first)
         if cursor <= head.end(2):
             return (
                 CursorPosition("options", head[1], code[head.end(1) : cursor], "", code)
@@ -77,13 +86,15 @@ def cursor_position(code: str, cursor: int) -> CursorPosition | None:
             )
         body = head.end()
         if head[1] in _OTHERS:
-            return CursorPosition("dialect", head[1], code[body:cursor], code[cursor:], code[body:])
+            near = code[max(body, cursor - _NEAR) : cursor], code[cursor : cursor + _NEAR]
+            return CursorPosition("dialect", head[1], *near, code[body:])
         if head[1] in EVENT_CELLS:
             start = code.rfind("\n", 0, cursor) + 1
             end = code.find("\n", cursor)
             return CursorPosition("events", head[1], code[start:cursor], code[cursor : end if end >= 0 else None], code)
         start, end = _statement(code, body, cursor)
-        return CursorPosition("epl", head[1], code[start:cursor], code[cursor:end], code[body:])
+        before, after = code[max(start, cursor - _NEAR) : cursor], code[cursor : min(end, cursor + _NEAR)]
+        return CursorPosition("epl", head[1], before, after, code[body:])
     start = code.rfind("\n", 0, cursor) + 1
     line = _LINE.match(code, start)
     if line is None or cursor < line.end():
@@ -103,12 +114,12 @@ def _statement(code: str, body: int, cursor: int) -> tuple[int, int]:
 
 def blanked(text: str) -> str:
     """`text` with the contents of strings and comments replaced by blanks, at the same length."""
-    return _STRING.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    return STRING.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
 
 
 def inside_text(before: str) -> bool:
     """Return whether `before` ends inside a string or a comment."""
-    return any(match.end() > len(before) for match in _STRING.finditer(before + "\0"))
+    return any(match.end() > len(before) for match in STRING.finditer(before + "\0"))
 
 
 @cache

@@ -14,9 +14,9 @@ BY_MAGIC: dict[str, Dialect] = {row.magic: row for row in DIALECTS.values() if r
 _PATH = re.compile(r"(?P<alias>[\w$]+)\.\Z")
 _ITEM = re.compile(r"\b(?:from|join)\s+(?P<alias>[\w$]+)\s+in\s+(?:all\s+)?(?P<type>[\w$]+)")
 _PARTITION = re.compile(
-    r"(?P<type>[\w$]+)\s*\([^()]*partition[^()]*\)(?:\s*(?:to\s*)?\([^()]*\))*\s*(?:as\s+)?(?P<alias>\w+)"
+    r"(?<![\w$])(?P<type>[\w$]+)\s*\((?=[^()]*partition)[^()]*+\)(?:\s*(?:to\s*)?\([^()]*\))*\s*(?:as\s+)?(?P<alias>\w+)"
 )
-_NAMED = re.compile(r"\bstream\s*<[^>]*>\s*(?P<name>[\w$]+)")
+_NAMED = re.compile(r"\bstream\s*<[^<>]*>\s*(?P<name>[\w$]+)")
 _BEFORE_TYPE = re.compile(r"\b(?:all|in)\s+\Z")
 
 

@@ -9,19 +9,23 @@ for ``complete`` ``{typed, items}`` (the length of the word so far, and pairs of
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cepbook.errors import NO_SPAN, CompileError, Diagnostic, ParseError, Span, UsageError, printable
+from cepbook.errors import MOST_PROBLEMS, NO_SPAN, CompileError, Diagnostic, ParseError, Span, UsageError, printable
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.magics.editor.completion import complete
+from cepbook.magics.editor.cursor import STRING
 from cepbook.magics.editor.inspection import describe
 from cepbook.magics.event_cells.cell_reader import EventsError
 from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.variable_hints import hinted_diagnostics
 
 TARGET = "cepbook.lint"
-MAX_CHECKED = 50_000  # characters; some 1,500 statements, which take two seconds
+MAX_CHECKED = 50_000  # characters
+MAX_STATEMENTS = 1_000  # which take a second
+_SEMICOLON = re.compile(rf"{STRING.pattern}|(?P<end>;)", STRING.flags)
 _CELL = re.compile(r"\s*%%(\w+)([^\n]*)(?:\n|\Z)")
 
 
@@ -58,7 +62,8 @@ def answer_request(host: NotebookHost, request: Mapping[str, Any]) -> dict[str, 
         case "format":
             answer = _format(text, alone=alone)
         case _:
-            answer = [_underlined(text, problem) for problem in problems(host, text, request.get("cell"), alone=alone)]
+            wrong = problems(host, text, request.get("cell"), alone=alone)
+            answer = [_underlined(text, problem) for problem in (*wrong[:MOST_PROBLEMS], *wrong[MOST_PROBLEMS:][-1:])]
     return {"id": request.get("id"), "found": answer}
 
 
@@ -78,13 +83,27 @@ def _format(text: str, *, alone: bool) -> dict[str, str]:
 def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = False) -> tuple[Diagnostic, ...]:
     """Return what is wrong with a cell, or with a file (`alone`); spans refer to `text`.
 
-    A text of more than `MAX_CHECKED` characters is not checked, because the kernel would be busy at every key.
+    At most `MAX_STATEMENTS` statements in the first `MAX_CHECKED` characters are checked, because the kernel would be
+    busy at every key. The last diagnostic says then how many statements were checked.
     """
-    if len(text) > MAX_CHECKED:
-        fact = f"a text of {len(text):,} characters is not checked while it is written (at most {MAX_CHECKED:,})"
-        end = text.find("\n")
-        at = Span(0, len(text) if end < 0 else end)
-        return (Diagnostic("unchecked", fact, at, "run it: problems are reported then; or divide it into cells"),)
+    if len(text) <= MAX_CHECKED and text.count(";") <= MAX_STATEMENTS:
+        return _problems(host, text, cell, alone)
+    ends = [match.end() for match in _SEMICOLON.finditer(text) if match["end"]]
+    checked = min(MAX_STATEMENTS, bisect_right(ends, MAX_CHECKED))
+    if checked == len(ends) and len(text) <= MAX_CHECKED:  # other semicolons stand in texts
+        return _problems(host, text, cell, alone)
+    limit = f"at most {MAX_STATEMENTS:,} statements and {MAX_CHECKED:,} characters are checked while they are written"
+    total = len(ends) + (ends != [] and text[ends[-1] :].strip() != "")
+    amount = f"checked {checked:,} of {total:,} statements" if checked else f"not checked: {len(text):,} characters"
+    start = ends[checked - 1] if checked else 0
+    start += len(text[start:]) - len(text[start:].lstrip())
+    end = text.find("\n", start)
+    at = Span(start, len(text) if end < 0 else end)
+    rest = Diagnostic("unchecked", f"{amount}; {limit}", at, "run it: problems are reported then; or divide it into cells")
+    return (*(_problems(host, text[: ends[checked - 1]], cell, alone) if checked else ()), rest)
+
+
+def _problems(host: NotebookHost, text: str, cell: str | None, alone: bool) -> tuple[Diagnostic, ...]:
     if alone:
         return host.workbench.problems(text, alone=True)
     head = _CELL.match(text)

@@ -12,7 +12,7 @@ from typing import Any
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
-from cepbook.errors import Diagnostic, ParseError, Span, rejecting_deep_nesting
+from cepbook.errors import MOST_PROBLEMS, Diagnostic, ParseError, Span, rejecting_deep_nesting, unchecked_rest
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import Misplaced
 from cepbook.lang.syntax.reader.lexer import EplStatementLexer, StatementTokens, tokenize
@@ -41,7 +41,7 @@ def parse_epl(text: str) -> ast.Module:
     """Return the statements of `text`, which are separated by ``;``. Spans count characters of `text`.
 
     The 64 most recently parsed texts are cached, because a cell is parsed several times (for its names, to check it, to
-    run it). Raises `ParseError` with the first syntax error of each invalid statement, and UsageError if a statement is
+    run it). Raises `ParseError` with the first syntax error of each invalid statement, but of no more than `MOST_PROBLEMS`, and UsageError if a statement is
     nested too deeply.
     """
     statement_tokens, lexical_errors = tokenize(text)
@@ -51,6 +51,9 @@ def parse_epl(text: str) -> ast.Module:
     for piece in statement_tokens:
         if not piece.tokens or any(token.kind == "bad" for token in piece.tokens):
             continue
+        if len(diagnostics) >= MOST_PROBLEMS:
+            diagnostics.append(unchecked_rest(Span(piece.tokens[0].start, piece.tokens[0].end)))
+            break
         parsed = _parse_piece(piece)
         if isinstance(parsed, Diagnostic):
             diagnostics.append(parsed)
