@@ -57,7 +57,7 @@ class Runtime(EventEngine):
         super().__init__(config, start)
         self.functions: dict[str, Callable[..., Any]] = {}
         self._serial = 0
-        self._merging: dict[RunningStatement, bool] = {}
+        self._merging: set[RunningStatement] = set()
         self._notices = PartitionListeners(self.report)
         self._deployer = Deployer(
             self.registry, self.turn, self.functions, self._notices, self._next_order, self._statements_changed
@@ -127,6 +127,11 @@ class Runtime(EventEngine):
         """The deployments by id, in order."""
         return self._deployer.deployments
 
+    @property
+    def touched(self) -> dict[str, None]:
+        """The deployments, statements and contexts that came or went since `touched` was cleared, the latest last."""
+        return self._deployer.touched
+
     def statement(self, name: str) -> RunningStatement:
         """Return the running statement `name`. Errors: UsageError with the nearest known name."""
         self.entered()
@@ -163,11 +168,12 @@ class Runtime(EventEngine):
         self.entered()
         return self._deployer.redeploy(deployment_id, epl)
 
-    def _statements_changed(self) -> None:
-        known, present = self._merging, self.registry.statements.values()
-        merging = {statement: known.get(statement) for statement in present}
-        self._merging = {key: key.merges if value is None else value for key, value in merging.items()}
-        holds = any(self._merging.values())
+    def _statements_changed(self, statements: Sequence[RunningStatement]) -> None:
+        for statement in statements:
+            self._merging.discard(statement)
+            if self.registry.statements.get(statement.name) is statement and statement.merges:
+                self._merging.add(statement)
+        holds = bool(self._merging)
         if holds != self.services.deliveries.holds:
             self.services.deliveries.holds = holds
             for statement in self.registry.statements.values():

@@ -70,26 +70,23 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock, self._engine.action("run", **text, cell=cell):
             names = declared_names(epl)
             target = cells.replaced_deployment(names, epl, cell, self._cells)
-            before, failed = dict(self.runtime.statements), set(map(id, self.runtime.errors))
+            failed = set(map(id, self.runtime.errors))
             gone: frozenset[str] = frozenset()
+            again: list[str] = []
             owned = cells.CellRun(cell, names, " ".join(epl.split()))
             if target is None:
-                with self._noting(owned):
-                    deployment = self.runtime.deploy(
-                        epl, deployment_id=cells.unused_deployment_id(cell, self.runtime.deployments)
-                    )
+                id_ = cells.unused_deployment_id(cell, self.runtime.deployments)
+                with self._noting(owned, id_):
+                    deployment = self.runtime.deploy(epl, deployment_id=id_)
             else:
-                gone = self._cells[target].names - names
+                gone, before = self._cells[target].names - names, dict(self.runtime.statements)
                 try:
-                    with self._noting(owned):
+                    with self._noting(owned, target):
                         deployment = self.runtime.redeploy(target, epl)
                 except BindError as error:
                     raise cells.explain_replacement(error, target, gone) from None
-            again = [
-                s.name
-                for s in self.runtime.statements.values()
-                if s.name in before and before[s.name] is not s and s.deployment_id != deployment.id
-            ]
+                present = [s for s in self.runtime.statements.values() if s.deployment_id != target]
+                again = [s.name for s in present if s.name in before and before[s.name] is not s]
         messages = [f"dropped {', '.join(sorted(gone))}"] if gone else []
         if again:
             messages.append(f"redeployed, because they depend on it: {', '.join(again)}")
@@ -99,18 +96,17 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
 
     @contextmanager
-    def _noting(self, owned: cells.CellRun) -> Iterator[None]:
-        before = dict(self.runtime.deployments)
+    def _noting(self, owned: cells.CellRun, id_: str) -> Iterator[None]:
+        before = self.runtime.deployments.get(id_)
         try:
             yield
         finally:
-            after = self.runtime.deployments
-            if after != before:
-                self._cells = {key: what for key, what in self._cells.items() if key in after}
-                new = next((key for key in after if after[key] is not before.get(key)), None)
-                if new is not None:
-                    self._cells.pop(new, None)
-                    self._cells[new] = owned
+            present, touched = self.runtime.deployments, self.runtime.touched
+            for gone in [name for name in touched if name not in present]:
+                self._cells.pop(gone, None)
+            if id_ in present and present[id_] is not before:
+                self._cells[id_] = owned
+            if touched:
                 self._engine.follow_deployments()
 
     def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
@@ -278,7 +274,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
             twin._engine = EngineHandle(initial_runtime(self.runtime, self._start), twin._lock, self._capacity)
             twin._functions = dict(self._functions)
-            twin._cells = dict(self._cells)
+            twin._cells = cells.CellRuns(self._cells)
             twin._engine.follow_deployments()
         return twin
 

@@ -92,7 +92,8 @@ def compile_plan(
 
     Errors: BindError if a statement is refused or an initial value cannot be computed.
     """
-    cells = {name: variables[name] for name in catalog.variables}
+    declared = catalog.variables.keys()
+    cells = dict(variables) if variables.keys() == declared else {name: variables[name] for name in declared}
     scope_in = partial(expression_scope, clock, config, dict(functions), cells)
     compilation = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound, evaluate)
     for kind, name in plan.requires:

@@ -24,6 +24,7 @@ from cepbook.engine.deploy.naming import lookup_name
 from cepbook.engine.dispatch.routing import StatementRegistry
 from cepbook.engine.dispatch.turn import Turn, run_all_steps
 from cepbook.engine.relations.store import apply_declared_indexes
+from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.variables import Variables
 from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import Catalog
@@ -33,8 +34,12 @@ from cepbook.lang.plan.nodes import ModulePlan, SelectStatement
 class Deployer:
     """Deploys modules into a registry, and undeploys them.
 
-    `functions` are Python functions, `next_order` takes a priority, and `changed()` is called whenever statements came
-    or went. The runtime must not be broken (`Turn.check`).
+    `functions` are Python functions, `next_order` takes a priority, and `changed(statements)` is called with the
+    statements that came or went. The runtime must not be broken (`Turn.check`).
+
+    A deployment costs the same however many there are: only names that it declares are looked at. `touched` has the ids
+    of deployments and the names of their statements and contexts that came or went. Whoever follows the deployments
+    clears it.
     """
 
     def __init__(
@@ -44,7 +49,7 @@ class Deployer:
         functions: Mapping[str, Callable[..., Any]],
         notices: PartitionListeners,
         next_order: Callable[[int], tuple[int, int]],
-        changed: Callable[[], None],
+        changed: Callable[[Sequence[RunningStatement]], None],
     ) -> None:
         self._registry = registry
         self._services = registry.services
@@ -55,6 +60,7 @@ class Deployer:
         self._next_order = next_order
         self._changed = changed
         self.deployments: dict[str, Deployment] = {}
+        self.touched: dict[str, None] = {}
 
     def compile(self, epl: str) -> ModulePlan:
         """Implement `Runtime.compile`."""
@@ -123,6 +129,7 @@ class Deployer:
         return build_module(self._services, compiled, id_, self._next_order, self._notices)
 
     def _begin(self, built: BuiltModule) -> None:
+        self._touch(built.deployment)
         self._registry.catalog, self._registry.variables = built.compiled.catalog, built.compiled.variables
         self._registry.contexts.update(built.contexts)
         self._registry.stores.update(built.stores)
@@ -131,7 +138,7 @@ class Deployer:
             self._registry.add(statement)
             statement.start(None if context is None else self.context(context))
         self.deployments[built.deployment.id] = built.deployment
-        self._settle()
+        self._settle(built.deployment)
 
     def _begin_afresh(self, compiled: CompiledModule, id_: str) -> None:
         """Start a module, after removing what an interruption may have left of it."""
@@ -165,6 +172,7 @@ class Deployer:
         return True
 
     def _remove(self, deployment: Deployment, rest: Deployment | None = None) -> None:
+        self._touch(deployment)
         for statement in reversed(deployment.statements):
             self._registry.statements.get(statement.name, statement).stop()
             self._registry.remove(statement.name)
@@ -173,12 +181,14 @@ class Deployer:
         for name in deployment.event_types:
             self._registry.stores.pop(name, None)
         self._registry.catalog = catalog_without(self._registry.catalog, [deployment])
-        self._registry.variables = {name: self._registry.variables[name] for name in self._registry.catalog.variables}
+        if deployment.variables:
+            variables = self._registry.variables
+            self._registry.variables = {name: variables[name] for name in self._registry.catalog.variables}
         if rest is None:
             self.deployments.pop(deployment.id, None)
         else:
             self.deployments[rest.id] = rest
-        self._settle()
+        self._settle(deployment)
 
     def _in_full(self, steps: Sequence[Callable[[], object]]) -> None:
         with self._turn:
@@ -186,9 +196,17 @@ class Deployer:
         if interruption is not None:
             raise interruption
 
-    def _settle(self) -> None:
-        apply_declared_indexes(self._registry.stores, self._registry.catalog.indexes)
-        self._changed()
+    def _touch(self, deployment: Deployment) -> None:
+        for name in (deployment.id, *deployment.contexts, *(s.name for s in deployment.statements)):
+            self.touched.pop(name, None)
+            self.touched[name] = None  # the latest last
+
+    def _settle(self, deployment: Deployment) -> None:
+        indexed = {name.rpartition(".")[0] for kind, name in deployment.plan.provides if kind == "index"}
+        stores = self._registry.stores
+        for name in indexed.union(deployment.event_types) & stores.keys():
+            apply_declared_indexes(stores[name], self._registry.catalog.indexes)
+        self._changed(deployment.statements)
 
     def _deployment(self, id_: str) -> Deployment:
         return lookup_name("deployment", id_, self.deployments)

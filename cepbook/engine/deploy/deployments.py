@@ -64,7 +64,7 @@ def fresh_id(deployments: Mapping[str, Deployment]) -> str:
 def deployments_using(deployments: Mapping[str, Deployment], provided: Collection[tuple[str, str]]) -> list[Deployment]:
     """Return the deployments that require one of the names in `provided`: (kind, name)."""
     names = set(provided)
-    return [d for d in deployments.values() if names & set(d.plan.requires)]
+    return [d for d in deployments.values() if not names.isdisjoint(d.plan.requires)]
 
 
 def dependants(deployments: Mapping[str, Deployment], of: Sequence[Deployment]) -> list[Deployment]:

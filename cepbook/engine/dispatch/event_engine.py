@@ -51,6 +51,7 @@ class EventEngine:
         self.contexts: Mapping[str, Context] = self.registry.contexts
         self.stores: Mapping[str, Store] = self.services.stores
         self._routes: dict[str, EventHandler] = {}  # built at the first event of the type after a change
+        self._built: set[str] = set()  # the types whose routes are built
         self._by_precedence = config.precedence
         self._updates = False  # True if a statement is `update istream`
         self.routes = EventRoutes(self.registry, self.turn, self._routes, self._route, self._caught)
@@ -174,6 +175,7 @@ class EventEngine:
             self.turn.check()
             if type_name not in self.catalog.event_types:
                 raise EventError(f"event type `{type_name}` was dropped")
+            self._built.add(type_name)
             self._routes[type_name] = self.routes.build(type_name)
             self._routes[type_name](event)
 
@@ -186,8 +188,9 @@ class EventEngine:
         self.routes.rewired()
         for context in self.registry.contexts.values():
             context.rewired()
-        for name in self._routes:
+        for name in self._built:
             self._routes[name] = self._unbuilt_route(name)
+        self._built.clear()
         self.turn.block_fast_paths()
 
     @property

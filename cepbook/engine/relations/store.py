@@ -335,21 +335,20 @@ def replace_contents(store: Store, rows: Iterable[Row], now: int) -> None:
     store.move(state, store.contents(state), own, now)
 
 
-def apply_declared_indexes(stores: Mapping[str, Store], indexes: Mapping[str, IndexType]) -> None:
-    """Request the declared indexes of each store, and release those that are not declared any more."""
-    for store in stores.values():
-        of_store = [index for index in indexes.values() if index.store == store.name]
-        store.uniques = tuple(index for index in of_store if index.unique)
-        types = store.owner.output_type.properties
-        hashable = (index for index in of_store if all(is_hashable(types[name]) for name, _ in index.columns))
-        plain = [index for index in hashable if not index.spatial]
-        kinds = dict(map(_declared, plain))
-        gone = [name for name, wanted in store.wanted.items() if _DECLARED in wanted.users and name not in kinds]
-        for name, kind in kinds.items():
-            store.want(_DECLARED, name, kind, ColumnKey(name[1:]))
-        if gone:
-            store.release(_DECLARED)
-            apply_declared_indexes({store.name: store}, indexes)
+def apply_declared_indexes(store: Store, indexes: Mapping[str, IndexType]) -> None:
+    """Request the declared indexes of a store, and release those that are not declared any more."""
+    of_store = [index for index in indexes.values() if index.store == store.name]
+    store.uniques = tuple(index for index in of_store if index.unique)
+    types = store.owner.output_type.properties
+    hashable = (index for index in of_store if all(is_hashable(types[name]) for name, _ in index.columns))
+    plain = [index for index in hashable if not index.spatial]
+    kinds = dict(map(_declared, plain))
+    gone = [name for name, wanted in store.wanted.items() if _DECLARED in wanted.users and name not in kinds]
+    for name, kind in kinds.items():
+        store.want(_DECLARED, name, kind, ColumnKey(name[1:]))
+    if gone:
+        store.release(_DECLARED)
+        apply_declared_indexes(store, indexes)
 
 
 _DECLARED = "create index"

@@ -52,7 +52,7 @@ def bind(
     (``stmt_1``) avoid them. `rules` replace the rules for statements of EPL modules. Raises BindError with all
     diagnostics.
     """
-    state = ModuleScope(catalog.copy(), source, options, used_names=set(names), subquery=bind_subquery)
+    state = ModuleScope(catalog.copy(), source, options, taken=names, subquery=bind_subquery)
     headings = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
     _reserve(module, headings, state)
     statements: list[nodes.StatementPlan] = []
@@ -79,7 +79,7 @@ def _reserve(module: ast.Module, headings: dict[int, Heading], state: ModuleScop
         name = headings[id(node)].name
         if not name:
             continue
-        if name in state.used_names:
+        if state.is_used(name):
             at = next((a.span for a in node.annotations if a.name.lower() == "name"), node.span)
             state.report("duplicate-name", f"a statement named `{name}` already exists", at)
         state.used_names.add(name)
@@ -87,12 +87,24 @@ def _reserve(module: ast.Module, headings: dict[int, Heading], state: ModuleScop
 
 def _fresh_name(state: ModuleScope, node: ast.Statement) -> str:
     """Return the name of a statement without one: its named window or table, or ``stmt_`` and a number."""
-    if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and node.name not in state.used_names:
+    if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and not state.is_used(node.name):
         name = node.name
     else:
-        name = next(name for number in state.numbers if (name := f"stmt_{number}") not in state.used_names)
+        name = f"stmt_{_free_number(lambda number: state.is_used(f'stmt_{number}'))}"
     state.used_names.add(name)
     return name
+
+
+def _free_number(is_used: Callable[[int], bool]) -> int:
+    """Return a number from 1 on that is not used: the lowest one, unless there are gaps."""
+    free = 1
+    while is_used(free):
+        free *= 2
+    used = free // 2
+    while free - used > 1:
+        middle = (free + used) // 2
+        used, free = (middle, free) if is_used(middle) else (used, middle)
+    return free
 
 
 def _bind_statement(

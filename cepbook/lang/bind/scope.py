@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import NoReturn
 
 from cepbook.errors import NO_SPAN, Diagnostic, Span, did_you_mean, nearest_or_known_names
@@ -127,7 +126,7 @@ class ModuleScope(Reporting):
     options: Options
     problems: DiagnosticCollector = field(default_factory=DiagnosticCollector)
     used_names: set[str] = field(default_factory=set)
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of statements without a name
+    taken: Collection[str] = ()  # names of statements outside of the module
     rejected_names: set[str] = field(default_factory=set)
     statement: str = ""  # the name of the one that is being bound
     only_functions: bool = False
@@ -137,6 +136,10 @@ class ModuleScope(Reporting):
     declared: dict[str, DeclaredExpression] = field(default_factory=dict)
     expanding: list[DeclaredExpression] = field(default_factory=list)
     subquery: Callable[[ast.Select, SubqueryForm, x.BoundExpr | None, str, Span, Scope], x.BoundExpr] | None = None
+
+    def is_used(self, name: str) -> bool:
+        """Return whether a statement has this name."""
+        return name in self.used_names or name in self.taken
 
     def require(self, kind: str, name: str) -> None:
         """Record that the module requires an object of another module."""

@@ -99,7 +99,9 @@ def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = F
     start += len(text[start:]) - len(text[start:].lstrip())
     end = text.find("\n", start)
     at = Span(start, len(text) if end < 0 else end)
-    rest = Diagnostic("unchecked", f"{amount}; {limit}", at, "run it: problems are reported then; or divide it into cells")
+    rest = Diagnostic(
+        "unchecked", f"{amount}; {limit}", at, "run it: problems are reported then; or divide it into cells"
+    )
     return (*(_problems(host, text[: ends[checked - 1]], cell, alone) if checked else ()), rest)
 
 

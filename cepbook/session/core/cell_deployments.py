@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from cepbook.engine.deploy.deployments import dependants, statement_names_text
+from cepbook.engine.deploy.deployments import dependants, fresh_id, statement_names_text
 from cepbook.engine.deploy.naming import known_names_hint
 from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.errors import BindError, Diagnostic, UsageError, hint_line
@@ -66,16 +68,60 @@ def drop_by_name(runtime: Runtime, deployment: Deployment, name: str, cascade: b
     runtime.undeploy(deployment.id, cascade=cascade)
 
 
-def remaining_cells(cells: Mapping[str, CellRun], runtime: Runtime, gone: frozenset[str]) -> dict[str, CellRun]:
+class CellRuns(MutableMapping[str, CellRun]):
+    """The deployments of cells by id, the latest last. They are found by their cell, names or text without a scan."""
+
+    def __init__(self, runs: Mapping[str, CellRun] = MappingProxyType({})) -> None:
+        self._runs: dict[str, CellRun] = {}
+        self._ids: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)  # by what identifies a run
+        self.update(runs)
+
+    def __getitem__(self, id_: str) -> CellRun:
+        return self._runs[id_]
+
+    def __setitem__(self, id_: str, run: CellRun) -> None:
+        self.pop(id_, None)
+        self._runs[id_] = run
+        for key in _identities(run):
+            self._ids[key][id_] = None
+
+    def __delitem__(self, id_: str) -> None:
+        for key in _identities(self._runs.pop(id_)):
+            self._ids[key].pop(id_, None)
+            if not self._ids[key]:
+                del self._ids[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def identified(self, kind: str, *keys: str) -> list[str]:
+        """Return the ids of the runs whose ``cell``, a ``name`` of theirs or whose ``text`` is one of `keys`."""
+        return list(dict.fromkeys(id_ for key in keys for id_ in self._ids.get((kind, key), ())))
+
+
+def _identities(run: CellRun) -> Iterator[tuple[str, str]]:
+    if run.cell is not None:
+        yield "cell", run.cell
+    elif not run.names:
+        yield "text", run.text
+    yield from (("name", name) for name in run.names)
+
+
+def remaining_cells(cells: Mapping[str, CellRun], runtime: Runtime, gone: frozenset[str]) -> CellRuns:
     """Return the deployments of cells that still exist, without the statements in `gone`."""
     present = {key: what for key, what in cells.items() if key in runtime.deployments}
-    return {
-        key: replace(what, names=what.names - gone, text=" ".join(runtime.deployments[key].source.split()))
-        for key, what in present.items()
-    }
+    return CellRuns(
+        {
+            key: replace(what, names=what.names - gone, text=" ".join(runtime.deployments[key].source.split()))
+            for key, what in present.items()
+        }
+    )
 
 
-def replaced_deployment(names: frozenset[str], text: str, cell: str | None, cells: Mapping[str, CellRun]) -> str | None:
+def replaced_deployment(names: frozenset[str], text: str, cell: str | None, cells: CellRuns) -> str | None:
     """Return the id of the deployment that a run replaces; None if the run is new.
 
     A run with a cell key replaces the deployment of that cell. Any other run replaces the deployment that declares one
@@ -84,12 +130,12 @@ def replaced_deployment(names: frozenset[str], text: str, cell: str | None, cell
     from other cells.
     """
     text = " ".join(text.split())
-    own = [key for key, what in cells.items() if cell is not None and what.cell == cell]
-    rivals = [key for key, what in cells.items() if key not in own and what.names & names]
+    own = [] if cell is None else cells.identified("cell", cell)
+    rivals = [key for key in cells.identified("name", *sorted(names)) if key not in own]
     if own and not rivals:
         return own[0]
     if not own and not rivals:
-        same = [k for k, w in cells.items() if cell is None and w.cell is None and not w.names and w.text == text]
+        same = [] if cell is not None else cells.identified("text", text)
         return same[0] if same and not names else None
     if not own and len(rivals) == 1 and (cell is None or cells[rivals[0]].names <= names):
         return rivals[0]
@@ -123,11 +169,12 @@ def backticked(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def unused_deployment_id(cell: str | None, taken: Collection[str]) -> str | None:
+def unused_deployment_id(cell: str | None, taken: Mapping[str, Deployment]) -> str:
     """Return the id for a deployment of a cell: the cell's own, with a number if that is in use."""
-    if cell is None or cell not in taken:
-        return cell
-    n = 2
-    while f"{cell}-{n}" in taken:
-        n += 1
-    return f"{cell}-{n}"
+    if cell is None:
+        return fresh_id(taken)
+    number, id_ = 1, cell
+    while id_ in taken:
+        number += 1
+        id_ = f"{cell}-{number}"
+    return id_

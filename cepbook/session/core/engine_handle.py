@@ -12,7 +12,7 @@ from weakref import WeakMethod
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
 from cepbook.engine.inspection.evaluation import python_functions_called
-from cepbook.engine.runtime import Deployment, RunningStatement, Runtime
+from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError, UsageError
@@ -102,7 +102,7 @@ class EngineHandle(SinkHooks):
         self.manual_actions = 0  # actions of the user, without replays
         self.failed: Counter[str] = Counter()
         self.failed_since_deployed: Counter[str] = Counter()  # since the statement or context was deployed
-        self._contexts: Mapping[str, object] = {}
+        self._contexts: dict[str, object] = {}
         self.event_log = EventLog()
         self.partition_lifetimes = PartitionLifetimes()
         self.sampler = CpuSampler(lambda: self.runtime.statements, self.event_counts)
@@ -118,7 +118,7 @@ class EngineHandle(SinkHooks):
         self._buffers: list[ReorderBuffer] = []  # of running live sources
         self._unclaimed: list[WaitingEvent] = []  # loaded events that no live source has taken over
         self.loads = 0  # how often a saved workbench has replaced the contents
-        self._followed: list[Deployment] | None = []  # the deployments that the workbench knows; None: in between
+        self._restarting = False  # the runtime is being replaced
         self.journal: Journal | None = None
         self._calls_out: tuple[int, bool] | None  # the version of the runtime that the answer is for
         lock.torn = WeakMethod(self._mark_torn)
@@ -155,8 +155,7 @@ class EngineHandle(SinkHooks):
 
     def mark_half_change(self, failure: BaseException) -> None:
         """Mark the runtime as broken if `failure` came between a change of deployments and its end in the workbench."""
-        followed, present = self._followed, list(self.runtime.deployments.values())
-        if followed is None or list(map(id, followed)) != list(map(id, present)):
+        if self._restarting or self.runtime.touched:
             self.runtime.turn.mark_broken(failure)
 
     def _mark_torn(self) -> None:
@@ -338,38 +337,46 @@ class EngineHandle(SinkHooks):
     def follow_deployments(self) -> None:
         """Attach feeds and listeners to new statements, and detach them from statements that are gone.
 
-        This is the last step of every change of deployments (`mark_half_change`).
+        This is the last step of every change of deployments (`mark_half_change`). It costs as much as the change,
+        however many statements there are.
         """
         self.version += 1
-        self.event_log.record_deployments(self.runtime.deployments, self.runtime.now)
-        contexts = dict(self.runtime.catalog.contexts)
-        self.partition_lifetimes.keep(contexts)
-        for name, context in self._contexts.items():
-            if contexts.get(name) is not context:
-                del self.failed_since_deployed[name]
-        self._contexts = contexts
+        touched = tuple(self.runtime.touched)
+        for name in touched:
+            self.event_log.record_deployment(name, self.runtime.deployments.get(name), self.runtime.now)
+            self._follow_context(name)
         live = self.runtime.statements
-        for name, (statement, feed) in list(self._feeds.items()):
-            if live.get(name) is not statement:
-                del self._feeds[name]
-                del self.failed_since_deployed[name]
-                feed.wake()  # whoever shows it looks for its successor
-                for _, successor in self._sinks.get(name, [])[:]:
-                    successor(live.get(name))
-        for name, statement in live.items():
-            if name not in self._feeds:
-                feed = Feed(self._capacity, SPILL_LIMIT)
-                statement.add_sink(feed)
-                self._feeds[name] = (statement, feed)
-                for fn in self._listeners.get(name, ()):
-                    statement.add_listener(fn)
-                for sink, _ in self._sinks.get(name, ()):
-                    statement.add_sink(sink)
-        self._followed = list(self.runtime.deployments.values())
+        gone = [name for name in touched if name in self._feeds and live.get(name) is not self._feeds[name][0]]
+        for name in gone:
+            _, feed = self._feeds.pop(name)
+            del self.failed_since_deployed[name]
+            feed.wake()  # whoever shows it looks for its successor
+            for _, successor in self._sinks.get(name, [])[:]:
+                successor(live.get(name))
+        for statement in [live[name] for name in touched if name in live and name not in self._feeds]:
+            feed, name = Feed(self._capacity, SPILL_LIMIT), statement.name
+            statement.add_sink(feed)
+            self._feeds[name] = (statement, feed)
+            for fn in self._listeners.get(name, ()):
+                statement.add_listener(fn)
+            for sink, _ in self._sinks.get(name, ()):
+                statement.add_sink(sink)
+        self.runtime.touched.clear()
+        self._restarting = False
+
+    def _follow_context(self, name: str) -> None:
+        context = self.runtime.catalog.contexts.get(name)
+        if name in self._contexts and self._contexts[name] is not context:
+            del self.failed_since_deployed[name]
+        if context is None:
+            self._contexts.pop(name, None)
+            self.partition_lifetimes.forget(name)
+        else:
+            self._contexts[name] = context
 
     def restart(self, runtime: Runtime) -> None:
         """Continue with `runtime`, in which nothing has happened: feeds start empty, listeners follow."""
-        self._followed = None
+        self._restarting = True
         self.sampler.settle()
         with suppress(ValueError):  # an interrupted restart has removed it
             self.runtime.remove_error_listener(self._count_failure)
@@ -389,6 +396,8 @@ class EngineHandle(SinkHooks):
                 self.event_log.record_assignment(runtime.now, name, value)
 
     def _attend(self, runtime: Runtime) -> None:
+        names = (runtime.statements, runtime.deployments, runtime.catalog.contexts, self._feeds, self._contexts)
+        runtime.touched.update((name, None) for of_kind in names for name in of_kind)
         self._calls_out = None
         runtime.add_error_listener(self._count_failure)
         runtime.add_partition_listener(None, self.partition_lifetimes.take)

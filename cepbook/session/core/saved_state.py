@@ -15,7 +15,7 @@ from cepbook.engine.snapshot.runtime_snapshot import report_damage, restore_runt
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.plan.catalog import FunctionType
-from cepbook.session.core.cell_deployments import CellRun
+from cepbook.session.core.cell_deployments import CellRun, CellRuns
 from cepbook.session.core.engine_handle import EngineHandle, plain_offsets
 from cepbook.session.io.writers import take_mode
 
@@ -116,7 +116,7 @@ def _check_extra(runtime: Runtime, extra: Mapping[str, Any]) -> None:
             raise TypeError(f"an event of {short_repr(type_name)} that waits is none")
 
 
-def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellRun]:
+def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> CellRuns:
     """Continue with a restored runtime and the extra data saved with it. Return the deployments of its cells."""
     engine.restart(runtime)
     engine.event_log.forget_past()
@@ -126,7 +126,7 @@ def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, A
     engine.restore_waiting(extra.get("waiting", ()))
     for name, feed in extra["feeds"].items():
         engine.feed(name).load(feed)
-    return {id_: CellRun(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]}
+    return CellRuns({id_: CellRun(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]})
 
 
 def write_file(path: Path, data: bytes) -> None:

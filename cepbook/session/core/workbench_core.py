@@ -13,7 +13,7 @@ from cepbook.errors import EventError, UsageError
 from cepbook.feeds import rows_limit
 from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.locks import EngineLock
-from cepbook.session.core.cell_deployments import CellRun
+from cepbook.session.core.cell_deployments import CellRuns
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.event_log import EventRecorder
 from cepbook.session.io import time_conversion as times
@@ -30,7 +30,7 @@ class WorkbenchCore:
     """
 
     _engine: EngineHandle
-    _cells: dict[str, CellRun]
+    _cells: CellRuns
     _checks: dict[str, tuple[EventType, EventValidator, EventRecorder]]
     defined: dict[str, EventType]
 
@@ -52,7 +52,12 @@ class WorkbenchCore:
         for name, (fn, returns) in self._functions.items():
             runtime.register_function(name, fn, returns=returns)
         engine = EngineHandle(runtime, self._lock, self._capacity)
-        self._engine, self._cells, self._checks, self.defined = engine, {}, {}, {}  # at once: Ctrl-C finds no gap
+        self._engine, self._cells, self._checks, self.defined = (
+            engine,
+            CellRuns(),
+            {},
+            {},
+        )  # at once: Ctrl-C finds no gap
 
     @property
     def runtime(self) -> Runtime:

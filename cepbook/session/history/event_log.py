@@ -162,17 +162,15 @@ class EventLog:
             )
         )
 
-    def record_deployments(self, deployments: Mapping[str, Deployment], now: int) -> None:
-        """Note the current deployments. Known ones keep their position."""
-        known = self._born
-        self._born = {
-            id_: known[id_]
-            if id_ in known and known[id_].deployment is deployment
-            else replace(known[id_], deployment=deployment)
-            if id_ in known and deployment.continues(known[id_].deployment)
-            else DeployedAt(deployment, (self._number(), 0), now)
-            for id_, deployment in deployments.items()
-        }
+    def record_deployment(self, id_: str, deployment: Deployment | None, now: int) -> None:
+        """Note the current deployment of an id, or None. What is left of a known one keeps its position."""
+        known = self._born.get(id_)
+        if deployment is None:
+            self._born.pop(id_, None)
+        elif known is None or not deployment.continues(known.deployment):
+            self._born[id_] = DeployedAt(deployment, (self._number(), 0), now)
+        else:
+            self._born[id_] = replace(known, deployment=deployment)
 
     def deployed_at(self, deployment: Deployment) -> DeployedAt:
         """Return when a deployment was made."""

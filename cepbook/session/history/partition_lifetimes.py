@@ -7,7 +7,7 @@ changes of the number of live partitions.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +83,6 @@ class PartitionLifetimes:
         """Return the record of a context."""
         return self._contexts.get(context) or ContextLifetimes()
 
-    def keep(self, contexts: Container[str]) -> None:
-        """Forget all other contexts, which were dropped."""
-        self._contexts = {name: lives for name, lives in self._contexts.items() if name in contexts}
+    def forget(self, context: str) -> None:
+        """Forget a context, which was dropped."""
+        self._contexts.pop(context, None)

@@ -12,7 +12,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import CompileError, Diagnostic, UsageError, rejecting_deep_nesting
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.syntax.source_text import EPL
-from cepbook.session.core.cell_deployments import CellRun, replaced_deployment
+from cepbook.session.core.cell_deployments import CellRuns, replaced_deployment
 from cepbook.session.io.parameter_values import with_dialect_settings
 
 _UNKNOWN_TYPE = "unknown-type"
@@ -20,7 +20,7 @@ _UNKNOWN_TYPE = "unknown-type"
 
 def find_problems(
     runtime: Runtime,
-    owned: Mapping[str, CellRun],
+    owned: CellRuns,
     epl: str,
     cell: str | None,
     dialect: str,
@@ -46,7 +46,7 @@ def find_problems(
     return ()
 
 
-def _bind_in_place(runtime: Runtime, owned: Mapping[str, CellRun], epl: str, cell: str | None) -> None:
+def _bind_in_place(runtime: Runtime, owned: CellRuns, epl: str, cell: str | None) -> None:
     target = replaced_deployment(declared_names(epl), epl, cell, owned)
     gone = [] if target is None else [runtime.deployments[target]]
     gone += dependants(runtime.deployments, gone)

@@ -7,7 +7,7 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang import types as t
-from cepbook.session.core.cell_deployments import CellRun, replaced_deployment
+from cepbook.session.core.cell_deployments import CellRun, CellRuns, replaced_deployment
 from cepbook.session.io.result_frames import changes_frame, rows_frame
 from cepbook.session.workbench import Workbench
 
@@ -82,12 +82,12 @@ def names(text: str) -> frozenset[str]:
     ],
 )
 def test_what_a_run_replaces(new: str, cell: str | None, expected: str | None) -> None:
-    owned = {"one": CellRun("c1", names("a b"), "A"), "two": CellRun(None, names("c"), "C")}
+    owned = CellRuns({"one": CellRun("c1", names("a b"), "A"), "two": CellRun(None, names("c"), "C")})
     assert replaced_deployment(names(new), "text", cell, owned) == expected
 
 
 def test_a_module_without_names_is_known_by_its_text() -> None:
-    owned = {"one": CellRun(None, names(""), "select 1"), "two": CellRun("c1", names(""), "select 2")}
+    owned = CellRuns({"one": CellRun(None, names(""), "select 1"), "two": CellRun("c1", names(""), "select 2")})
     assert replaced_deployment(names(""), " select\n1", None, owned) == "one"
     assert replaced_deployment(names(""), "select 2", None, owned) is None
 
@@ -101,7 +101,7 @@ def test_a_module_without_names_is_known_by_its_text() -> None:
     ],
 )
 def test_names_of_other_cells(new: str, cell: str | None) -> None:
-    owned = {"one": CellRun("c1", names("a b"), "A"), "two": CellRun(None, names("c"), "C")}
+    owned = CellRuns({"one": CellRun("c1", names("a b"), "A"), "two": CellRun(None, names("c"), "C")})
     with pytest.raises(UsageError, match="deployed by other cells"):
         replaced_deployment(names(new), "text", cell, owned)
 
