@@ -18,7 +18,7 @@ from cepbook.lang.bind.clauses.index_hints import check_subquery_hints
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.subquery import bind_subquery
 from cepbook.lang.bind.expressions.declared_expressions import declare_expressions
-from cepbook.lang.bind.scope import ModuleScope, Options
+from cepbook.lang.bind.scope import AlreadyReported, ModuleScope, Options
 from cepbook.lang.bind.statements.create_context import bind_context
 from cepbook.lang.bind.statements.create_schema import bind_schema
 from cepbook.lang.bind.statements.create_table import bind_create_table
@@ -64,7 +64,10 @@ def bind(
         if not heading.named:
             heading = replace(heading, name=_fresh_name(state, node))
         state.statement = heading.name
-        bound = _bind_statement(node, heading, state, _STATEMENTS if rules is None else rules)
+        try:
+            bound = _bind_statement(node, heading, state, _STATEMENTS if rules is None else rules)
+        except AlreadyReported:  # of a part that cannot do without it
+            bound = None
         check_subquery_hints(node, state.subqueries, state)
         if bound is not None:
             statements.append(_with_subqueries(bound, state))

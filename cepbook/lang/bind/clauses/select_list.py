@@ -9,7 +9,7 @@ from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.join import whole_event_columns
 from cepbook.lang.bind.clauses.transpose import bind_transpose, is_transpose_call
-from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.expressions.expression import bind_expr, error_expression
 from cepbook.lang.bind.expressions.table_access import as_selected_row
 from cepbook.lang.bind.expressions.variant import visible_columns
 from cepbook.lang.bind.scope import ERROR, MATCH_TYPE, AlreadyReported, Scope, type_text
@@ -78,7 +78,10 @@ def _bind_item(item: ast.SelectItem, node: ast.Expr, scope: Scope) -> x.BoundExp
     """Bind a column. With ``@eventbean`` a subquery is the list of its rows."""
     subquery = scope.module.subquery
     if item.eventbean and subquery is not None and isinstance(node, ast.Subquery) and not node.exists:
-        return subquery(node.select, "list", None, "", node.span, scope)
+        try:
+            return subquery(node.select, "list", None, "", node.span, scope)
+        except AlreadyReported:
+            return error_expression(node.span)
     return bind_expr(node, scope)
 
 

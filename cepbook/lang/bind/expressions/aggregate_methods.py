@@ -89,6 +89,8 @@ def _of_events(read: x.TableRead, of: t.Type, step: ast.NameStep, scope: Scope, 
     known = scope.module.catalog.event_types.get(of.event or "")
 
     def apply(target: x.BoundExpr, name: str, *args: ast.Expr, bind: Binder = bind) -> x.BoundExpr:
+        if target.type == ERROR:
+            return target
         value = bind_method(target, ast.NameStep(name, args=args, span=step.span), scope, bind)
         assert value is not None
         return value
