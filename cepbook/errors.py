@@ -291,13 +291,11 @@ class ReplayError(StatementError):
 
 @contextmanager
 def rejecting_deep_nesting() -> Iterator[None]:
-    """Context manager that raises UsageError for expressions nested too deeply for Python's stack or parser."""
+    """Context manager that raises BindError for expressions nested too deeply for Python's stack or parser."""
     try:
         yield
     except (RecursionError, SyntaxError) as error:  # SyntaxError: too many nested parentheses in generated code
         if isinstance(error, SyntaxError) and "nested" not in str(error):
             raise
-        raise UsageError(
-            "an expression is nested too deeply\n"
-            "  hint: compute parts of it in a statement of its own, with `insert into`, or in a Python function"
-        ) from error
+        hint = "compute parts of it in a statement of its own, with `insert into`, or in a Python function"
+        raise BindError((Diagnostic("too-deep", "an expression is nested too deeply", hint=hint),)) from error

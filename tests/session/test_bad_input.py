@@ -102,12 +102,12 @@ CASES: dict[str, Case] = {
     "run: no text": (lambda cep: cep.run(None), UsageError, ("`epl` is text, not None",)),  # type: ignore[arg-type]
     "run: nested too deeply for Python's parser": (
         lambda cep: cep.run(f"select {'qty-(' * 200}qty{')' * 200} as x from Tick"),
-        UsageError,
+        BindError,
         ("nested too deeply", "insert into"),
     ),
     "run: nested too deeply for the stack": (
         lambda cep: cep.run(f"select {'(' * 3000}qty{')' * 3000} as x from Tick"),
-        UsageError,
+        BindError,
         ("nested too deeply",),
     ),
     "explain: unknown name": (lambda cep: cep.explain("last4"), CepbookError, ("last4",)),

@@ -9,7 +9,7 @@ import pytest
 from cepbook.engine.delivery.delta import Delta
 from cepbook.engine.deploy.fire_and_forget import FireAndForgetQuery
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.errors import EventError, StatementError, UsageError
+from cepbook.errors import BindError, EventError, StatementError, UsageError
 from tests.engine.histories import Event, Recorder, slices
 
 SCHEMA = "create schema E(k string, x int, y int);"
@@ -246,6 +246,6 @@ def test_what_is_nested_too_deeply_is_refused_by_the_engine_itself(times: int) -
     runtime.deploy("create schema T(a int); create window W#keepall as T")
     deep = "Math.abs(" * times + "a" + ")" * times
     for refused in (runtime.deploy, runtime.compile, lambda epl: FireAndForgetQuery(runtime, epl).ask()):
-        with pytest.raises(UsageError, match="nested too deeply"):
+        with pytest.raises(BindError, match="nested too deeply"):
             refused(f"select {deep} as x from W")
     assert list(runtime.statements) == ["W"]

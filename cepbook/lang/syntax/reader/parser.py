@@ -42,7 +42,7 @@ def parse_epl(text: str) -> ast.Module:
 
     The 64 most recently parsed texts are cached, because a cell is parsed several times (for its names, to check it, to
     run it). Raises `ParseError` with the first syntax error of each invalid statement, but of no more than
-    `MOST_PROBLEMS`, and UsageError if a statement is nested too deeply.
+    `MOST_PROBLEMS`, and BindError if a statement is nested too deeply.
     """
     statement_tokens, lexical_errors = tokenize(text)
     diagnostics = list(lexical_errors)
