@@ -9,10 +9,10 @@ from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.join import whole_event_columns
 from cepbook.lang.bind.clauses.transpose import bind_transpose, is_transpose_call
-from cepbook.lang.bind.expressions.expression import bind_expr, error_expression
+from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.table_access import as_selected_row
 from cepbook.lang.bind.expressions.variant import visible_columns
-from cepbook.lang.bind.scope import ERROR, MATCH_TYPE, AlreadyReported, Scope, type_text
+from cepbook.lang.bind.scope import ERROR, MATCH_TYPE, AlreadyReported, Scope, error_expression, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.syntax import ast
