@@ -18,7 +18,7 @@ from cepbook.session.io.sinks import FileSink, Successor
 from cepbook.session.journal.event_columns import arrow, from_graph
 from cepbook.session.journal.journal import LIMIT, Journal, JournalOptions, Subject
 from cepbook.session.journal.journal_files import JournalFiles, is_journal
-from cepbook.session.journal.recovery import LogRepeater, Recovered, functions_needed, read_log, source_offsets
+from cepbook.session.journal.recovery import LogRepeater, Recovered, functions_needed, read_log
 from cepbook.session.journal.sink_recovery import SinkRecovery
 from cepbook.session.replay_mixin import ReplayMixin
 
@@ -179,7 +179,8 @@ class JournalMixin(ReplayMixin):
             "define": lambda types: workbench._define([event_type_from(data) for data in types]),
             "send_together": lambda events: self.runtime.send_together(list(map(tuple, events))),
             "query": lambda **arguments: repeat_query(self.runtime, **arguments),
-            "reach": lambda offsets: self._engine.reach(source_offsets(offsets)),
+            "reach": lambda **progress: self._engine.repeat_progress(**progress),
+            "move_waiting": lambda **arguments: self._engine.move_waiting(**arguments),
             "reset": reset,
             "sink": sinks.open,
             "close_sink": sinks.closing,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakMethod
 
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
@@ -24,20 +24,41 @@ from cepbook.locks import EngineLock
 from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, EventRecorder, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
-from cepbook.session.io.reorder import ReorderBuffer
 from cepbook.session.io.sinks import DeliveryStream, FileSink, SinkError, SinkHooks, Successor
 from cepbook.session.io.source_merge import SourceBatch
+from cepbook.session.io.waiting_events import WaitingEvent, WaitingEvents
 from cepbook.session.journal.journal import Journal
 
 SourcePart = tuple[str, str, str]  # event type, source, and part of the source
-BatchTaker = Callable[..., None]  # of batches, whether the clock stops on the way, and offsets (default: none)
+BatchTaker = Callable[..., None]  # of batches, whether the clock stops on the way, and progress (default: none)
 Offsets = Mapping[SourcePart, Any]
-WaitingEvent = tuple[int, str, Mapping[str, Any]]  # time, type and values of an event
 
 
 def plain_offsets(offsets: Offsets) -> list[list[Any]]:
     """Return offsets of live sources as plain data."""
     return [[*source, offset() if callable(offset) else offset] for source, offset in offsets.items()]
+
+
+class SourceProgress(NamedTuple):
+    """How far live sources are behind a batch of their events: their places, and the events that wait then."""
+
+    offsets: Offsets = MappingProxyType({})
+    waiting: WaitingEvents | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """Return the progress as plain data: arguments of `EngineHandle.repeat_progress`."""
+        changes = None if self.waiting is None or not self.waiting.changed else self.waiting.changes()
+        data = {"offsets": plain_offsets(self.offsets), "waiting": changes}
+        return {name: value for name, value in data.items() if value}
+
+    def commit(self, offsets: dict[SourcePart, Any]) -> None:
+        """Let the progress count, the places in `offsets`."""
+        offsets.update(self.offsets)
+        if self.waiting is not None:
+            self.waiting.commit()
+
+
+NO_PROGRESS = SourceProgress()
 
 
 class UninterruptedCall(InterruptGuard):
@@ -115,8 +136,7 @@ class EngineHandle(SinkHooks):
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
         self.offsets: dict[SourcePart, Any] = {}  # of live sources: by event type, source and part
-        self._buffers: list[ReorderBuffer] = []  # of running live sources
-        self._unclaimed: list[WaitingEvent] = []  # loaded events that no live source has taken over
+        self._buffers: dict[int, WaitingEvents] = {}  # by number, of running live sources and of loaded ones
         self.loads = 0  # how often a saved workbench has replaced the contents
         self._restarting = False  # the runtime is being replaced
         self.journal: Journal | None = None
@@ -224,11 +244,19 @@ class EngineHandle(SinkHooks):
         if self.journal is not None:
             self.journal.flush()
 
-    def reach(self, offsets: Offsets) -> None:
-        """Note that live sources are at these offsets. Raises JournalError."""
+    def reach(self, progress: SourceProgress) -> None:
+        """Note how far live sources are, if no event leads there. Raises JournalError."""
         with self.stimulus():
-            self.record_in_journal("reach", offsets=plain_offsets(offsets))
-            self.offsets.update(offsets)
+            if self.journal is not None:
+                self.record_in_journal("reach", **progress.plain())
+            progress.commit(self.offsets)
+
+    def repeat_progress(self, offsets: Sequence[Sequence[Any]] = (), waiting: Sequence[Any] | None = None) -> None:
+        """Make the progress of live sources that a journal has recorded."""
+        self.offsets.update({(name, source, part): offset for name, source, part, offset in offsets})
+        if waiting is not None:
+            number, gone, events = waiting
+            self._buffers.setdefault(number, WaitingEvents(number)).repeat(gone, events)
 
     def count_manual_action(self) -> None:
         """Count an action of the user, so that a replay takes a snapshot after it."""
@@ -273,14 +301,14 @@ class EngineHandle(SinkHooks):
         event.
 
         Its second argument says whether the clock stops at every due time on the way. If not, `late` counts the timers
-        that fire after they are due. Its third argument has the offsets of live sources behind these events.
+        that fire after they are due. Its third argument says how far live sources are behind these events.
         """
         engine_batch = self.runtime.batch(types, late)
         known = self.runtime.catalog.event_types
         types_at_start = {name: known[name] for name in types}
         record_replayed = self.event_log.record_replayed
 
-        def feed(batches: Sequence[SourceBatch], stepping: bool, offsets: Offsets = MappingProxyType({})) -> None:
+        def feed(batches: Sequence[SourceBatch], stepping: bool, progress: SourceProgress = NO_PROGRESS) -> None:
             self._same_types(types_at_start)
             columns = engine_batch.columns  # deployments change it
             column_batches = []
@@ -292,8 +320,8 @@ class EngineHandle(SinkHooks):
             with self.stimulus():
                 if self.journal is not None and batches:
                     named = [batch.columns for batch in column_batches]
-                    self.journal.record_batches(batches, named, types_at_start, stepping, plain_offsets(offsets))
-                self.offsets.update(offsets)
+                    self.journal.record_batches(batches, named, types_at_start, stepping, progress.plain())
+                progress.commit(self.offsets)
                 record_replayed(batches, stepping=stepping)
                 engine_batch.run(column_batches, stops)
 
@@ -386,7 +414,8 @@ class EngineHandle(SinkHooks):
         self.failures = 0
         self.failed, self.failed_since_deployed = Counter(), Counter()
         self.offsets = {}
-        self._buffers, self._unclaimed = [], []
+        for buffer in self._buffers.values():
+            buffer.clear()
         self.event_log = EventLog()
         self.partition_lifetimes = PartitionLifetimes()
         self._attend(runtime)
@@ -479,30 +508,41 @@ class EngineHandle(SinkHooks):
 
         return leave
 
-    def reorder_buffer(self, lateness: int) -> ReorderBuffer:
+    def reorder_buffer(self, lateness: int) -> WaitingEvents:
         """Return a buffer for live sources, whose events are saved with the workbench until `forget_buffer`."""
-        self._buffers.append(ReorderBuffer(lateness))
-        return self._buffers[-1]
+        number = max(self._buffers, default=0) + 1
+        return self._buffers.setdefault(number, WaitingEvents(number, lateness, owned=True))
 
-    def forget_buffer(self, buffer: ReorderBuffer) -> None:
+    def forget_buffer(self, buffer: WaitingEvents) -> None:
         """Save the events of a buffer no longer."""
-        self._buffers = [other for other in self._buffers if other is not buffer]
+        if self._buffers.get(buffer.number) is buffer:
+            del self._buffers[buffer.number]
 
     @property
     def waiting(self) -> list[WaitingEvent]:
         """The events of live sources that wait for earlier ones."""
-        entries = [(time, *entry) for buffer in self._buffers for time, entry in buffer.entries()]
-        return [*self._unclaimed, *entries]
+        return [event for buffer in self._buffers.values() for event in buffer.saved()]
 
     def restore_waiting(self, events: Iterable[WaitingEvent]) -> None:
         """Keep loaded events until `claim_waiting`."""
-        self._unclaimed = [(time, name, event) for time, name, event in events]
+        self._buffers = {}
+        for time, name, event, number in events:
+            self._buffers.setdefault(number, WaitingEvents(number)).repeat(0, [(time, name, event)])
 
-    def claim_waiting(self, names: Collection[str]) -> list[WaitingEvent]:
-        """Return the loaded events of these types, and keep them no longer."""
-        claimed = [entry for entry in self._unclaimed if entry[1] in names]
-        self._unclaimed = [entry for entry in self._unclaimed if entry[1] not in names]
-        return claimed
+    def claim_waiting(self, names: Collection[str], heir: WaitingEvents | None) -> None:
+        """Move the loaded events of these types into the buffer `heir`, or drop them if there is none."""
+        origins = [buffer.number for buffer in self._buffers.values() if not buffer.owned]
+        if origins:
+            number = None if heir is None else heir.number
+            with self.action("move_waiting", names=sorted(names), origins=origins, number=number):
+                self.move_waiting(names, origins, number)
+
+    def move_waiting(self, names: Collection[str], origins: Sequence[int], number: int | None) -> None:
+        """Move the waiting events of these types from the buffers `origins` into another one, or drop them."""
+        entries = [entry for origin in origins for entry in self._buffers[origin].take(names)]
+        self._buffers = {key: buffer for key, buffer in self._buffers.items() if buffer.owned or len(buffer)}
+        if number is not None:
+            self._buffers.setdefault(number, WaitingEvents(number)).fill(entries)
 
     def is_reader_full(self) -> bool:
         """True if a stream that somebody reads has no room for another delivery."""

@@ -12,7 +12,7 @@ is late, and the event itself. Replays use this module for iterables and DataFra
 from __future__ import annotations
 
 from bisect import bisect_right, insort_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -22,13 +22,15 @@ import numpy.typing as npt
 from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.io.time_conversion import clock_text, clock_unit
 
+Entry = tuple[int, Any]  # time and event
+
 
 class ReorderBuffer:
     """The waiting events with their times, in order, and the `watermark`: None before the first event."""
 
     def __init__(self, lateness: int = 0) -> None:
         self._lateness = lateness
-        self._entries: list[tuple[int, Any]] = []
+        self._entries: list[Entry] = []
         self.watermark: int | None = None
 
     def __len__(self) -> int:
@@ -40,7 +42,7 @@ class ReorderBuffer:
         """True if `release` has an event to return."""
         return bool(self._entries) and self._entries[0][0] <= (self.watermark or 0)
 
-    def entries(self) -> Sequence[tuple[int, Any]]:
+    def entries(self) -> Sequence[Entry]:
         """Return the times and the waiting events, in order."""
         return self._entries
 
@@ -50,11 +52,15 @@ class ReorderBuffer:
             self.watermark = time - self._lateness
         elif time < self.watermark:
             return False
-        if self._entries and time < self._entries[-1][0]:
-            insort_right(self._entries, (time, item), key=_time)
-        else:
-            self._entries.append((time, item))
+        self.insert((time, item))
         return True
+
+    def insert(self, entry: Entry) -> None:
+        """Add a waiting event, behind those of its time."""
+        if self._entries and entry[0] < self._entries[-1][0]:
+            insort_right(self._entries, entry, key=_time)
+        else:
+            self._entries.append(entry)
 
     def advance(self, watermark: int | None = None) -> None:
         """Move the watermark forward, by default to the time of the latest waiting event."""
@@ -63,7 +69,7 @@ class ReorderBuffer:
         if watermark is not None and (self.watermark is None or watermark > self.watermark):
             self.watermark = watermark
 
-    def release(self, most: int | None = None) -> list[tuple[int, Any]]:
+    def release(self, most: int | None = None) -> list[Entry]:
         """Remove the events up to the watermark, at most `most`, and return their times and the events in order."""
         end = bisect_right(self._entries, self.watermark or 0, key=_time)
         end = end if most is None else min(end, most)
@@ -71,10 +77,9 @@ class ReorderBuffer:
         del self._entries[:end]
         return released
 
-    def revise(self, change: Callable[[int, Any], Any]) -> None:
-        """Replace each waiting event by ``change(time, event)``, or remove it if that is None."""
-        changed = [(time, change(time, item)) for time, item in self._entries]
-        self._entries = [(time, item) for time, item in changed if item is not None]
+    def replace(self, entries: Iterable[Entry]) -> None:
+        """Let other events wait instead, which are in order."""
+        self._entries = list(entries)
 
 
 _time = itemgetter(0)

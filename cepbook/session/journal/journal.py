@@ -167,11 +167,11 @@ class Journal:
         columns: Sequence[Mapping[str, Sequence[Any]]],
         types: Mapping[str, EventType],
         stepping: bool,
-        offsets: list[list[Any]],
+        progress: Mapping[str, Any],
     ) -> None:
         """Record batches of a replay or a live run, at once: the columns that statements read. Raises JournalError.
 
-        `offsets` are the places of live sources behind them.
+        `progress` says how far live sources are behind them.
         """
         self._make_room()
         self.flush()
@@ -191,7 +191,7 @@ class Journal:
             parts.append(section.header)
             blocks.append(section.block())
         header = {"is": "batches", "types": list(types), "stepping": stepping, "parts": parts}
-        self._write({**header, "offsets": as_graph(offsets)} if offsets else header, blocks)
+        self._write({**header, "progress": as_graph(progress)} if progress else header, blocks)
 
     def flush(self) -> None:
         """Write all waiting entries. Any thread may call this. Raises JournalError, and keeps them, if that fails."""

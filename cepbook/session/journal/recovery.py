@@ -18,7 +18,7 @@ from cepbook.session.journal.event_columns import from_graph, read_batch
 from cepbook.session.journal.journal import CLOCK, STEPS, Entry
 from cepbook.session.journal.log_file import Frame, LogReader
 
-Feed = Callable[[Sequence[SourceBatch], bool, Mapping[tuple[str, str, str], Any]], None]
+Feed = Callable[[Sequence[SourceBatch], bool], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +158,9 @@ class LogRepeater:
         types = tuple(header["types"])
         if types not in self._feeds:
             self._feeds[types] = self._feeder(types)
-        offsets = source_offsets(from_graph(header["offsets"])) if "offsets" in header else {}
-        self._attempt(lambda: self._feeds[types](batches, header["stepping"], offsets))
-
-
-def source_offsets(offsets: Sequence[Sequence[Any]]) -> dict[tuple[str, str, str], Any]:
-    """Return the places of live sources by event type, source and part."""
-    return {(type_name, source, partition): offset for type_name, source, partition, offset in offsets}
+        if "progress" in header:
+            self._actions["reach"](**from_graph(header["progress"]))
+        self._attempt(lambda: self._feeds[types](batches, header["stepping"]))
 
 
 def _reader(type_name: str, columns: Mapping[str, list[Any]]) -> Callable[[str], list[Any]]:

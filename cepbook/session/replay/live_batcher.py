@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time as wall
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -22,7 +22,7 @@ from cepbook.engine.time.clock import check_unit
 from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.errors import EventError, UsageError, exception_text, printable
 from cepbook.lang.plan.catalog import LATE_EVENT, EventType
-from cepbook.session.core.engine_handle import BatchTaker, SourcePart
+from cepbook.session.core.engine_handle import BatchTaker, SourceProgress
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
 from cepbook.session.io.frame_source import EventChunk
@@ -33,6 +33,7 @@ from cepbook.session.io.sinks import SinkError, write_waiting
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.text_files import FileFields
 from cepbook.session.io.time_conversion import check_clock_range, int_or_text, to_clock_units
+from cepbook.session.journal.event_columns import check_event
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
 from cepbook.session.replay.source_status import SourceStatus
 from cepbook.session.replay.wall_clock import WallClock
@@ -50,9 +51,10 @@ class _Reading(NamedTuple):
     type: EventType
     check: EventValidator
     column: str | None
+    can_be_recorded: Callable[[Mapping[str, Any]], None] | None  # raises what a journal says; None: all can be
 
 
-Entry = tuple[str, dict[str, Any]]  # type and values of an event
+TypedEvent = tuple[str, dict[str, Any]]  # type and values of an event
 # The type, the item, the time of arrival, the time of the event (None: that of arrival), the event, why it is none.
 Arrival = tuple[str, object, int, int | None, dict[str, Any], str | None]
 
@@ -177,16 +179,20 @@ class LiveBatcher:
         if self._looks[0] >= LOOKS:
             self.flush()
 
-    def claim(self, names: Collection[str], *, drop: bool = False) -> None:
+    def claim(self, *, drop: bool = False) -> None:
         """Take over events of these types that waited when the workbench was saved, or `drop` them."""
-        for time, name, event in self._engine.claim_waiting(names):
-            if not drop:
-                self._buffer.add(time, (name, event))
-        self._buffer.revise(self._checked)
+        self._engine.claim_waiting(self._time, None if drop else self._buffer)
+        self._revise()
         if self._buffer.ready:
             self._handle = asyncio.get_running_loop().call_soon(self._turn)
 
-    def _checked(self, _time: int, entry: Entry) -> Entry | None:
+    def _revise(self) -> None:
+        """Check the waiting events again, after a change of event types."""
+        checked = [(time, self._checked(item)) for time, item in self._buffer.entries()]
+        if checked:
+            self._buffer.replace((time, item) for time, item in checked if item is not None)
+
+    def _checked(self, entry: TypedEvent) -> TypedEvent | None:
         """Return an event as one of the event type of today, or reject it."""
         name, event = entry
         if name not in self._sources:
@@ -205,7 +211,7 @@ class LiveBatcher:
             self._clock.touch(self._waiting[0][2])
         types = self._workbench.runtime.catalog.event_types
         if any(types.get(name) is not reading.type for name, reading in self._readings.items()):
-            self._buffer.revise(self._checked)
+            self._revise()
         now = self._workbench.runtime.now
         arrivals, offsets = list[Arrival](), dict[tuple[str, str], Any]()
         for name, item, arrived in islice(self._waiting, count):
@@ -233,10 +239,10 @@ class LiveBatcher:
             if name in self._keys
         }
         if released:
-            self._hand_over(released, now, reached)
+            self._hand_over(released, now, SourceProgress(reached, self._buffer))
         behind = {key: offset for key, offset in reached.items() if self._engine.offsets.get(key) is not offset}
-        if behind and not self.superseded:
-            self._engine.reach(behind)
+        if (behind or self._buffer.changed) and not self.superseded:
+            self._engine.reach(SourceProgress(behind, self._buffer))
         count = max(count, len(released))
         self._batch_sizer.took(wall.perf_counter() - began, count, most, stepping=True, span=0, cut=False)
 
@@ -256,7 +262,7 @@ class LiveBatcher:
                 if late is not None:
                     buffer.add(watermark, late)
 
-    def _late(self, name: str, time: int, now: int, event: dict[str, Any], item: object) -> Entry | None:
+    def _late(self, name: str, time: int, now: int, event: dict[str, Any], item: object) -> TypedEvent | None:
         """Count an event as late, and return the late event that it becomes."""
         self.late[name] += 1
         if self._file is not None:
@@ -265,7 +271,7 @@ class LiveBatcher:
             return None
         return LATE_EVENT.name, late_event(name, time, now - time, event)
 
-    def _hand_over(self, released: Iterable[tuple[int, Entry]], now: int, reached: Mapping[SourcePart, Any]) -> None:
+    def _hand_over(self, released: Iterable[tuple[int, TypedEvent]], now: int, progress: SourceProgress) -> None:
         failures = self._engine.failures
         events_by_type: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
         index = 0
@@ -297,7 +303,7 @@ class LiveBatcher:
             first = min(batch.times[0] for batch in batches)
             if leaps_from_epoch(self._engine.now, first, self._engine.second):
                 self._engine.advance_to(first)
-            self._feeder(events_by_type)(batches, True, reached)
+            self._feeder(events_by_type)(batches, True, progress)
         except Exception as error:  # noqa: BLE001  whatever it is, these events are told
             reason = f"a batch of events did not enter the engine: {_reason(error)}"
             for name, (_, _, events) in events_by_type.items():
@@ -320,6 +326,8 @@ class LiveBatcher:
         if isinstance(item, FileFields):
             item = item.values_for(reading.type.properties)
         event = reading.check(item)
+        if reading.can_be_recorded is not None and self._engine.journal is not None:
+            reading.can_be_recorded(event)
         if reading.column is None:
             return None, event
         fields = as_mapping(item) or {}
@@ -339,9 +347,8 @@ class LiveBatcher:
         if reading is None or reading.type is not type_:
             column = self._time[name]
             extra = () if column is None else (column,)
-            reading = self._readings[name] = _Reading(
-                type_, EventValidator(type_, types, extra, second=self._second, zone=self._zone), column
-            )
+            check = EventValidator(type_, types, extra, second=self._second, zone=self._zone)
+            reading = self._readings[name] = _Reading(type_, check, column, check_event(type_))
         return reading
 
     def reject(self, name: str, item: object, reason: str) -> None:

@@ -105,7 +105,7 @@ class Live:
             name: loop.create_task(self._pump(name, items), name=f"cepbook source of {name}")
             for name, items in opened.items()
         }
-        self._batcher.claim(sources.keys(), drop=not resume)
+        self._batcher.claim(drop=not resume)
         self._end = loop.create_task(self._finish(), name="cepbook live")
         pause = lateness / self._second / LOOKS
         self._watch = loop.create_task(self._look(max(pause, FULL)), name="cepbook watch") if lateness else None

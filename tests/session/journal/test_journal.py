@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -18,8 +18,10 @@ from cepbook.errors import CepbookError, JournalError, MissingRowsWarning, Snaps
 from cepbook.magics.epl.journal_commands import journals_to_recover
 from cepbook.session.io.live_sources import Located, Source
 from cepbook.session.io.sinks import SinkError
+from cepbook.session.replay.live_ingestion import Live
 from tests.random_cases import several
 from tests.session.journal.kill_chain import Workload, check, digest, run_with_kills, steps
+from tests.session.replay.test_lateness import bench, delivered, history, reference
 from tests.waiting import until
 
 BASE = """
@@ -375,3 +377,70 @@ def test_late_events_are_recovered_with_their_type(tmp_path: Path) -> None:
     assert expected["feeds"]["late"][0] == 1
     cep.journaling.close()
     assert digest(recovered(tmp_path / "j")) == expected
+
+
+async def never(_seconds: float) -> None:
+    await asyncio.Event().wait()
+
+
+def disordered(cep: Workbench, rows: list[dict[str, int]], after: Callable[[int], object] | None = None) -> Live:
+    """Start a source of the rows that goes on at its place, within a lateness. ``after(n)`` is called behind row n."""
+
+    async def items(offsets: Mapping[str, int]) -> AsyncIterator[Located]:
+        for number in range(offsets.get("", 0), len(rows)):
+            yield Located(rows[number], number + 1)
+            if number % 3:
+                await asyncio.sleep(0.001)
+            if after is not None:
+                after(number)
+
+    return cep.live({"E": Source("rows", items)}, time="ts", lateness="2 sec", sleep=never)
+
+
+@pytest.mark.parametrize("limit", [256 << 20, 3_000], ids=["log", "snapshots"])
+def test_events_that_wait_for_earlier_ones_are_recovered(tmp_path: Path, limit: int) -> None:
+    """A copy of the journal at any moment is what a killed process leaves. The next one is killed, too."""
+    rows, copies = history(3), list[Path]()
+    expected = reference(rows, 2000)
+
+    async def killed(cep: Workbench, name: str) -> None:
+        def after(number: int) -> None:
+            if number % 5 == 4:
+                copies.append(tmp_path / f"{name} {number}")
+                shutil.copytree(tmp_path / name, copies[-1])
+
+        await disordered(cep, rows, after)
+        cep.journaling.close()
+
+    async def end(cep: Workbench) -> None:
+        await disordered(cep, rows)
+
+    cep = bench()
+    cep.journal(tmp_path / "first", limit=limit)
+    asyncio.run(killed(cep, "first"))
+    assert delivered(cep) == expected
+    middle = copies[len(copies) // 2]
+    shutil.copytree(middle, tmp_path / "second")
+    asyncio.run(killed(recovered(tmp_path / "second"), "second"))
+    waiting = 0
+    for copy in copies:
+        cep = recovered(copy)
+        waiting += bool(cep._engine.waiting)
+        asyncio.run(end(cep))
+        assert delivered(cep) == expected, copy.name
+        cep.journaling.close()
+    assert waiting >= len(copies) // 2 >= 5
+
+
+def test_a_waiting_event_that_no_journal_can_hold_costs_no_other(tmp_path: Path) -> None:
+    cep = Workbench()
+    cep.journal(tmp_path / "j")
+    cep.run("create schema Loose(ts long, x object) starttimestamp ts; @name('out') select x from Loose")
+    rows = [{"ts": 1_000 * n, "x": object() if n == 3 else n} for n in range(1, 8)]
+
+    async def scenario() -> Live:
+        return await cep.live({"Loose": rows}, time="ts", lateness="2 sec", sleep=never)
+
+    live = asyncio.run(scenario())
+    assert cep.changes("out")["x"].tolist() == [1, 2, 4, 5, 6, 7]
+    assert live.malformed["Loose"] == 1 and "a journal cannot hold" in live.rejected[0][1].reason

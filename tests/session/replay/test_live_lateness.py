@@ -238,7 +238,11 @@ def test_a_forged_file_with_waiting_events_replaces_nothing(tmp_path: Path) -> N
     from cepbook.session.core import saved_state
 
     cep = bench()
-    for entry in ([1.5, "E", {"ts": 1, "v": 2}], [1, "X", {}], [1, "E", {"v": 2}], [1, "E"], 7, ["a", "E", None]):
+    event = {"ts": 1, "v": 2}
+    for entry in (
+        *([1.5, "E", event, 1], [1, "X", {}, 1], [1, "E", {"v": 2}, 1], [1, "E", event, "one"], [1, "E", event]),
+        *([1, "E"], 7, ["a", "E", None, 1]),
+    ):
         extra = {"start": 0, "cells": [], "feeds": {}, "offsets": [], "waiting": [entry]}
         (tmp_path / "w.cep").write_bytes(saved_state.save_runtime(cep.runtime, extra))
         runtime = cep.runtime

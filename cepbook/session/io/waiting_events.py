@@ -1,0 +1,92 @@
+"""The events of live sources that wait for earlier ones, as `save` and the journal write them.
+
+A batch of live events changes the buffer, the engine and the places of the sources. All three count from the same
+moment, that of `commit`. A snapshot before it has the events that waited before the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from cepbook.session.io.reorder import Entry, ReorderBuffer
+
+WaitingEvent = tuple[int, str, Mapping[str, Any], int]  # time, type and values of an event, number of the buffer
+
+
+class WaitingEvents(ReorderBuffer):
+    """A buffer whose entries are an event type and an event. `owned` is false for a loaded buffer without a source."""
+
+    def __init__(self, number: int, lateness: int = 0, *, owned: bool = False) -> None:
+        super().__init__(lateness)
+        self.number, self.owned = number, owned
+        self._added: list[Entry] = []  # since the last commit
+        self._removed: list[Entry] = []
+        self._former: Sequence[Entry] | None = None  # what is committed, if all entries were replaced
+
+    def insert(self, entry: Entry) -> None:
+        super().insert(entry)
+        self._added.append(entry)
+
+    def release(self, most: int | None = None) -> list[Entry]:
+        released = super().release(most)
+        self._removed += released
+        return released
+
+    def replace(self, entries: Iterable[Entry]) -> None:
+        if self._former is None:
+            self._former = self._committed
+        super().replace(entries)
+
+    @property
+    def changed(self) -> bool:
+        """True if there is something to commit."""
+        return bool(self._added or self._removed) or self._former is not None
+
+    @property
+    def _committed(self) -> Sequence[Entry]:
+        if self._former is not None:
+            return self._former
+        added = set(map(id, self._added))
+        return [entry for entries in (self._removed, self.entries()) for entry in entries if id(entry) not in added]
+
+    def commit(self) -> None:
+        """Let all changes count."""
+        self._added, self._removed, self._former = [], [], None
+
+    def saved(self) -> list[WaitingEvent]:
+        """Return the committed events."""
+        return [(time, name, event, self.number) for time, (name, event) in self._committed]
+
+    def changes(self) -> list[Any]:
+        """Return what `repeat` needs besides the number: how many committed events are gone (None: all), new events."""
+        if self._former is not None:
+            return [self.number, None, [[time, *item] for time, item in self.entries()]]
+        added, removed = set(map(id, self._added)), set(map(id, self._removed))
+        gone = sum(id(entry) not in added for entry in self._removed)
+        return [self.number, gone, [[entry[0], *entry[1]] for entry in self._added if id(entry) not in removed]]
+
+    def repeat(self, gone: int | None, events: Iterable[tuple[int, str, Any]]) -> None:
+        """Make the changes of another buffer."""
+        super().replace([] if gone is None else self.entries()[gone:])
+        for time, name, event in events:
+            super().insert((time, (name, event)))
+        self.commit()
+
+    def take(self, names: Collection[str]) -> list[Entry]:
+        """Remove and return the events of these types."""
+        taken = [entry for entry in self.entries() if entry[1][0] in names]
+        super().replace([entry for entry in self.entries() if entry[1][0] not in names])
+        return taken
+
+    def fill(self, entries: Iterable[Entry]) -> None:
+        """Add events in any order."""
+        for time, item in sorted(entries, key=lambda entry: entry[0]):
+            self.add(time, item)
+        self.commit()
+
+    def clear(self) -> None:
+        """Forget everything, as if nothing had arrived."""
+        super().replace([])
+        self.watermark = None
+        self.commit()
