@@ -62,17 +62,14 @@ class LiveMixin(ReplayMixin):
         continues. With `time`, a column of the event time, the clock follows the events, and an older event is late. It
         becomes an event of the predefined type `LateEvent`, as in a replay. With a `lateness`, such as ``"5 sec"``,
         events that are out of order by at most that are put in order. They wait for earlier ones, at most until the
-        latest time has not risen for that long in real time. `save` writes the events that wait; after `load` the next
-        live source of their type has them.
+        latest time has not risen for that long in real time.
 
-        Nothing is lost without a trace. Items that are no events are counted and kept (`Live.rejections`). `rejected`
-        is the path of a file of JSON lines (.jsonl) to which they are added as they came, and late events. A source
-        that fails is reported and does not stop the others. While a reader of `stream` is full, no further event is
-        taken.
+        Nothing is lost without a trace. Items that are no events are counted and kept (`Live.rejections`), and so are
+        late events. `rejected` is the path of a file of JSON lines (.jsonl) that gets them as they came. A source that
+        fails is reported and does not stop the others. While a reader of `stream` is full, no further event is taken.
 
-        Places in files, databases and Kafka are part of the workbench, and of `save`: a source that ran here before, or
-        in the workbench that was loaded, continues where it was. ``resume=False`` begins anew, and so does every source
-        after `rewind`.
+        `save` writes waiting events, and the places in files, databases and Kafka: a source that ran here before, or in
+        the workbench that was loaded, continues there. ``resume=False`` begins anew; so does all after `rewind`.
 
         `status` names an event type that gets an event for each change of a source: `source` (its event type), `state`
         (``connected``, ``reconnecting``, ``reconnected``, ``notice``, ``paused``, ``resumed``, ``finished``,

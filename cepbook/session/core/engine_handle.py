@@ -253,7 +253,7 @@ class EngineHandle(SinkHooks):
 
     def repeat_progress(self, offsets: Sequence[Sequence[Any]] = (), waiting: Sequence[Any] | None = None) -> None:
         """Make the progress of live sources that a journal has recorded."""
-        self.offsets.update({(name, source, part): offset for name, source, part, offset in offsets})
+        self.offsets.update({(name, source, place): offset for name, source, place, offset in offsets})
         if waiting is not None:
             number, gone, events = waiting
             self._buffers.setdefault(number, WaitingEvents(number)).repeat(gone, events)

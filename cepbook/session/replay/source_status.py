@@ -17,7 +17,7 @@ GRAIN = 0.25  # seconds between two samples of a rate
 KEPT = 100  # reconnections that are kept
 REASONS = 50  # reasons of rejections that are told apart
 OTHER = "other reasons"
-_VALUES = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d[\d.,_e+-]*")  # in the text of a reason
+_VALUES = re.compile(r"(?<!\w)(['\"])(?:(?!\1)[^\\…]|\\.)*(?:\1|…)|\d[\d.,_e+-]*")  # in reasons; a cut text ends with …
 
 Now = Callable[[], int]
 

@@ -89,7 +89,7 @@ class ReplayControl(ControlWidget):
 
     def _state(self) -> dict[str, object]:
         progress = self._target.progress
-        state: dict[str, object] = {
+        contents: dict[str, object] = {
             "events": progress.events,
             "total": progress.total,
             "estimate": progress.estimate,
@@ -101,8 +101,8 @@ class ReplayControl(ControlWidget):
         }
         if self._scrubber is not None:
             self._scrubber.settle()
-            state["scrub"] = self._scrubber.describe()
-        return state
+            contents["scrub"] = self._scrubber.describe()
+        return contents
 
     def _receive(self, content: dict[str, Any]) -> bool:
         if super()._receive(content):

@@ -234,6 +234,36 @@ def test_what_waited_goes_in_without_a_lateness_too_and_resume_false_drops_it(tm
     assert run(scenario(False)) == [13]
 
 
+def test_a_rewind_drops_what_waits_and_the_source_goes_on(tmp_path: Path) -> None:
+    cep, more = bench(), asyncio.Event()
+
+    async def source() -> AsyncIterator[object]:
+        yield {"ts": 10_000, "v": 10}
+        await more.wait()
+        yield {"ts": 1_000, "v": 1}
+
+    async def scenario() -> None:
+        live = cep.live({"E": source()}, time="ts", lateness="5 sec", sleep=never)
+        await until(lambda: live.buffered["E"] == 1)
+        cep.rewind()
+        assert not live.buffered and not cep._engine.waiting
+        more.set()
+        await live
+        assert delivered(cep) == ([1], [])
+
+    run(scenario())
+
+
+def test_reasons_of_long_texts_are_one_reason() -> None:
+    cep = bench()
+    live = run(wait_for(cep, [{"ts": 1, "v": f"<{number} {'x' * number * 20}>"} for number in range(100)]))
+    assert live.rejections["count"].tolist() == [100]
+
+
+async def wait_for(cep: Workbench, rows: Rows) -> Any:
+    return await cep.live({"E": rows}, time="ts", lateness="5 sec", sleep=never)
+
+
 def test_a_forged_file_with_waiting_events_replaces_nothing(tmp_path: Path) -> None:
     from cepbook.session.core import saved_state
 
