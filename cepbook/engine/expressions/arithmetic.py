@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cepbook.engine.expressions import primitives
 from cepbook.engine.expressions.code_scope import CodeScope, bound_name, null_checked, unless_null, value
+from cepbook.lang.java.sizes import bounded_integer
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import BITS, is_integral
 
@@ -25,6 +26,7 @@ def arithmetic_code(scope: CodeScope, e: x.Arith) -> str:
     return unless_null(checks, _arithmetic(scope, e, codes[0], codes[1]))
 
 
+_BIG = ("bigdecimal", "biginteger")
 _LONG = 16  # operators; Python's parser limits the nesting of a longer chain
 
 
@@ -32,7 +34,7 @@ def _chain(e: x.Arith) -> tuple[str, list[x.BoundExpr]]:
     operators: list[str] = []
     operands: list[x.BoundExpr] = []
     node: x.BoundExpr = e
-    while isinstance(node, x.Arith) and node.op in "+-*" and node.type == e.type and e.type.name != "bigdecimal":
+    while isinstance(node, x.Arith) and node.op in "+-*" and node.type == e.type and e.type.name not in _BIG:
         operators.append(node.op)
         operands.append(node.right)
         node = node.left
@@ -54,6 +56,8 @@ def _arithmetic(scope: CodeScope, e: x.Arith, a: str, b: str) -> str:
         temporary, half = scope.source.temporary(), 1 << (bits - 1)
         wrap = bound_name(scope, primitives.wrap)
         return f"({temporary} if -{half} <= ({temporary} := {a} {e.op} {b}) < {half} else {wrap}({temporary}, {bits}))"
+    if e.type.name == "biginteger" and e.op in "+-*":
+        return f"{bound_name(scope, bounded_integer)}({a} {e.op} {b})"
     if e.type.name == "float":
         return f"{bound_name(scope, primitives.to_float32)}{code}"
     return code

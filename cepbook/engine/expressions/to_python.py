@@ -28,6 +28,7 @@ from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.primitives import event_type
 from cepbook.engine.expressions.user_values import as_declared_type
 from cepbook.errors import Refusal
+from cepbook.lang.java.sizes import MAX_LENGTH, joined
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.types import Type, is_hashable, is_integral
@@ -227,7 +228,10 @@ def _concat(scope: CodeScope, e: x.Concat) -> str:
     codes, checks = null_checked(scope, *e.operands)
     text = bound_name(scope, primitives.java_text)
     texts = [c if o.type.name in ("string", "char") else f"{text}({c})" for c, o in zip(codes, e.operands, strict=True)]
-    return unless_null(checks, "(" + " + ".join(texts) + ")")
+    names = [scope.source.temporary() for _ in texts]
+    length = " + ".join(f"len({name} := {code})" for name, code in zip(names, texts, strict=True))
+    many = f"{bound_name(scope, joined)}({', '.join(names)})"
+    return unless_null(checks, f"({' + '.join(names)} if {length} <= {MAX_LENGTH} else {many})")
 
 
 def _display_code(scope: CodeScope, code: str, of: Type) -> str:

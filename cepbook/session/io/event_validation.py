@@ -30,6 +30,7 @@ from cepbook.engine.expressions.plain_values import EXACT, MAX_DEPTH, TOO_DEEP, 
 from cepbook.errors import CepbookError, EventError, UsageError, exception_text, hint_line
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.java.numbers import to_float32
+from cepbook.lang.java.sizes import MAX_DIGITS, MAX_INTEGER
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import BITS, CALENDAR, TIMESTAMP, ZONEDDATETIME, Type
 from cepbook.session.io.time_conversion import timedelta_units, to_clock_units
@@ -97,6 +98,8 @@ def _single(value: Any) -> float:
 def _biginteger(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeMismatch(f"is biginteger, not {describe_value(value)}")
+    if abs(value) >= MAX_INTEGER:
+        raise TypeMismatch(f"is biginteger, and has more than {MAX_DIGITS:,} digits")
     return value
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from cepbook.lang import types as t
 from cepbook.lang.java.numbers import java_text, to_float32
 from cepbook.lang.java.regular_expressions import compile_regular_expression
+from cepbook.lang.java.sizes import joined, replaced
 from cepbook.lang.registry.functions.function_row import FunctionRow, ParameterKind, ResultRule, always
 
 
@@ -147,7 +148,7 @@ TEXT = (
     _method(
         "endsWith", ("string",), _BOOLEAN, "whether it ends with another", "symbol.endsWith('a')", "{0}.endswith({1})"
     ),
-    _method("concat", ("string",), _STRING, "the string followed by another", "symbol.concat('x')", "({0} + {1})"),
+    _method("concat", ("string",), _STRING, "the string followed by another", "symbol.concat('x')", joined),
     _method("equals", ("string",), _BOOLEAN, "whether both are equal", "symbol.equals('a')", "({0} == {1})"),
     _method(
         "equalsIgnoreCase",
@@ -171,7 +172,7 @@ TEXT = (
         _STRING,
         "every occurrence replaced",
         "symbol.replace('a', 'b')",
-        "{0}.replace({1}, {2})",
+        replaced,
     ),
     _method(
         "matches",

@@ -14,6 +14,7 @@ from typing import Any
 
 from cepbook.lang import types as t
 from cepbook.lang.java.numbers import wrap
+from cepbook.lang.java.sizes import united
 from cepbook.lang.registry.methods.method_row import (
     CallTypes,
     MethodParameter,
@@ -453,7 +454,7 @@ ENUMERATION = (
         same,
         "the elements of both arrays, duplicates included",
         "union(window(*).take(1))",
-        lambda items, others: [*items, *(others or ())],
+        united,
         MethodSignature((_OTHER,)),
     ),
     _row(
