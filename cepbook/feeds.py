@@ -396,7 +396,7 @@ class Feed:
         return self.since(0).deliveries
 
     def saved(self) -> list[Any]:
-        """Return the contents and counters as plain data, for `load` of a feed of the same statement."""
+        """Return what is in memory as plain data, and the counters, for `load` of a feed of the same statement."""
         self._trim()
         counters = [self._next, self._total_insert, self._total_remove, self._dropped]
         with self._lock:
@@ -482,6 +482,11 @@ class Feed:
     def lost(self) -> int:
         """Rows since the start or the last `clear` that are neither kept nor in the spill file."""
         return max(0, self.total_insert + self.total_remove - self.rows - self._log.rows)
+
+    @property
+    def unsaved(self) -> int:
+        """Rows since the start or the last `clear` that `saved` does not have: those in the spill file, and `lost`."""
+        return self.total_insert + self.total_remove - self.rows
 
     def __len__(self) -> int:
         """Deliveries that are kept now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -10,10 +11,11 @@ from functools import partial
 from typing import ClassVar, Self
 from weakref import WeakKeyDictionary
 
+from cepbook.argument_checks import caller_stacklevel
 from cepbook.engine.config import Config
 from cepbook.engine.snapshot.file_format import MAGIC
 from cepbook.engine.snapshot.runtime_snapshot import event_type_data
-from cepbook.errors import EventError, SnapshotError, UsageError
+from cepbook.errors import EventError, MissingRowsWarning, SnapshotError, UsageError
 from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core import saved_state
 from cepbook.session.core.workbench_core import WorkbenchCore
@@ -236,8 +238,9 @@ class ReplayMixin(WorkbenchCore):
     ) -> None:
         """Write the workbench into a file: modules, event types, variables, the clock and the state of statements.
 
-        `feeds` adds the deliveries that feeds hold. Listeners and Python functions are not saved. A file with a saved
-        workbench is replaced, any other file only with `replace`. `key` signs the file (HMAC-SHA-256). Raises
+        `feeds` adds the deliveries in memory, the latest `feed_capacity` rows of each statement. A MissingRowsWarning
+        says how many earlier ones are not in the file. Listeners and Python functions are not saved. A file with a
+        saved workbench is replaced, any other file only with `replace`. `key` signs the file (HMAC-SHA-256). Raises
         SnapshotError for an event that holds an object that EPL has no type for, and UsageError if the file holds
         something else or cannot be written; the file is then unchanged.
         """
@@ -245,6 +248,10 @@ class ReplayMixin(WorkbenchCore):
             saved_state.refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
         with self._lock:
             saved_state.write_file(path, self._snapshot(feeds=feeds, key=key))
+            unsaved = {name: self._engine.feed(name).unsaved for name in self.runtime.statements} if feeds else {}
+        missing = saved_state.missing_rows_text(unsaved)
+        if missing:
+            warnings.warn(f"`{path}` lacks {missing}", MissingRowsWarning, stacklevel=caller_stacklevel())
 
     def _snapshot(self, *, feeds: bool = False, key: bytes | str | None = None) -> bytes:
         return saved_state.snapshot_bytes(self._engine, self._start, self._cells, feeds=feeds, key=key)

@@ -91,7 +91,8 @@ def test_rows_are_missing_for_any_reason(lost: str, tmp_path: Path, monkeypatch:
         cep = replayed(100)
     elif lost == "loaded":
         other = replayed(100)
-        other.save(tmp_path / "saved", feeds=True)
+        with pytest.warns(MissingRowsWarning, match="1,400 of `q`"):
+            other.save(tmp_path / "saved", feeds=True)
         cep = Workbench(feed_capacity=100)
         cep.load(tmp_path / "saved")
     else:
@@ -106,7 +107,8 @@ def test_rows_are_missing_for_any_reason(lost: str, tmp_path: Path, monkeypatch:
 
 
 def test_rows_go_on_to_the_file_of_a_loaded_workbench(tmp_path: Path) -> None:
-    replayed(100).save(tmp_path / "saved", feeds=True)
+    with pytest.warns(MissingRowsWarning, match="1,400 of `q`"):
+        replayed(100).save(tmp_path / "saved", feeds=True)
     cep = Workbench(feed_capacity=100)
     cep.load(tmp_path / "saved")
     for i in range(500):
@@ -263,3 +265,24 @@ def test_a_join_that_was_not_tried_on_all_rows_is_not_known() -> None:
         cep.send("B", k=k)
     step = next(s for s in cep.why("q", {"k": -1}, type="A").courses[0].stages if "of `" in s.note)
     assert step.note.endswith("true of 0 of 500 events of `w`, the latest of 600") and step.passed is None
+
+
+@pytest.mark.parametrize("rows", [3, 5, 6, 5000])
+def test_a_saved_workbench_says_which_rows_it_lacks(tmp_path: Path, rows: int) -> None:
+    cep = Workbench(feed_capacity=5)
+    cep.run("create schema E(v int); @name('out') select v from E; @name('none') select v from E(v < 0)")
+    for v in range(rows):
+        cep.send("E", v=v)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cep.save(tmp_path / "w.cep")
+        cep.save(tmp_path / "w.cep", feeds=True)
+    texts = [str(warning.message) for warning in caught]
+    assert len(texts) == (rows > 5) and all(warning.filename == __file__ for warning in caught)
+    other = Workbench()
+    other.load(tmp_path / "w.cep")
+    if rows > 5:
+        assert f"1 statement: {rows - 5:,} of `out`" in texts[0] and "cep.export('out', FILE, changes=True)" in texts[0]
+        with pytest.warns(MissingRowsWarning, match=f"{rows - 5:,} "):
+            other.changes("out")
+    assert len(cep.changes("out")) == rows

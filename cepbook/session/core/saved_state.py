@@ -10,6 +10,7 @@ from pathlib import Path as File
 from typing import Any
 
 from cepbook.argument_checks import short_repr
+from cepbook.display import format_count
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.runtime_snapshot import report_damage, restore_runtime, save_runtime
 from cepbook.errors import UsageError
@@ -65,6 +66,20 @@ def snapshot_bytes(
     waiting = [[*event] for event in engine.waiting]
     extra = {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets, "waiting": waiting}
     return save_runtime(engine.runtime, extra, _key_bytes(key))
+
+
+def missing_rows_text(unsaved: Mapping[str, int]) -> str:
+    """Return which rows of feeds a file lacks, by statement, and what helps; empty if it lacks none."""
+    missing = {name: count for name, count in unsaved.items() if count}
+    if not missing:
+        return ""
+    names = ", ".join(f"{count:,} of `{name}`" for name, count in missing.items())
+    statement = next(iter(missing))
+    return (
+        f"the earlier rows of {format_count(len(missing), 'statement')}: {names}. Only rows in memory are saved\n"
+        f"  hint: `cep.export({statement!r}, FILE, changes=True)` writes all that there are; "
+        "`cep.feed_capacity = None` keeps all rows in memory from now on"
+    )
 
 
 def _key_bytes(key: bytes | str | None) -> bytes | None:
