@@ -260,8 +260,8 @@ async def _kafka(
         nonlocal consumer
         consumer = AIOKafkaConsumer(**settings)
         consumer.subscribe(topics, listener=Continue())
-        await consumer.start()
         try:
+            await consumer.start()
             yield Link(False)
             _seek(consumer, consumer.assignment(), next_offsets)
             for reason in await _missing(consumer, next_offsets):

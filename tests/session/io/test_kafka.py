@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cepbook.session import Workbench, inlets
+from tests.waiting import until
 
 pytest.importorskip("aiokafka", reason="aiokafka is not installed (extra `kafka`)")
 confluent = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (group `test`)")
@@ -80,3 +84,96 @@ def test_a_loaded_workbench_continues_at_its_offsets(tmp_path: Path) -> None:
     second.load(tmp_path / "a.cep")
     asyncio.run(receive(second, 50))
     assert sorted(second.changes("out")["price"]) == [float(price) for price in range(50)]
+
+
+def new_broker() -> tuple[Any, str]:
+    """Return a producer of a new mock cluster and the address of its broker."""
+    producer = confluent.Producer({"bootstrap.servers": "replaced", "test.mock.num.brokers": 1, "log_level": 0})
+    broker = next(iter(producer.list_topics("ticks", timeout=20).brokers.values()))
+    return producer, f"{broker.host}:{broker.port}"
+
+
+def produce(producer: Any, prices: Iterable[int]) -> None:
+    for price in prices:
+        producer.produce("ticks", json.dumps({"symbol": "A", "price": price}).encode(), partition=0)
+    assert producer.flush(20) == 0
+
+
+def bench() -> Workbench:
+    cep = Workbench()
+    cep.run("create schema Tick(symbol string, price double); @name('out') select * from Tick")
+    return cep
+
+
+@pytest.mark.parametrize("retry", ["20 msec", None], ids=["retry", "no retry"])
+def test_a_silent_topic_is_a_lost_connection(retry: str | None) -> None:
+    """With a retry the gap is told, and no message comes twice or is missing."""
+    producer, address = new_broker()
+    cep = bench()
+    source = inlets.kafka(
+        "ticks", bootstrap_servers=address, auto_offset_reset="earliest", silence="400 msec", retry=retry
+    )
+
+    async def receive() -> None:
+        live = cep.live({"Tick": source})
+        produce(producer, range(5))
+        await until(lambda: live.events["Tick"] == 5)
+        if retry is None:
+            await until(lambda: live.ended)
+            assert live.state == "failed" and "no message came for 0.4 s" in str(live.failures["Tick"])
+            return
+        await until(lambda: live.statuses["Tick"].reconnected >= 1)
+        produce(producer, range(5, 10))
+        await until(lambda: live.events["Tick"] >= 10)
+        live.stop()
+        await live
+        assert "no message came for 0.4 s" in live.reconnections["reason"].iloc[0]
+        assert live.reconnections["gap"].iloc[0] > 0
+
+    asyncio.run(receive())
+    assert cep.changes("out")["price"].tolist() == [float(price) for price in range(5 if retry is None else 10)]
+
+
+@pytest.mark.parametrize("retry", ["20 msec", None], ids=["retry", "no retry"])
+def test_a_broker_that_is_away_is_told(retry: str | None) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    cep = bench()
+
+    async def receive() -> None:
+        live = cep.live({"Tick": inlets.kafka("ticks", bootstrap_servers=address, retry=retry)})
+        if retry is None:
+            await until(lambda: live.ended)
+            assert live.state == "failed" and address.split(":")[1] in repr(live)
+            return
+        await until(lambda: live.sources["state"].iloc[0] == "reconnecting")
+        assert address.split(":")[1] in live.sources["note"].iloc[0]
+        live.stop()
+        await asyncio.wait_for(live._wait(), 10)
+        assert live.state == "stopped"
+
+    asyncio.run(receive())
+
+
+def test_the_places_of_rejected_messages_count(tmp_path: Path) -> None:
+    producer, address = new_broker()
+    for message in MESSAGES:
+        producer.produce("ticks", message, partition=0)
+    assert producer.flush(20) == 0
+    cep, path = bench(), tmp_path / "rejected.jsonl"
+
+    async def receive(count: int) -> int:
+        source = inlets.kafka("ticks", bootstrap_servers=address, auto_offset_reset="earliest")
+        live = cep.live({"Tick": source}, rejected=path)
+        await until(lambda: cep._engine.offsets.get(("Tick", "kafka ticks", "ticks/0")) == count)
+        live.stop()
+        await live
+        return live.malformed["Tick"]
+
+    assert asyncio.run(receive(5)) == 2
+    producer.produce("ticks", b"[1]", partition=0)
+    assert producer.flush(20) == 0
+    assert asyncio.run(receive(6)) == 1
+    items = [json.loads(line)["item"] for line in path.read_text().splitlines()]
+    assert items == ["not JSON", {"symbol": "B", "price": "high"}, [1]] or items[-1] == "[1]"
