@@ -483,11 +483,6 @@ class Feed:
         """Rows since the start or the last `clear` that are neither kept nor in the spill file."""
         return max(0, self.total_insert + self.total_remove - self.rows - self._log.rows)
 
-    @property
-    def unsaved(self) -> int:
-        """Rows since the start or the last `clear` that `saved` does not have: those in the spill file, and `lost`."""
-        return self.total_insert + self.total_remove - self.rows
-
     def __len__(self) -> int:
         """Deliveries that are kept now."""
         self._trim()

@@ -248,8 +248,7 @@ class ReplayMixin(WorkbenchCore):
             saved_state.refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
         with self._lock:
             saved_state.write_file(path, self._snapshot(feeds=feeds, key=key))
-            unsaved = {name: self._engine.feed(name).unsaved for name in self.runtime.statements} if feeds else {}
-        missing = saved_state.missing_rows_text(unsaved)
+            missing = saved_state.missing_rows_text(self._engine) if feeds else ""
         if missing:
             warnings.warn(f"`{path}` lacks {missing}", MissingRowsWarning, stacklevel=caller_stacklevel())
 

@@ -68,8 +68,10 @@ def snapshot_bytes(
     return save_runtime(engine.runtime, extra, _key_bytes(key))
 
 
-def missing_rows_text(unsaved: Mapping[str, int]) -> str:
-    """Return which rows of feeds a file lacks, by statement, and what helps; empty if it lacks none."""
+def missing_rows_text(engine: EngineHandle) -> str:
+    """Return how many rows of feeds a file lacks, by statement, and what helps; empty if it lacks none."""
+    feeds = {name: engine.feed(name) for name in engine.runtime.statements}
+    unsaved = {name: feed.total_insert + feed.total_remove - feed.rows for name, feed in feeds.items()}
     missing = {name: count for name, count in unsaved.items() if count}
     if not missing:
         return ""
