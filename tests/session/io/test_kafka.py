@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cepbook.session import Workbench, inlets
+from tests.session.replay.test_live_faults import bad_lines
 from tests.waiting import until
 
 pytest.importorskip("aiokafka", reason="aiokafka is not installed (extra `kafka`)")
@@ -177,3 +178,24 @@ def test_the_places_of_rejected_messages_count(tmp_path: Path) -> None:
     assert asyncio.run(receive(6)) == 1
     items = [json.loads(line)["item"] for line in path.read_text().splitlines()]
     assert items == ["not JSON", {"symbol": "B", "price": "high"}, [1]] or items[-1] == "[1]"
+
+
+def test_bad_messages_cost_no_good_one() -> None:
+    producer, address = new_broker()
+    cep = bench()
+    lines = [line for line in bad_lines() if len(line) < 500_000]
+    for number, line in enumerate(lines):
+        produce(producer, [number])
+        producer.produce("ticks", line, partition=0)
+    assert producer.flush(20) == 0
+
+    async def receive() -> None:
+        source = inlets.kafka("ticks", bootstrap_servers=address, auto_offset_reset="earliest")
+        live = cep.live({"Tick": source})
+        await until(lambda: live.events["Tick"] + live.malformed["Tick"] == 2 * len(lines))
+        live.stop()
+        await live
+        assert live.malformed["Tick"] == live.rejections["count"].sum() == len(lines) == 52
+
+    asyncio.run(receive())
+    assert cep.changes("out")["price"].tolist() == [float(number) for number in range(len(lines))]

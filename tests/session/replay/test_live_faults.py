@@ -171,7 +171,77 @@ def test_a_bad_row_costs_no_good_one_in_a_database() -> None:
         check(cep, run(scenario()), bad)
 
 
+@pytest.mark.parametrize("rejected", [True, False], ids=["rejected file", "no file"])
+def test_a_bad_item_costs_no_good_one_within_a_lateness(rejected: bool, tmp_path: Path) -> None:
+    """The good items come out of order, and a journal records what waits."""
+    order = [x for x in range(COUNT) for x in ([x + 1, x] if x % 10 == 3 else [x] if x % 10 != 4 else [])]
+
+    async def source(bad: object) -> AsyncIterator[object]:
+        for n, x in enumerate(order):
+            if n == AT:
+                yield bad
+            yield good(x)
+
+    cases = 0
+    for number, bad in enumerate((*BAD_ITEMS, *OBJECTS)):
+        cep, path = workbench(), tmp_path / f"{number}.jsonl"
+        if number % 6 == 0:
+            cep.journal(tmp_path / f"{number}.journal")
+        options: dict[str, Any] = {"rejected": path} if rejected else {}
+
+        async def scenario(cep: Workbench = cep, bad: object = bad, options: Any = options) -> Any:
+            return await cep.live({"A": source(bad)}, time="ts", lateness="20 msec", **options)
+
+        live = run(scenario())
+        check(cep, live, bad)
+        if rejected:
+            lines = path.read_text().splitlines()
+            assert len(lines) == live.malformed["A"] and all("reason" in json.loads(line) for line in lines), bad
+        if cep.journaling is not None:
+            cep.journaling.close()
+            again = Workbench()
+            again.recover(tmp_path / f"{number}.journal")
+            assert numbers(again) == list(range(COUNT)), bad
+        cases += 1
+    assert cases == 60
+
+
 # ---------------------------------------------------------------- websockets
+def test_a_bad_message_costs_no_good_one_over_a_websocket() -> None:
+    web = pytest.importorskip("tornado.web", reason="tornado comes with Jupyter")
+    from tornado.httpserver import HTTPServer
+    from tornado.testing import bind_unused_port
+    from tornado.websocket import WebSocketHandler
+
+    messages: list[bytes] = []
+
+    class Items(WebSocketHandler):  # type: ignore[misc]
+        def open(self) -> None:
+            for message in messages:
+                try:
+                    self.write_message(message.decode())
+                except UnicodeDecodeError:
+                    self.write_message(message, binary=True)
+            self.close()
+
+    async def scenario() -> int:
+        server = HTTPServer(web.Application([("/", Items)]))
+        socket, port = bind_unused_port()
+        server.add_socket(socket)
+        cases = 0
+        for bad in bad_lines():
+            if len(bad) < 30_000:
+                messages[:] = [json.dumps(good(x)).encode() for x in range(COUNT)]
+                messages.insert(AT, bad)
+                cep = workbench()
+                check(cep, await cep.live({"A": inlets.websocket(f"ws://127.0.0.1:{port}/")}, time="ts"), bad[:50])
+                cases += 1
+        server.stop()
+        return cases
+
+    assert run(scenario()) == 48
+
+
 CLOSES = {1000: "finished", None: "finished", 1001: "failed", 1008: "failed", 1011: "failed", "cut": "failed",
           "long": "failed", "silent": "failed"}  # fmt: skip
 
