@@ -22,6 +22,7 @@ from cepbook.lang.bind.substitution import parameter_uses
 from cepbook.lang.syntax.reader import parser as epl
 from cepbook.session import ReplayResult, Workbench
 from cepbook.session.io.chunked_files import empty_frame_of, is_large
+from cepbook.session.io.csv_records import Reject
 from cepbook.session.io.files import PARQUET, parquet_head, read_file
 from cepbook.session.io.output_times import DATES, MILLISECONDS
 from cepbook.session.io.sinks import FileSink, partial_name
@@ -170,7 +171,7 @@ def _deployed(
                 raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
             inputs[name] = events_of(sys.stdin, piped, form, rejecting=options.rejected is not None)
         else:
-            inputs[name] = path if name in names else _defined(workbench, name, path, _times(options.time), form)
+            inputs[name] = path if name in names else _defined(workbench, name, path, options, form)
     _deploy(workbench, texts, {name: parse_value_text(value) for name, value in values.items()})
     _assign(workbench, texts, values)
     _read(workbench, sources)
@@ -315,23 +316,22 @@ def _declared(path: Path, text: str) -> frozenset[str]:
         raise error.counted_from(1, str(path)) from None
 
 
-def _defined(
-    workbench: Workbench, name: str, path: str, times: str | dict[str, str] | None, form: TextFormat
-) -> object:
+def _defined(workbench: Workbench, name: str, path: str, options: argparse.Namespace, form: TextFormat) -> object:
     """Define a type that no module declares from its file. Return the source: the file, or its rows if it is small."""
-    head = _head(path, form)
-    frame = read_file(path, form=form) if head is None else head
+    reject = None if options.rejected is None else lambda reason, line: None  # the replay writes what is rejected
+    head, times = _head(path, form, reject), _times(options.time)
+    frame = read_file(path, form=form, reject=reject) if head is None else head
     columns = frame.columns if isinstance(frame, pd.DataFrame) else frame.column_names
     column = times.get(name) if isinstance(times, dict) else times
     workbench.define(name, frame, time=column if column in columns else None)
-    return frame if head is None else path
+    return frame if head is None and reject is None else path
 
 
-def _head(path: str, form: TextFormat) -> Any:
+def _head(path: str, form: TextFormat, reject: Reject | None) -> Any:
     """Return the columns of a file without its rows; None if the file is small and can be read at once."""
     if path.lower().endswith(PARQUET):  # its schema has the types of the columns
         return parquet_head(path)
-    return empty_frame_of(path, form) if is_large(path) else None
+    return empty_frame_of(path, form, reject) if is_large(path) else None
 
 
 def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, Any]) -> None:

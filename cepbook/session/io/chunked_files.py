@@ -21,6 +21,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import SIZED_NUMBERS
 from cepbook.session.io import files
 from cepbook.session.io.column_readers import ROW_OF_FILE
+from cepbook.session.io.csv_records import Reject
 from cepbook.session.io.frame_source import EventChunk, FrameSource, ReplaySource, SourceOptions, backwards_time_error
 from cepbook.session.io.text_files import DEFAULT, TextFormat
 
@@ -113,10 +114,10 @@ def is_large(path: str, times: int = 1) -> bool:
     return os.path.getsize(path) >= times * (SIZE if lower.endswith(".csv") else SIZE // SMALLER)
 
 
-def empty_frame_of(path: str, form: TextFormat = DEFAULT) -> pd.DataFrame | None:
+def empty_frame_of(path: str, form: TextFormat = DEFAULT, reject: Reject | None = None) -> pd.DataFrame | None:
     """Return `DtypeTally.frame` of a file. Raises as `read_file` does."""
     kinds = DtypeTally()
-    for piece in files.pieces(path, None, PIECE, form):
+    for piece in files.pieces(path, None, PIECE, form, reject):
         kinds.take(piece)
     return kinds.frame()
 
@@ -164,13 +165,18 @@ class ChunkedFileSource(ReplaySource):
 
     def chunks(self) -> Iterator[EventChunk]:
         left = self.total
-        check = None if self._checked else _Check(self._path, self._wanted)
-        for frame in files.pieces(self._path, self._columns, PIECE, self._wanted.form):
-            piece = FrameSource(frame, self._wanted) if check is None else check.piece(frame)
+        options = self._wanted
+        check = None if self._checked else _Check(self._path, options)
+        reject = None if options.reject is None else self._leave_out
+        for frame in files.pieces(self._path, self._columns, PIECE, options.form, reject):
+            piece = FrameSource(frame, options) if check is None else check.piece(frame)
             yield from piece.chunks()
             left = None if left is None else left - piece.before(None)
             if piece.before(None) < len(frame) or (left is not None and left <= 0):
                 return
+
+    def _leave_out(self, reason: str, line: str) -> None:
+        self.leave_out(self._wanted, reason, line, self._wanted.now)
 
 
 class _Check:

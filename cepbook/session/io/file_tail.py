@@ -7,7 +7,6 @@ written anew, and a rotated copy beside it (``log.1``, ``log-20240102``) has the
 from __future__ import annotations
 
 import asyncio
-import csv
 import os
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cepbook.errors import EventError, UsageError
+from cepbook.session.io.csv_records import OPEN_QUOTE, columns_of, fields_of, wrong_fields
 from cepbook.session.io.live_sources import (
     LONGEST,
     READ,
@@ -33,6 +33,7 @@ from cepbook.session.io.live_sources import (
 from cepbook.session.io.text_files import FileFields, TextFields, TextFormat, text_format
 
 SAMPLE = 256  # bytes by which a file is recognized
+OPEN = 100  # lines that a record of CSV may have
 ROTATED = re.compile(r"[.-]\d[\d.-]*")  # behind the name of a file
 
 
@@ -114,9 +115,10 @@ class _File:
         self._splitter = LineSplitter(self._longest)
         self._splitter.taken = at
         self._columns: list[str] | None = None
+        self._begun: list[str] = []  # the lines of a record of CSV that goes on
         for line in os.pread(self._descriptor, READ, 0).split(b"\n") if at and self._as_csv else ():
             if self._columns is None:
-                self._item(line)
+                list(self._items_of(line))
 
     @property
     def offset(self) -> tuple[int, int, bytes]:
@@ -161,43 +163,64 @@ class _File:
             sample = data[-SAMPLE:]
             self._sample = self._at - len(sample), sample
             for line in self._splitter.lines(data):
-                item = line if type(line) is Malformed else self._item(line)  # type: ignore[arg-type]
-                if item is not None:
+                for item in (line,) if isinstance(line, Malformed) else self._items_of(line):
                     yield Located(item, (self._splitter.taken, *self._sample))
             if self._splitter.rest >= READ:
                 yield None
 
-    def _item(self, line: bytes) -> Item | None:
+    def _items_of(self, line: bytes) -> Iterator[Item]:
+        """Yield the items that a line ends: one, or none; several if a quote turns out not to end."""
         if line.startswith(b"\0"):  # written behind the end of a truncated file
             line = line.lstrip(b"\0")
         text = text_of(line)
         try:
             text = line.decode(self._form.marked)
-            if not self._as_csv:
-                row = self._form.object(text)
-                return None if row is None else FileFields(row)
-            if not text.strip() or self._form.is_comment(text):
-                return None
-            if self._columns is not None:
-                return self._row(text, self._columns)
-            self._columns = self._form.header(text)
-            return None
+            if self._as_csv:
+                yield from self._records(text)
+                return
+            row = self._form.object(text)
+            if row is not None:
+                yield FileFields(row)
+            return
         except UnicodeDecodeError as error:
             reason = self._form.wrong_encoding(error)
-        except (ValueError, csv.Error) as error:
+        except ValueError as error:
             reason = str(error)
         if self._as_csv and self._columns is None:
             raise EventError(f"{self._name!r}, the line with the names of the columns: {reason}")
-        return Malformed(text.rstrip(), reason)
+        yield from self._give_up()
+        yield Malformed(text.rstrip(), reason)
 
-    def _row(self, text: str, columns: list[str]) -> Item:
-        values, nulls = self._form.fields(text), self._form.na
-        if len(values) != len(columns):
-            return Malformed(text.rstrip(), f"{len(values)} fields, not {len(columns)}")
-        fields = zip(columns, values, strict=True)
-        return TextFields({name: None if not value or value in nulls else value for name, value in fields})
+    def _records(self, line: str) -> Iterator[Item]:
+        form, begun = self._form, self._begun
+        if not begun and form.is_no_record(line):
+            return
+        fields = fields_of('"' + line if begun else line, form)
+        if begun or fields is None:
+            begun.append(line)
+            if fields is None:
+                yield from self._give_up() if len(begun) > OPEN else ()
+                return
+            line, self._begun = "\n".join(begun), []
+            fields = fields_of(line, form)
+        if self._columns is None:
+            self._columns = columns_of(line, form)
+            return
+        wrong = wrong_fields(fields, self._columns)
+        if fields is None or wrong is not None:
+            yield Malformed(line.rstrip(), wrong or "")
+        else:
+            yield TextFields(zip(self._columns, (None if one in form.na else one for one in fields), strict=True))
 
-    def follow(self) -> Iterator[Malformed | Link]:
+    def _give_up(self) -> Iterator[Item]:
+        """Reject the line that opens a quote, so that it does not cost the lines behind it."""
+        begun, self._begun = self._begun, []
+        for line in begun[:1]:
+            yield Malformed(line.rstrip(), OPEN_QUOTE)
+        for line in begun[1:]:
+            yield from self._records(line)
+
+    def follow(self) -> Iterator[Item | Link]:
         """Change over to the copy of a truncated file, and to the file that replaces this one if it is used up."""
         status = os.fstat(self._descriptor)
         if status.st_size < self._at or not self._is_same:
@@ -228,7 +251,9 @@ class _File:
         self._descriptor = descriptor
         self._start_at(0, (0, b""))
 
-    def _unended(self, reason: str) -> Iterator[Malformed]:
+    def _unended(self, reason: str) -> Iterator[Item]:
+        while self._begun:
+            yield from self._give_up()
         unended = self._splitter.unended(reason)
         if unended is not None:
             yield unended

@@ -12,26 +12,24 @@
 
 from __future__ import annotations
 
-import csv
 import os
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import BytesIO, TextIOBase
+from io import StringIO
 from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype, is_string_dtype
-from pandas.errors import ParserWarning
 from pandas.io.common import get_handle  # type: ignore[import-not-found]  # the stubs lack it
 
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_numeric
+from cepbook.session.io.csv_records import EMPTY, CsvRecords, Reject
 from cepbook.session.io.event_validation import is_missing
 from cepbook.session.io.foreign_frames import frame_of_table
-from cepbook.session.io.text_files import DEFAULT, TextFormat, field_value, text_format
+from cepbook.session.io.text_files import DEFAULT, TEXTS, TextFormat, field_value, text_format
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
@@ -72,8 +70,10 @@ def format_of(
     return form
 
 
-def read_file(path: str, columns: ColumnSelection | None = None, form: TextFormat = DEFAULT) -> pd.DataFrame:
-    """Return the rows of a file, with those of `columns` that it has; None: all.
+def read_file(
+    path: str, columns: ColumnSelection | None = None, form: TextFormat = DEFAULT, reject: Reject | None = None
+) -> pd.DataFrame:
+    """Return the rows of a file, with those of `columns` that it has; None: all. `reject` gets lines that are no rows.
 
     Raises UsageError if there is no such file or its kind is unknown, EventError if it cannot be read.
     """
@@ -83,10 +83,10 @@ def read_file(path: str, columns: ColumnSelection | None = None, form: TextForma
     if lower.endswith(PARQUET):
         return _parquet(path, columns)
     if lower.endswith(CSV):
-        with _csv_source(path, form) as (source, names):
-            return _typed(_csv_frame(source, names, columns, form), columns)
+        with _csv_records(path, form, reject) as records:
+            return _typed(_csv_frame(records, columns, form), columns, records)
     if lower.endswith(JSON_LINES):
-        rows = list(_objects(path, form))
+        rows = list(_objects(path, form, reject))
         return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
     raise UsageError(f"{path!r} is neither a {KINDS} file")
 
@@ -136,7 +136,13 @@ def parquet_head(path: str) -> Any:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 
-def pieces(path: str, columns: ColumnSelection | None, rows: int, form: TextFormat = DEFAULT) -> Iterator[pd.DataFrame]:
+def pieces(
+    path: str,
+    columns: ColumnSelection | None,
+    rows: int,
+    form: TextFormat = DEFAULT,
+    reject: Reject | None = None,
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file as in `read_file`, `rows` at a time. Columns have the dtypes of their piece.
 
     Each piece of JSON lines has all of `columns` (None: those of its lines), null where no line has them.
@@ -146,13 +152,13 @@ def pieces(path: str, columns: ColumnSelection | None, rows: int, form: TextForm
         yield from parquet_chunks(path, columns or {}, rows)
     elif lower.endswith(CSV):
         with (
-            _csv_source(path, form) as (source, names),
-            _csv_frame(source, names, columns, form, chunksize=rows) as reader,
+            _csv_records(path, form, reject) as records,
+            _csv_frame(records, columns, form, chunksize=rows) as reader,
         ):
             for piece in reader:
-                yield _typed(piece, columns)
+                yield _typed(piece, columns, records)
     else:
-        lines = _objects(path, form)
+        lines = _objects(path, form, reject)
         while some := list(islice(lines, rows)):
             yield frame_of_objects(some, _names(some) if columns is None else columns)
 
@@ -175,11 +181,10 @@ def file_samples(path: str, columns: ColumnSelection, form: TextFormat = DEFAULT
     if form.comment is not None or "\n".encode(form.encoding) != b"\n":
         return
     if lower.endswith(".csv"):
-        with _csv_errors(path, form):
-            names = _csv_header(path, form)
+        with _csv_records(path, form) as whole:
             for text in _texts(path, heading=True):
-                frame = _csv_frame(BytesIO(text), names, columns, form, names=names, header=None)
-                yield FileSample(_typed(frame, columns), len(text))
+                records = CsvRecords(StringIO(text.decode(form.encoding), newline=""), form, names=whole.names)
+                yield FileSample(_typed(_csv_frame(records, columns, form), columns, records), len(text))
     elif lower.endswith((".jsonl", ".ndjson")):
         for text in _texts(path, heading=False):
             try:
@@ -209,55 +214,29 @@ def _reader() -> Any:
     return parquet
 
 
-def _csv_header(path: str, form: TextFormat) -> list[str]:
-    """Return the columns of a CSV file. Raises ValueError if its first two lines cannot be right, with the line."""
-    with _text(path, form) as lines:
-        line = next((line for line in lines if line.strip()), None)
-        if line is None:
-            raise ValueError("the file is empty; its first line names the columns")
-        while line.count('"') % 2 and (more := next(lines, None)) is not None:  # a name with a line break
-            line += more
-        try:
-            names = form.header(line)
-        except ValueError as error:
-            raise ValueError(f"line {lines.number}: {error}") from None
-        try:
-            count = len(next(csv.reader(lines, delimiter=form.sep), ()))
-        except csv.Error:  # a large field, which pandas takes
-            return names
-        if count > len(names):
-            raise ValueError(f"line {lines.number}: there are {count} fields, and {len(names)} columns")
-        return names
-
-
-def _csv_frame(
-    source: str | BytesIO | TextIOBase,
-    present: Sequence[str],
-    columns: ColumnSelection | None,
-    form: TextFormat,
-    **settings: Any,
-) -> Any:
-    chosen = set(present) if columns is None else set(columns)
-    # Without a selection pandas checks that no line has more fields than there are columns.
-    selected: Any = None if chosen.issuperset(present) else chosen.__contains__
+def _csv_frame(records: CsvRecords, columns: ColumnSelection | None, form: TextFormat, **settings: Any) -> Any:
     text: Any = {name: "str" for name, of in (columns or {}).items() if of is not None and of.name in _AS_TEXT}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ParserWarning)  # a line has more fields than there are columns
-        return pd.read_csv(
-            source,
-            sep=form.sep,
-            encoding=form.encoding,
-            usecols=selected,
-            dtype=text,
-            index_col=False,
-            keep_default_na=False,
-            na_values=["", *form.na],
-            **settings,
-        )
+    return pd.read_csv(
+        records,
+        sep=form.sep,
+        names=records.names,
+        header=None,
+        usecols=None if columns is None else columns.__contains__,
+        dtype=text,
+        index_col=False,
+        keep_default_na=False,
+        na_values=["", *form.na],
+        **settings,
+    )
 
 
-def _typed(frame: pd.DataFrame, columns: ColumnSelection | None) -> pd.DataFrame:
-    """Return a frame in which numbers that pandas leaves as texts, because of their size, are numbers."""
+def _typed(frame: pd.DataFrame, columns: ColumnSelection | None, records: CsvRecords) -> pd.DataFrame:
+    """Return a frame in which numbers that pandas leaves as texts, because of their size, are numbers, and empty texts
+    are empty, or null in columns of other values.
+    """
+    for name in frame.columns if records.has_empty else ():
+        if is_string_dtype(frame[name].dtype):
+            frame[name] = _without_marks(frame[name], (columns or {}).get(name))
     for name, of in (columns or {}).items():
         if of is not None and is_numeric(of) and name in frame.columns and not is_numeric_dtype(frame[name].dtype):
             texts = frame[name]
@@ -269,74 +248,28 @@ def _typed(frame: pd.DataFrame, columns: ColumnSelection | None) -> pd.DataFrame
     return frame
 
 
-class _Lines(TextIOBase):
-    """The lines of a text file without comments. `number` counts the lines of the file up to the last one.
-
-    A line within a quoted cell of CSV is none, however it begins.
-    """
-
-    def __init__(self, path: str, form: TextFormat, *, quotes: bool) -> None:
-        self.number = 0
-        self._handles = get_handle(path, "r", encoding=form.marked, compression="infer")
-        self._kept = self._without_comments(form, quotes)
-        self._rest = ""
-
-    def _without_comments(self, form: TextFormat, quotes: bool) -> Iterator[str]:
-        within = False
-        for line in cast("Iterable[str]", self._handles.handle):
-            self.number += 1
-            if within or not form.is_comment(line):
-                within ^= quotes and line.count('"') % 2 == 1
-                yield line
-
-    def __next__(self) -> str:  # type: ignore[override]
-        return next(self._kept)
-
-    def read(self, size: int | None = -1) -> str:
-        lines = [self._rest]
-        length = len(self._rest)
-        while size is None or size < 0 or length < size:
-            line = next(self._kept, None)
-            if line is None:
-                break
-            lines.append(line)
-            length += len(line)
-        text = "".join(lines)
-        end = len(text) if size is None or size < 0 else size
-        self._rest = text[end:]
-        return text[:end]
-
-    def close(self) -> None:
-        self._handles.close()
-        super().close()
-
-
-def _text(path: str, form: TextFormat) -> _Lines:
-    return _Lines(path, form, quotes=path.lower().endswith(CSV))
+def _without_marks(values: pd.Series[Any], of: Type | None) -> pd.Series[Any]:
+    """Return a column with empty texts for `EMPTY`; with nulls if its type, or its other values, are no texts."""
+    empty = values == EMPTY
+    others = values[values.notna() & ~empty]
+    if (of is not None and of.name in TEXTS) or not empty.any():
+        return values.mask(empty, "")
+    if len(others) and pd.to_numeric(others, errors="coerce").notna().all():
+        return pd.to_numeric(values.mask(empty))
+    if len(others) and others.str.lower().isin(("true", "false")).all():
+        return values.mask(empty).str.lower().map({"true": True, "false": False})
+    return values.mask(empty, "" if of is None else None)
 
 
 @contextmanager
-def _csv_source(path: str, form: TextFormat) -> Iterator[tuple[str | TextIOBase, list[str]]]:
-    """Return what pandas reads of a CSV file, and its columns. Raises EventError in the block, too."""
-    with _csv_errors(path, form):
-        names = _csv_header(path, form)
-        if form.comment is None:
-            yield path, names
-        else:
-            with _text(path, form) as lines:
-                yield lines, names
-
-
-@contextmanager
-def _csv_errors(path: str, form: TextFormat) -> Iterator[None]:
+def _csv_records(path: str, form: TextFormat, reject: Reject | None = None) -> Iterator[CsvRecords]:
+    """Open the records of a CSV file. Raises EventError, also in the block."""
     try:
-        yield
+        with get_handle(path, "r", encoding=form.marked, compression="infer") as handles:
+            yield CsvRecords(handles.handle, form, reject=reject)
     except UnicodeDecodeError as error:
         raise EventError(f"{path!r} cannot be read as a CSV file: {form.wrong_encoding(error)}") from error
-    except ParserWarning as error:
-        fact = "a line has more fields than the first line has columns"
-        raise EventError(f"{path!r} cannot be read as a CSV file: {fact}") from error
-    except (ValueError, OSError, EOFError, csv.Error) as error:  # the errors of pandas' parser are ValueErrors
+    except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
         raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
 
 
@@ -369,28 +302,25 @@ def check_numeric_columns(
 
 
 def _line(path: str, row: int, form: TextFormat) -> str:
-    with _text(path, form) as lines:
-        reader, row_index, before = csv.reader(lines, delimiter=form.sep), -2, 0
-        for cells in reader:
-            row_index += bool(cells)
-            if row_index == row:
-                return f"line {lines.number - (reader.line_num - before) + 1}"
-            before = reader.line_num
-    return f"row {row + 1}"
+    with _csv_records(path, form, lambda reason, text: None) as records:
+        return f"line {records.line_of(row)}"
 
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _objects(path: str, form: TextFormat) -> Iterator[dict[str, Any]]:
+def _objects(path: str, form: TextFormat, reject: Reject | None = None) -> Iterator[dict[str, Any]]:
     try:
-        with _text(path, form) as lines:
-            for line in lines:
+        with get_handle(path, "r", encoding=form.marked, compression="infer") as handles:
+            for number, line in enumerate(handles.handle, 1):
                 try:
                     row = form.object(line)
                 except ValueError as error:
-                    raise EventError(f"{path!r}, line {lines.number}: {error}") from None
+                    if reject is None:
+                        raise EventError(f"{path!r}, line {number}: {error}") from None
+                    reject(f"line {number}: {error}", line.rstrip("\r\n"))
+                    continue
                 if row is not None:
                     yield row
     except UnicodeDecodeError as error:

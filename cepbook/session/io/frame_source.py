@@ -160,6 +160,12 @@ class ReplaySource:
         """Return the events in order. An EventError is raised after the last good event."""
         raise NotImplementedError
 
+    def leave_out(self, options: SourceOptions, reason: str, item: object, time: int) -> None:
+        """Reject and count an item that is no event, at a time of the clock."""
+        if options.reject is not None:
+            options.reject(self.type_name, reason, item, time)
+            self.rejected += 1
+
 
 class FrameSource(ReplaySource):
     """A DataFrame, completely checked when it is opened."""

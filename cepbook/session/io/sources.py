@@ -64,11 +64,15 @@ def open_source(source: object, options: SourceOptions) -> ReplaySource:
         large = open_chunked(path, columns, replace(options, path=path))
         if large is not None:
             return large
-        source = read_file(path, columns, form)
+        rejected = list[tuple[str, str]]()
+        source = read_file(path, columns, form, None if options.reject is None else lambda *line: rejected.append(line))
         if path.lower().endswith(CSV):
             others = {options.time, options.sequence, *options.event_type.timed}
             check_numeric_columns(path, source, options.event_type, others, form=form)
-        options = replace(options, path=path)
+        opened = FrameSource(source, replace(options, path=path))
+        for reason, line in rejected:
+            opened.leave_out(options, reason, line, options.now)
+        return opened
     source = as_pandas(source)
     if isinstance(source, pd.DataFrame):
         return FrameSource(source, options)
@@ -231,8 +235,7 @@ class IterableSource(ReplaySource):
                 if options.reject is None:
                     failure = EventError(f"row {number} of `{self.type_name}`: {error}")
                     break
-                options.reject(self.type_name, str(error), event, last)
-                self.rejected += 1
+                self.leave_out(options, str(error), event, last)
                 continue
             mark = buffer.watermark
             if mark is None or time >= mark:  # in time

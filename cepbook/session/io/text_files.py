@@ -2,17 +2,18 @@
 
 The same text is the same value however a file is read, by a replay, by `define`, or line by line while it grows:
 
-- An empty field of CSV is null. Any other text is itself, also ``NA`` and ``null``; `TextFormat.na` names more nulls.
+- An empty field of CSV is null, and ``""`` an empty text. Any other text is itself, also ``NA`` and ``null``;
+  `TextFormat.na` names more nulls.
 - Numbers have ASCII digits without underscores, such as ``-1``, ``1e3``, ``1.50``. Whole numbers may have a fraction of
   zeros, as pandas writes columns with gaps. ``biginteger`` and ``bigdecimal`` keep all digits; ``007`` is a text for a
   string property.
-- A name that occurs twice, in the first line of CSV or in a JSON object, is an error.
+- A name that occurs twice, in the first line of CSV or in a JSON object, is an error, and so is a record of CSV with
+  another number of fields than there are columns.
 """
 
 from __future__ import annotations
 
 import codecs
-import csv
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -26,8 +27,8 @@ from cepbook.lang.types import Type, is_integral, is_numeric
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 _REAL = re.compile(r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
+TEXTS = ("string", "object")  # types whose values may be empty texts
 _DIGITS = 4_300  # that Python converts
-_SEPARATORS = (";", "\t", "|", ",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,36 +62,17 @@ class TextFormat:
         """The encoding of the beginning of a file, where UTF-8 may have a byte order mark."""
         return "utf-8-sig" if codecs.lookup(self.encoding).name == "utf-8" else self.encoding
 
-    def is_comment(self, line: str) -> bool:
-        """Return whether a line is a comment."""
-        return self.comment is not None and line.startswith(self.comment)
+    def is_no_record(self, line: str) -> bool:
+        """Return True if a line of a file is a comment or empty."""
+        blank = not line.strip() and self.sep not in line
+        return blank or (self.comment is not None and line.startswith(self.comment))
 
     def object(self, line: str) -> dict[str, Any] | None:
         """Return the object of a line of JSON; None for a comment and an empty line. Raises ValueError."""
-        if self.is_comment(line) or not line.strip():
+        if self.is_no_record(line):
             return None
         row = json_object(line)
         return {name: None if value in self.na else value for name, value in row.items()} if self.na else row
-
-    def header(self, line: str) -> list[str]:
-        """Return the columns that the first line of a CSV file names. Raises ValueError if that cannot be right."""
-        names = self.fields(line)
-        twice = next((name for name in names if name and names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the column `{twice}` occurs twice")
-        other = next((sep for sep in _SEPARATORS if len(names) == 1 and sep != self.sep and sep in names[0]), None)
-        if other is not None:
-            quoted = repr(other).replace("'", '"')
-            hint = f"sep={quoted} (in a shell --sep {quoted})"
-            raise ValueError(f"there is one column, {short_repr(names[0])}, without {self.sep!r}\n  hint: {hint}")
-        return names
-
-    def fields(self, line: str) -> list[str]:
-        """Return the fields of a line of CSV. Raises csv.Error."""
-        line = line.rstrip("\r\n")
-        if '"' in line or "\r" in line:
-            return next(csv.reader([line], delimiter=self.sep), [])
-        return line.split(self.sep) if line else []
 
     def wrong_encoding(self, error: UnicodeDecodeError) -> str:
         """Return the message for bytes that are not of the encoding, with the option to write."""
@@ -116,11 +98,12 @@ class FileFields(dict[str, Any]):
 
     texts = False
 
-    def values_for(self, properties: Mapping[str, Type]) -> dict[str, Any]:
-        """Return the values of the event for these properties."""
+    def values_for(self, properties: Mapping[str, Type], time: str | None) -> dict[str, Any]:
+        """Return the values of the event for these properties and the column `time`; as in a replay no others."""
         return {
             name: field_value(value, properties.get(name)) if self.texts or isinstance(value, float) else value
             for name, value in self.items()
+            if name in properties or name == time
         }
 
 
@@ -131,13 +114,18 @@ class TextFields(FileFields):
 
 
 def field_value(value: Any, of: Type | None) -> Any:
-    """Return the value of a file for a property of type `of`; as it is if it does not fit: a check reports it."""
+    """Return the value of a file for a property of type `of`; as it is if it does not fit: a check reports it.
+
+    An empty text is null for any other property than texts.
+    """
     if of is None or isinstance(value, bool):
         return value
     if isinstance(value, float):
         return int(value) if is_integral(of) and value.is_integer() else value
-    if not isinstance(value, str):
+    if not isinstance(value, str) or of.name in TEXTS:
         return value
+    if not value:
+        return None
     if of.name == "boolean":
         return {"true": True, "false": False}.get(value.lower(), value)
     if is_integral(of) and _WHOLE.fullmatch(value) and len(value) < _DIGITS:

@@ -324,7 +324,7 @@ class LiveBatcher:
     def _read(self, name: str, item: Any) -> tuple[int | None, dict[str, Any]]:
         reading = self._reading(name)
         if isinstance(item, FileFields):
-            item = item.values_for(reading.type.properties)
+            item = item.values_for(reading.type.properties, reading.column)
         event = reading.check(item)
         if reading.can_be_recorded is not None and self._engine.journal is not None:
             reading.can_be_recorded(event)
