@@ -38,9 +38,9 @@ class JournalMixin(ReplayMixin):
 
         Deployments, events, replays, live events, the clock, variables, queries that change rows, registered functions
         (by name) and sinks are recorded before they take effect. The journal begins with a snapshot, and a new one
-        replaces the log from time to time; the log is never longer than `limit` bytes. With `sync` every group is on
-        the disk before it is acted on, otherwise with the operating system: it survives the process, not a power cut.
-        Events that are sent one by one are written together after at most 50 ms.
+        replaces the log from time to time; the log is never longer than `limit` bytes. Events that are sent one by
+        one, and those of a frame that is replayed, are written together after at most 50 ms. With `sync` whatever is
+        written is on the disk, otherwise with the operating system: it survives the process, not a power cut.
 
         Calls of `Workbench.runtime` are not recorded. Another journal of the workbench is closed. Raises UsageError if
         `path` holds a journal already (unless `replace`) or another process writes it, SnapshotError if the workbench

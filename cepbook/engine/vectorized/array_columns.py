@@ -26,7 +26,10 @@ _EXACT = 2**53  # whole numbers up to here are exact as floats
 
 
 class StoredColumn(NamedTuple):
-    """Rows of a column as an array. With `texts` the values are indexes into them; with `gaps`, NaN stands for null."""
+    """Rows of a column as an array of numbers or truth values.
+
+    With `texts` the values are indexes into them, also from the end; with `gaps`, NaN stands for null.
+    """
 
     values: npt.NDArray[Any]
     gaps: bool = False
@@ -75,8 +78,8 @@ class NumberColumn(ArrayColumn):
         self._values = values
         self._gaps = gaps
 
-    def stored(self, part: RowSelection) -> StoredColumn:
-        return StoredColumn(self._values[part], self._gaps)
+    def stored(self, part: RowSelection) -> StoredColumn | None:
+        return StoredColumn(self._values[part], self._gaps) if self._values.dtype.kind in "fiub" else None
 
     def take(self, part: RowSelection) -> list[Any]:
         values = self._values[part]

@@ -71,8 +71,16 @@ class EventChunk:
             values = self._columns[name] = self._all(name)
         return values
 
+    @property
+    def place(self) -> tuple[object, int] | None:
+        """The array that the times are a part of, and the row of the first event; None if there is no such array."""
+        return None
+
     def stored(self, name: str | None, begin: int, end: int) -> StoredColumn | None:
-        """Return a property of the events in ``[begin, end)``, or their times (None), as an array if it is one."""
+        """Return a property of the events in ``[begin, end)``, or their times (None), as an array if it is one.
+
+        If the events have a `place`, the end may be behind the last of them.
+        """
         return None
 
     def _all(self, name: str) -> ColumnValues:
@@ -131,6 +139,10 @@ class FrameEventChunk(EventChunk):
     def columns(self, names: Collection[str], begin: int, end: int) -> Mapping[str, ColumnValues]:
         times = self.times if end - begin == len(self.times) else self.times[begin:end]
         return ArrayColumns(names, self._at_hand, self._clock, slice(self._start + begin, self._start + end), times)
+
+    @property
+    def place(self) -> tuple[object, int]:
+        return self._clock, self._start
 
     def stored(self, name: str | None, begin: int, end: int) -> StoredColumn | None:
         column = self._clock if name is None else self._at_hand(name)

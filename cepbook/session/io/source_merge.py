@@ -44,9 +44,18 @@ class SourceBatch:
         """Return the values of the properties `names`."""
         return self.chunk.columns(names, self.start, self.start + len(self.times))
 
-    def stored(self, name: str | None) -> StoredColumn | None:
-        """Return a property, or the times (None), as an array if it is one."""
-        return self.chunk.stored(name, self.start, self.start + len(self.times))
+    @property
+    def place(self) -> tuple[object, int] | None:
+        """The array that the times are a part of, and the row of the first one; None if there is no such array."""
+        place = self.chunk.place if self.ranks is None else None
+        return None if place is None else (place[0], place[1] + self.start)
+
+    def stored(self, name: str | None, count: int) -> StoredColumn | None:
+        """Return a property, or the times (None), as an array if it is one.
+
+        If the batch has a `place`, `count` may include events that follow it there.
+        """
+        return self.chunk.stored(name, self.start, self.start + count)
 
     def after(self, count: int) -> SourceBatch:
         """Return the batch without its first `count` events."""

@@ -2,13 +2,14 @@
 
 ::
 
-    stimulus ─► entries ─ 512, an action, a sink, or 50 ms ─► one frame of log-N      before it is acted on
+    stimulus ─► entries ─ 512, an action, a sink, or 50 ms ─► one frame of log-N
                                                    │
                          log-N is long ─► snapshot-(N+1), log-(N+1); N is removed
 
-Events that are sent one by one wait in memory for up to `EVERY` seconds, so a killed process may lose the last of them.
-The order is kept whatever is lost: a sink writes no row before the events that led to it are in the log. Batches of
-replays and live runs, and actions of the user, are written at once.
+Events that are sent one by one, and those of a frame that is replayed, wait in memory for up to `EVERY` seconds, so a
+killed process may lose the last of them. A replay has no events waiting when it ends or pauses. The order is kept
+whatever is lost: a sink writes no row before the events that led to it are in the log. Batches of live runs and of other
+replays, and actions of the user, are written at once.
 
 A snapshot is made between two stimuli, when the log has grown to several times the size of the last snapshot, after
 `SOONEST` seconds, and when it takes at most one part in `SHARE` of the time since. It is complete before the former one
@@ -29,6 +30,8 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet, ref
 
+import numpy as np
+
 from cepbook.engine.snapshot.file_format import WRITTEN_BY
 from cepbook.errors import CepbookError, JournalError, SnapshotError
 from cepbook.interrupts import InterruptGuard
@@ -37,17 +40,18 @@ from cepbook.locks import survives_fork
 from cepbook.session.history.event_log import EventRecorder, LogPosition
 from cepbook.session.io.sinks import end_all_sinks
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.journal.event_columns import BatchWriter, arrow, as_graph, check_event, column_kind
+from cepbook.session.journal.event_columns import BatchWriter, arrow, as_graph, check_event, column_type
 from cepbook.session.journal.journal_files import JournalFiles
 from cepbook.session.journal.log_file import LogWriter
 
 GROUP = 512  # entries that are written together
 FULL = 2 * GROUP  # the length of the list that holds them
+RUN = 32_768  # events of a replay that are written together
 FEW = 16  # entries up to which a group is written as JSON, because a record batch has fixed costs
 EVERY = 0.05  # seconds after which waiting entries are written
 LIMIT = 256 << 20  # bytes of a log
 LEAST = 4 << 20  # bytes of a log below which no snapshot is due
-SHARE = 40  # a snapshot takes at most one part in so many of the time
+SHARE = 100  # a snapshot takes at most one part in so many of the time
 SOONEST = 10.0  # seconds between two snapshots, because the cost of the next one is not known
 CLOCK, STEPS = "", "+"  # names of entries that are advances; no event type has them
 
@@ -56,7 +60,7 @@ Entry = tuple[str, Any]  # event type and event, or how the clock moves and to w
 
 @dataclass(frozen=True, slots=True)
 class JournalOptions:
-    """Options of a journal: whether each group is on the disk before it is acted on, and the most bytes of a log."""
+    """Options of a journal: whether whatever is written is on the disk at once, and the most bytes of a log."""
 
     sync: bool = False
     limit: int = LIMIT
@@ -73,6 +77,30 @@ class Subject:
     ended: Callable[[], object]
 
 
+@dataclass(slots=True)
+class WaitingRun:
+    """A batch of a replay that waits, with the batches that continue it in the same frame: `count` events."""
+
+    batch: SourceBatch
+    columns: Mapping[str, Sequence[Any]]
+    types: Mapping[str, EventType]
+    stepping: bool
+    count: int
+
+    def goes_on(self, batch: SourceBatch, types: Mapping[str, EventType], stepping: bool) -> bool:
+        """Return True if a batch is the continuation, and there are not too many events yet."""
+        first, place = self.batch.place, batch.place
+        return (
+            self.count < RUN
+            and place is not None
+            and first is not None
+            and place[0] is first[0]
+            and place[1] == first[1] + self.count
+            and types is self.types
+            and stepping == self.stepping
+        )
+
+
 class Journal:
     """The open journal of a workbench, made by `Workbench.journal`.
 
@@ -87,7 +115,8 @@ class Journal:
         self._files, self._subject, self._options = files, subject, options
         self._lock = survives_fork(threading.RLock(), 2)  # while a frame is written; behind the locks of sinks
         self._entries: list[Any] = []  # name, value, name, value, …; never rebound: recorders hold it
-        self._room = FULL  # the length of the list at which a stimulus looks further; 0 after a failure
+        self._run: WaitingRun | None = None  # no entry waits behind it
+        self._room = FULL  # the length of the list at which a stimulus looks further; 0 after a failure or a batch
         self._types: dict[str, EventType] = {}
         self._dictionaries: dict[int, Any] = {}
         self.depth = 0  # stimuli under way, one within the other
@@ -120,12 +149,12 @@ class Journal:
     @failure.setter
     def failure(self, failure: Exception | None) -> None:
         self._failure = failure
-        self._room = FULL if failure is None else 0
+        self._room = FULL if failure is None and self._run is None else 0
 
     @property
     def waiting(self) -> int:
         """The number of stimuli that are not in the file yet."""
-        return len(self._entries) // 2
+        return len(self._entries) // 2 + (self._run is not None)
 
     def recorder(self, name: str, event_type: EventType, log: EventRecorder) -> EventRecorder:
         """Return the function that records an event of the type, then calls `log`. Raises JournalError."""
@@ -169,39 +198,66 @@ class Journal:
         stepping: bool,
         progress: Mapping[str, Any],
     ) -> None:
-        """Record batches of a replay or a live run, at once: the columns that statements read. Raises JournalError.
+        """Record batches of a replay or a live run: the columns that statements read. Raises JournalError.
 
-        `progress` says how far live sources are behind them.
+        `progress` says how far live sources are behind them. A batch of one frame waits for those that continue it.
         """
-        self._make_room()
-        self.flush()
-        parts, blocks = [], []
-        for batch, named in zip(batches, columns, strict=True):
-            section = BatchWriter(batch.type_name, len(batch.times))
-            times = batch.stored(None)
-            if times is None or not section.add_stored("", times, self._dictionary):
-                section.add("", "int", batch.times)
-            if batch.ranks is not None:
-                section.add("#", "int", batch.ranks)
-            for name in named:
-                stored = batch.stored(name)
-                if stored is None or not section.add_stored(name, stored, self._dictionary):
-                    section.add(name, column_kind(types[batch.type_name].properties[name]), named[name])
+        alone = batches[0] if len(batches) == 1 and not progress else None
+        with self._lock:
+            run = self._run
+            sound = self.depth == 1 and self._failure is None
+            if sound and alone is not None and run is not None and run.goes_on(alone, types, stepping):
+                run.count += len(alone.times)
+                return
+            self._make_room()
+            self.flush()
+            if alone is not None and alone.place is not None and all(alone.stored(name, 1) for name in columns[0]):
+                self._run, self._room = WaitingRun(alone, columns[0], types, stepping, len(alone.times)), 0
+                return
+        self._write_batches(batches, columns, [len(batch.times) for batch in batches], types, stepping, progress)
+
+    def _write_batches(
+        self,
+        batches: Sequence[SourceBatch],
+        columns: Sequence[Mapping[str, Sequence[Any]]],
+        sizes: Sequence[int],
+        types: Mapping[str, EventType],
+        stepping: bool,
+        progress: Mapping[str, Any],
+    ) -> None:
+        sections = []
+        for batch, named, count in zip(batches, columns, sizes, strict=True):
+            section = BatchWriter(batch.type_name, count)
             section.header["source"] = batch.source
-            parts.append(section.header)
-            blocks.append(section.block())
-        header = {"is": "batches", "types": list(types), "stepping": stepping, "parts": parts}
-        self._write({**header, "progress": as_graph(progress)} if progress else header, blocks)
+            times = batch.stored(None, count)
+            section.add_times(np.array(batch.times, np.int64) if times is None else times.values)
+            if batch.ranks is not None:
+                section.add("#", "int64", batch.ranks)
+            for name in named:
+                stored = batch.stored(name, count)
+                if stored is not None:
+                    section.add_stored(name, stored, self._dictionary)
+                else:
+                    section.add(name, column_type(types[batch.type_name].properties[name]), named[name])
+            sections.append(section)
+        header = {"is": "batches", "types": list(types), "stepping": stepping}
+        header |= {"parts": [section.header for section in sections]}
+        if progress:
+            header["progress"] = as_graph(progress)
+        self._write(header, [section.block() for section in sections])
 
     def flush(self) -> None:
         """Write all waiting entries. Any thread may call this. Raises JournalError, and keeps them, if that fails."""
-        if not self._entries and self.failure is None:
+        if not self._entries and self._run is None and self.failure is None:
             return
         with InterruptGuard(lambda: None), self._lock:
             if self._files.process != os.getpid():
                 self._abandon()
-            group = self._entries[:]
-            if group:
+            run, group = self._run, self._entries[:]
+            if run is not None:
+                self._write_batches([run.batch], [run.columns], [run.count], run.types, run.stepping, {})
+                self._run, self._room = None, FULL
+            elif group:
                 header, blocks = self._group(group)
                 self._write(header, blocks)
                 del self._entries[: len(group)]
@@ -215,7 +271,10 @@ class Journal:
         self.depth += 1
         try:
             yield
-        except Exception:  # the same happens when the stimulus is repeated
+        except Exception:  # the same happens when the stimulus is repeated, and nothing continues it
+            if self._run is not None:
+                with suppress(JournalError):  # kept in `failure`
+                    self.flush()
             raise
         except BaseException:
             self.doubt()
@@ -287,7 +346,7 @@ class Journal:
 
     def _abandon(self) -> None:
         """End the journal in a child process: the files are those of the parent."""
-        self._log = None
+        self._log = self._run = None
         self._entries.clear()
         self._subject.ended()
 
@@ -328,8 +387,8 @@ class Journal:
         number = next((n for n, known in enumerate(self._dictionaries.values()) if known is texts), None)
         if number is None:
             number = len(self._dictionaries)
-            self._dictionaries[number] = texts
             self._write({"is": "dictionary", "texts": texts.tolist()}, count=0)
+            self._dictionaries[number] = texts
         return number
 
     def _write(self, header: dict[str, Any], blocks: Sequence[Any] = (), *, count: int = 1) -> None:
@@ -355,14 +414,14 @@ class Journal:
             values = all_values if alone else [all_values[rank] for rank in ranks]
             section = BatchWriter(name, len(values))
             if not alone:
-                section.add("#", "int", ranks)
+                section.add("#", "int64", ranks)
             if name in (CLOCK, STEPS):
-                section.add("", "int", values)
+                section.add("", "int64", values)
             else:
                 properties = self._types[name].properties
                 columns = zip(*map(dict.values, values), strict=True)  # a checked event has them in order
                 for (column, of), items in zip(properties.items(), columns, strict=True):
-                    section.add(column, column_kind(of), items)
+                    section.add(column, column_type(of), items)
             parts.append(section.header)
             blocks.append(section.block())
         return {"is": "group", "parts": parts}, blocks

@@ -3,11 +3,12 @@
 ::
 
     cepbook journal 1\\n
-    <length, 4 bytes> <CRC-32, 4 bytes> <length of the header, 4 bytes> <header> <block> <block> …       one frame
+    <length> <length of the header> <checksum of the header> <checksum of these three> <header> <block> <block> …
 
-Numbers are little-endian. The length counts what follows the checksum; the checksum is that of the same bytes. The
-header is JSON; its `blocks` are the lengths of the binary blocks behind it, which are record batches of Arrow
-(`event_columns`).
+Numbers have four bytes and are little-endian, the checksums are CRC-32. The length counts the header and the blocks.
+The header is JSON. Its `blocks` are the lengths of the binary blocks behind it, which are record batches of Arrow
+(`event_columns`). Its `sums` are the sums of the blocks, modulo 2 ** 64, with eight bytes as one number and a CRC-32 of
+bytes that are left over. A CRC of all of them would cost more than to write them.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from cepbook.errors import JournalError
 
 MAGIC = b"cepbook journal 1\n"
 Header = dict[str, Any]
 Frame = tuple[Header, list[memoryview]]
-_HEAD = struct.Struct("<III")
+_HEAD_FIELDS, _CHECKSUM = struct.Struct("<III"), struct.Struct("<I")
+_HEAD = _HEAD_FIELDS.size + _CHECKSUM.size
 _MOST_PARTS = 512  # buffers of one call of the operating system
 
 
@@ -47,18 +51,15 @@ class LogWriter:
 
     def write(self, header: Header, blocks: Sequence[Any] = ()) -> None:
         """Append a frame. Raises JournalError if that fails; the file is then as before."""
-        views = [memoryview(block) for block in blocks]
-        text = json.dumps({**header, "blocks": [view.nbytes for view in views]}, separators=(",", ":")).encode()
-        length = 4 + len(text) + sum(view.nbytes for view in views)
-        head = _HEAD.pack(length, 0, len(text))
-        checksum = zlib.crc32(text, zlib.crc32(head[8:]))
-        for view in views:
-            checksum = zlib.crc32(view, checksum)
+        views = [memoryview(block).cast("B") for block in blocks]
+        described = {**header, "blocks": list(map(len, views)), "sums": list(map(_sum, views))}
+        text = json.dumps(described, separators=(",", ":")).encode()
+        head = _HEAD_FIELDS.pack(len(text) + sum(map(len, views)), len(text), zlib.crc32(text))
         try:
-            self._append([_HEAD.pack(length, checksum, len(text)) + text, *views])
+            self._append([head + _CHECKSUM.pack(zlib.crc32(head)) + text, *views])
         except OSError as error:
             raise JournalError(
-                f"the journal {self.path!r} cannot be written: {error.strerror}. Nothing was done\n"
+                f"the journal {self.path!r} cannot be written: {error.strerror}\n"
                 "  hint: make room and try again, or end the journal: `cep.journaling.close()`"
             ) from error
 
@@ -121,32 +122,46 @@ class LogReader:
 
     def __iter__(self) -> Iterator[Frame]:
         data, at = self._data, len(MAGIC)
-        while at + _HEAD.size <= len(data):
-            length, checksum, size = _HEAD.unpack_from(data, at)
-            end = at + 8 + length
+        while at + _HEAD <= len(data):
+            head = data[at : at + _HEAD_FIELDS.size]
+            begin = at + _HEAD
+            length, size, checksum = _HEAD_FIELDS.unpack(head)
+            end = begin + length
+            if _CHECKSUM.unpack(data[at + _HEAD_FIELDS.size : begin]) != (zlib.crc32(head),):
+                raise self._damage(at)
             if end > len(data):
                 break
-            if zlib.crc32(data[at + 8 : end]) != checksum or size > length - 4:
-                if end == len(data):
-                    break
-                behind = len(data) - at
-                raise JournalError(
-                    f"the journal {self.path!r} is damaged at byte {at:,}; {behind:,} bytes follow\n"
-                    "  hint: recover(…, cut=True) leaves them out"
-                )
-            frame = self._frame(at + _HEAD.size, size)
+            frame = self._frame(begin, size, end) if zlib.crc32(data[begin : begin + size]) == checksum else None
+            if frame is None and end < len(data):
+                raise self._damage(at)
+            if frame is None:
+                break
             self.position = at = end
             yield frame
         self.cut = max(0, len(data) - at)
 
-    def _frame(self, at: int, size: int) -> Frame:
+    def _damage(self, at: int) -> JournalError:
+        return JournalError(
+            f"the journal {self.path!r} is damaged at byte {at:,}; {len(self._data) - at:,} bytes follow\n"
+            "  hint: recover(…, cut=True) leaves them out"
+        )
+
+    def _frame(self, at: int, size: int, end: int) -> Frame | None:
+        """Return the frame with the header at `at`; None if a block is damaged."""
         try:
             header: Header = json.loads(bytes(self._data[at : at + size]))
             at += size
             blocks = []
-            for length in header["blocks"]:
+            for length, checksum in zip(header["blocks"], header["sums"], strict=True):
                 blocks.append(self._data[at : at + length])
                 at += length
+                if at > end or _sum(blocks[-1]) != checksum:
+                    return None
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise JournalError(f"the journal {self.path!r} has a frame that cannot be read: {error}") from error
         return header, blocks
+
+
+def _sum(block: memoryview) -> int:
+    words = np.frombuffer(block, "<u8", len(block) // 8)
+    return (int(words.sum(dtype=np.uint64)) + zlib.crc32(block[8 * len(words) :])) % 2**64

@@ -422,6 +422,7 @@ class Replay(Generic[WorkbenchT]):
             self._inside = True
             try:
                 pause = self._replay_loop.work(seconds, steps)
+                self._engine.flush_journal()
             except Exception as error:  # noqa: BLE001  kept, and raised by whoever waits for the replay
                 self.error = error
                 self._replay_loop.finish("failed")

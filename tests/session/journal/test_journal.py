@@ -16,8 +16,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from cepbook import Workbench
 from cepbook.errors import CepbookError, JournalError, MissingRowsWarning, SnapshotError, UsageError
 from cepbook.magics.epl.journal_commands import journals_to_recover
+from cepbook.session.io.frame_source import FRAME_CHUNK
 from cepbook.session.io.live_sources import Located, Source
 from cepbook.session.io.sinks import SinkError
+from cepbook.session.journal.recovery import read_log
 from cepbook.session.replay.live_ingestion import Live
 from tests.random_cases import several
 from tests.session.journal.kill_chain import Workload, check, digest, run_with_kills, steps
@@ -102,6 +104,58 @@ def test_damage_before_the_end_is_refused_and_can_be_cut(tmp_path: Path) -> None
     assert fresh.runtime.statements == {} and fresh.journaling is None
     fresh.recover(tmp_path / "j", cut=True)
     assert digest(fresh) == before
+
+
+def test_each_byte_of_a_log_counts(tmp_path: Path) -> None:
+    cep = begun(tmp_path / "j")
+    log = next((tmp_path / "j").glob("log-*"))
+    at = log.stat().st_size
+    for number in range(40):
+        cep.send("Tick", symbol="A", price=float(number))
+    cep.journaling.flush()
+    end = log.stat().st_size
+    cep.send("Tick", symbol="A", price=1.0)
+    cep.journaling.close()
+    data = log.read_bytes()
+    assert end - at > 500
+    for place in range(at, end):
+        log.write_bytes(data[:place] + bytes([data[place] ^ 16]) + data[place + 1 :])
+        with pytest.raises(JournalError, match=f"damaged at byte {at:,}"):
+            read_log(str(log), cut=False)
+
+
+def test_batches_of_a_frame_are_written_together_and_none_waits_behind_the_end(tmp_path: Path) -> None:
+    cep = Workbench()
+    cep.journal(tmp_path / "j")
+    cep.run("""
+        create schema T(symbol string, price double, volume long, flag boolean);
+        @name('all') select * from T;
+        @name('sums') select symbol, sum(volume) as v, count(price) as n from T#time(1 sec) group by symbol
+    """)
+    count = 50_000
+    frame = pd.DataFrame({
+        "ts": [number // 3 + 10 * (number > 600) for number in range(count)],
+        "symbol": ["A", None, "B", "C"] * (count // 4),
+        "price": [float("nan"), 1.5] * (count // 2),
+        "volume": [number % 300 - 150 for number in range(count)],
+        "flag": [number % 3 == 0 for number in range(count)],
+    })  # fmt: skip
+    for start in (0, 100_000):
+        replay = cep.replay(frame.assign(ts=frame["ts"] + start), "T", time="ts")
+        if not start:
+            replay.step(10)
+            assert cep.journaling.waiting == 0
+        replay.run()
+        assert cep.journaling.waiting == 0
+    with pytest.raises(CepbookError):
+        cep.replay(frame.assign(ts=frame["ts"] + 90_000), "T", time="ts").run()  # before the clock
+    expected = digest(cep)
+    cep.journaling.close()
+    frames, behind = read_log(str(next((tmp_path / "j").glob("log-*"))), cut=False)
+    sizes = [part["count"] for header, _ in frames if header["is"] == "batches" for part in header["parts"]]
+    assert sum(sizes) == 2 * count and behind == 0
+    assert max(sizes) > FRAME_CHUNK
+    assert digest(recovered(tmp_path / "j")) == expected
 
 
 def test_a_full_disk_stops_the_next_stimulus_and_nothing_is_half_done(
