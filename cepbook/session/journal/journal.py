@@ -8,8 +8,8 @@
 
 Events that are sent one by one, and those of a frame that is replayed, wait in memory for up to `EVERY` seconds, so a
 killed process may lose the last of them. A replay has no events waiting when it ends or pauses. The order is kept
-whatever is lost: a sink writes no row before the events that led to it are in the log. Batches of live runs and of other
-replays, and actions of the user, are written at once.
+whatever is lost: a sink writes no row before the events that led to it are in the log. Batches of live runs, those of
+other replays, and actions of the user are written at once.
 
 A snapshot is made between two stimuli, when the log has grown to several times the size of the last snapshot, after
 `SOONEST` seconds, and when it takes at most one part in `SHARE` of the time since. It is complete before the former one
