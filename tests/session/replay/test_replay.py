@@ -57,6 +57,9 @@ class FakeEngine:
         self.due = [d for d in self.due if d > time]
         self.log.append(("clock", time))
 
+    def flush_journal(self) -> None:
+        pass
+
     def halt(self, on: bool) -> None:
         self.halted = on
 
