@@ -338,6 +338,5 @@ def _of_objects(column: str, values: pd.Series[Any], name: str, nested: dict[str
         return t.array_of(dtype_type(column, flat.infer_objects(), name, nested))
     kinds = ", ".join(sorted({type(v).__name__ for v in present})) or str(dtype)
     raise UsageError(
-        f"column `{column}` has no EPL type: dtype {dtype} with values of {kinds}\n"
-        "  hint: convert or drop the column"
+        f"column `{column}` has no EPL type: dtype {dtype} with values of {kinds}\n  hint: convert or drop the column"
     )
