@@ -505,3 +505,36 @@ def test_a_waiting_event_that_no_journal_can_hold_costs_no_other(tmp_path: Path)
     live = asyncio.run(scenario())
     assert cep.changes("out")["x"].tolist() == [1, 2, 4, 5, 6, 7]
     assert live.malformed["Loose"] == 1 and "a journal cannot hold" in live.rejected[0][1].reason
+
+
+def test_waiting_events_of_a_type_that_changes_are_recovered_as_they_are_then(tmp_path: Path) -> None:
+    cep, more = Workbench(), asyncio.Event()
+    cep.journal(tmp_path / "j")
+    cep.run("create schema E(ts long, v int) starttimestamp ts", cell="a")
+
+    async def source() -> AsyncIterator[object]:
+        for second in (1, 3, 2):
+            yield {"ts": 1_000 * second, "v": second}
+        await more.wait()
+        yield {"ts": 4_000, "v": 4, "w": "new"}
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        live = cep.live({"E": source()}, time="ts", lateness="5 sec", sleep=never)
+        await until(lambda: live.buffered["E"] == 3)
+        cep.run("create schema E(ts long, v int, w string) starttimestamp ts", cell="a")
+        more.set()
+        await until(lambda: live.buffered["E"] == 4)
+        shutil.copytree(tmp_path / "j", tmp_path / "killed")
+
+    asyncio.run(scenario())
+    again = recovered(tmp_path / "killed")
+    events = [(event["v"], event["w"]) for _, _, event, _ in again._engine.waiting]
+    assert events == [(1, None), (2, None), (3, None), (4, "new")]
+    again.run("@name('out') select v, w from E")
+    asyncio.run(finished(again))
+    assert again.changes("out")["v"].tolist() == [1, 2, 3, 4]
+
+
+async def finished(cep: Workbench) -> None:
+    await cep.live({"E": []}, time="ts")

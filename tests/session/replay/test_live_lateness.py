@@ -270,7 +270,7 @@ def test_a_forged_file_with_waiting_events_replaces_nothing(tmp_path: Path) -> N
     cep = bench()
     event = {"ts": 1, "v": 2}
     for entry in (
-        *([1.5, "E", event, 1], [1, "X", {}, 1], [1, "E", {"v": 2}, 1], [1, "E", event, "one"], [1, "E", event]),
+        *([1.5, "E", event, 1], [1, 3, event, 1], [1, "E", [2], 1], [1, "E", event, "one"], [1, "E", event]),
         *([1, "E"], 7, ["a", "E", None, 1]),
     ):
         extra = {"start": 0, "cells": [], "feeds": {}, "offsets": [], "waiting": [entry]}
@@ -279,6 +279,31 @@ def test_a_forged_file_with_waiting_events_replaces_nothing(tmp_path: Path) -> N
         with pytest.raises(SnapshotError):
             cep.load(tmp_path / "w.cep")
         assert cep.runtime is runtime
+
+
+def test_waiting_events_of_a_changed_or_dropped_type_do_not_spoil_a_file(tmp_path: Path) -> None:
+    types = "create schema E(ts long, v int) starttimestamp ts"
+    changed = "create schema E(ts long, w int) starttimestamp ts"
+
+    async def scenario(text: str) -> Any:
+        first, second = Workbench(), Workbench()
+        first.run(types, cell="a")
+        rows = [{"ts": 1000 * v, "v": v} for v in range(1, 4)]
+        live = first.live({"E": generated(rows, asyncio.Event())}, time="ts", lateness="1 hour", sleep=never)
+        await until(lambda: live.buffered["E"] == 3)
+        first.drop("E") if not text else first.run(text, cell="a")
+        first.save(tmp_path / "w.cep")
+        live.stop()
+        second.load(tmp_path / "w.cep")
+        if not text:
+            second.run(types)
+        second.run("@name('out') select * from E")
+        live = await second.live({"E": []}, time="ts")
+        return len(second.changes("out")), live.malformed["E"]
+
+    assert run(scenario(types)) == (3, 0)
+    assert run(scenario("")) == (3, 0)
+    assert run(scenario(changed)) == (0, 3)
 
 
 # ---------------------------------------------------------------- meanwhile
