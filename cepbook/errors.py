@@ -277,6 +277,17 @@ class StatementError(CepbookError):
         super().__init__(message)
 
 
+class StateLimitError(CepbookError):
+    """A statement keeps more than `Config.state_limit` allows, so events are refused. They did not enter the engine.
+
+    `statement` is its name.
+    """
+
+    def __init__(self, statement: str, message: str) -> None:
+        super().__init__(message)
+        self.statement = statement
+
+
 class ReplayError(StatementError):
     """Statements or listeners failed in a replay, which went on to its end.
 

@@ -17,6 +17,7 @@ from cepbook.cli.command import CliCommand, name_value_pair, parse_value_text, r
 from cepbook.cli.pipes import PIPE, StandardOutput, events_of
 from cepbook.dialects.registry import declared_names
 from cepbook.display import format_count, stderr_is_terminal, write_progress_line
+from cepbook.engine.config import Config
 from cepbook.errors import CompileError, UsageError, hint_line
 from cepbook.lang.bind.substitution import parameter_uses
 from cepbook.lang.syntax.reader import parser as epl
@@ -98,6 +99,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "later ones",
     )
     add("--rejected", metavar="FILE.jsonl", help="add dropped events, and lines that are no events, to this file")
+    add(
+        "--state-limit",
+        type=int,
+        metavar="ROWS",
+        help="end the replay before an event when a statement keeps more rows, groups and partial matches than this",
+    )
     add("--leap", action="store_true", help="move the clock from event to event: timers due in between fire late")
     add("--speed", type=float, metavar="X", help="replay at X times real time")
     add("--quiet", action="store_true", help="print no progress and no summary")
@@ -125,7 +132,9 @@ def run(options: argparse.Namespace) -> int:
     _check_files(sources.values(), [path for _, path in options.sinks])
     if not sources:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
-    workbench, piped = Workbench(start=_moment(options.start) or 0, feed_capacity=1), StandardOutput()
+    config = Config(state_limit=options.state_limit)
+    workbench = Workbench(start=_moment(options.start) or 0, feed_capacity=1, config=config)
+    piped = StandardOutput()
     inputs = _deployed(workbench, options, sources, piped, form)
     if not options.quiet:
         # Large files are read twice: all events are checked before the first one is sent.

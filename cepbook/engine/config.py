@@ -31,6 +31,9 @@ class Config:
       it.
     - `pattern_limit`: the maximum number of open partial matches of a pattern in one statement or context partition.
     - `recognize_limit`: the same for open matches of match_recognize.
+    - `state_limit`: the maximum number of rows, groups, partial matches and context partitions that one statement may
+      keep, in all its partitions together. While a statement exceeds the limit, events are refused with
+      `StateLimitError`. None: no limit.
     - `self_subselect_preeval`: a subquery sees the event that its statement is processing.
     - `time_zone`: a name of the tz database; date-time methods, months, years and crontabs use its local time.
 
@@ -47,6 +50,7 @@ class Config:
     compensated_sums: bool = False
     pattern_limit: int = 1_000_000
     recognize_limit: int = 100_000
+    state_limit: int | None = None
     self_subselect_preeval: bool = True
     time_zone: str = "UTC"
 
@@ -58,9 +62,10 @@ class Config:
             known = ", ".join(get_args(Selector))
             value = describe_value(selector)
             raise UsageError(f"Config: `default_stream_selector` must be one of {known}, not {value}")
-        for name in ("pattern_limit", "recognize_limit"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"Config: `{name}` is at least 1, not {getattr(self, name)}")
+        for name in ("pattern_limit", "recognize_limit", "state_limit"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise UsageError(f"Config: `{name}` is at least 1, not {limit}")
         try:
             zone_of(self.time_zone)
         except ValueError:

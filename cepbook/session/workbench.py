@@ -236,6 +236,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             entries = [(name, self._entry(name), event) for name, event in events]
             pairs = [(name, check(event)) for name, (check, _), event in entries]
             log = self._engine.event_log
+            self._engine.admit(len(pairs))
             with self._engine.raising_failures(), self._engine.action("send_together", events=pairs):
                 for position, (name, event) in zip(log.positions(len(pairs)), pairs, strict=True):
                     log.recorder(name)(self.runtime.now, event, position)

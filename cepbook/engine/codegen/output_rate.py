@@ -245,11 +245,16 @@ class OutputRateCodegen(StatementCodegen):
             source.line("return")
 
     def ended(self) -> None:
-        """Write ``ended(S, now, ins, rem)``: rows at the end of the partition; returns whether to deliver none."""
+        """Write ``ended(S, now, ins, rem)``: rows at the end of the partition; returns whether to deliver none.
+        Also write ``waiting(S)``: the number of rows that wait.
+        """
         with self.source.block("def ended(S, now, ins, rem):"):
             self.source.line(f"posted = {self._limiter}.terminate(S, now)")
             self._add_posted()
             self.source.line("return posted is not None and posted[2]")
+
+        with self.source.block("def waiting(S):"):
+            self.source.line(f"return {self._limiter}.waiting")
 
     def reevaluate(self) -> None:
         """Also write ``reconsider(S, now)``: a variable of the output's condition was assigned."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cepbook.engine.config import Config
@@ -19,6 +20,7 @@ from cepbook.engine.dispatch.routing import EventRoutes, StatementRegistry, igno
 from cepbook.engine.dispatch.turn import Turn, build_handler_sender, build_sender
 from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices
+from cepbook.engine.statements.state_limit import StateLimit
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.variables import Variables
 from cepbook.engine.subscriptions.filter_index import EventHandler
@@ -50,11 +52,21 @@ class EventEngine:
         self.statements: Mapping[str, RunningStatement] = self.registry.statements  # in deployment order
         self.contexts: Mapping[str, Context] = self.registry.contexts
         self.stores: Mapping[str, Store] = self.services.stores
+        self.state_limit = self._state_limit()
         self._routes: dict[str, EventHandler] = {}  # built at the first event of the type after a change
         self._built: set[str] = set()  # the types whose routes are built
         self._by_precedence = config.precedence
         self._updates = False  # True if a statement is `update istream`
         self.routes = EventRoutes(self.registry, self.turn, self._routes, self._route, self._caught)
+
+    def _state_limit(self) -> StateLimit | None:
+        limit = self.config.state_limit
+        return None if limit is None else StateLimit(limit, self.statements)
+
+    def limit_state(self, limit: int | None) -> None:
+        """Change `Config.state_limit`. Errors: UsageError for an invalid value."""
+        self.config = replace(self.config, state_limit=limit)
+        self.state_limit = self._state_limit()
 
     @property
     def catalog(self) -> Catalog:

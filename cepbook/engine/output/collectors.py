@@ -57,6 +57,11 @@ class RowCollector(State):
     __slots__ = ()
     keeps: bool
 
+    @property
+    def waiting(self) -> int:
+        """The number of rows that wait for the end of the interval."""
+        return 0
+
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
         """Add the rows of one change that moved events; there may be none."""
         raise NotImplementedError
@@ -66,8 +71,20 @@ class RowCollector(State):
         raise NotImplementedError
 
 
+class BufferingCollector(RowCollector):
+    """Collects rows themselves."""
+
+    __slots__ = ()
+    _ins: Any
+    _rem: Any
+
+    @property
+    def waiting(self) -> int:
+        return len(self._ins) + len(self._rem)
+
+
 @dataclass(slots=True)
-class EveryRow(RowCollector):
+class EveryRow(BufferingCollector):
     """Collect all rows."""
 
     keeps: bool
@@ -96,7 +113,7 @@ class EveryGroupedRow(EveryRow):
 
 
 @dataclass(slots=True)
-class EveryAggregate(RowCollector):
+class EveryAggregate(BufferingCollector):
     """Collect all rows of a statement of one row. After an interval without events its present row is repeated."""
 
     make: RowFactory
@@ -156,7 +173,7 @@ class LastRow(EveryRow):
 
 
 @dataclass(slots=True)
-class LastRowOfGroups(RowCollector):
+class LastRowOfGroups(BufferingCollector):
     """Collect the last row of each touched group, in the order of first touch, where rows stand for events."""
 
     keeps: bool = True
@@ -174,7 +191,7 @@ class LastRowOfGroups(RowCollector):
 
 
 @dataclass(slots=True)
-class EveryRowOfGroups(RowCollector):
+class EveryRowOfGroups(BufferingCollector):
     """Collect all rows of events, then repeat a row for the last event of each group without one. Rows come as (key,
     row, item of the event). With `leaving` a change that removes events of a group adds one insert row for the group:
     that of the event that entered last (recorded: output_all_when_several_events_leave_at_once).

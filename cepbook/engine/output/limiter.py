@@ -103,6 +103,11 @@ class Limiter(State):
     def due(self) -> int:
         return self._trigger.due
 
+    @property
+    def waiting(self) -> int:
+        """The number of rows that wait."""
+        return self._collector.waiting
+
     def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> DeliveredRows | None:
         """Collect the rows of one change; return those that are due at once, None if there are none. `n_in` and `n_out`
         are the numbers of entered and left events that pass the where clause.

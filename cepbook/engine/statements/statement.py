@@ -81,7 +81,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.epl = plan.epl
         self.kind = kind
         self.deployment_id = deployment_id
-        self._source = source
+        self.source = source
         self.output_type: EventType = plan.output_type
         self.order = order
         self.program = program
@@ -402,6 +402,10 @@ class RunningStatement(StoreAccess, ContextMember):
             entry["partials"] = state[1].then.inspect(partials)
         return entry
 
+    def waiting_rows(self, state: Any) -> int:
+        """Return the number of rows of a state that wait for the output clause."""
+        return 0 if self.steps.output is None else self.program["waiting"](state)
+
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[ContextPartition]) -> bool:
         slot, consumed = self.program.namespace["slot"], False
         for partition in partitions:
@@ -530,7 +534,7 @@ class RunningStatement(StoreAccess, ContextMember):
         fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"
         hint = "end them (where timer:within, and not), or raise Config.pattern_limit"
         if pattern is not None:
-            text = Diagnostic("pattern-limit", fact, pattern.span, hint).render(self._source)
+            text = Diagnostic("pattern-limit", fact, pattern.span, hint).render(self.source)
             self._services.report(StatementError(self.name, text, pattern.span, OverflowError(fact)))
 
     def failed(self, failure: Exception) -> None:
@@ -559,7 +563,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def error(self, failure: Exception) -> StatementError:
         programs = self.program, *self.program.subqueries
-        return statement_error(failure, self.name, programs, self._source, query=self.kind == "query")
+        return statement_error(failure, self.name, programs, self.source, query=self.kind == "query")
 
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> EventHandler:

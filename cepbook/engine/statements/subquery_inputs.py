@@ -162,8 +162,12 @@ class SubqueryInputs:
 
     def retained(self, state: Any) -> int:
         """Return the number of events in a state of the statement, including subqueries."""
+        return sum(self.retained_by_source(state))
+
+    def retained_by_source(self, state: Any) -> list[int]:
+        """Return the number of events that a state of the statement retains itself, and that of each subquery."""
         states = (state, *(state[place] for place in self._places))
-        return sum(0 if held_state[1] is None else held_state[1].retained() for held_state in states)
+        return [0 if held_state[1] is None else held_state[1].retained() for held_state in states]
 
     def reads(self, type_name: str) -> bool:
         """Return True if a subquery reads events of the type."""

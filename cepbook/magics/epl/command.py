@@ -14,6 +14,7 @@ from cepbook.magics.epl.compare import COMPARE
 from cepbook.magics.epl.drop import DROP, RESET, REWIND
 from cepbook.magics.epl.help import HELP
 from cepbook.magics.epl.journal_commands import JOURNAL, RECOVER
+from cepbook.magics.epl.limit import LIMIT
 from cepbook.magics.epl.list import LIST, MAP
 from cepbook.magics.epl.marble import MARBLE
 from cepbook.magics.epl.partials import PARTIALS
@@ -156,6 +157,7 @@ _ALL = (
     FORMAT,
     EXPORT,
     CAPACITY,
+    LIMIT,
     TUNE,
     VARIABLES,
     SET,

@@ -104,14 +104,19 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
-def feed_rows_option(text: str) -> int | None:
-    """Return a capacity of feeds: rows, or None for ``all``. Raises UsageError for other texts."""
-    if text == "all":
+def rows_option(text: str, subject: str, none: str) -> int | None:
+    """Return a number of rows, or None for the word `none`. Raises UsageError for other texts."""
+    if text == none:
         return None
     try:
         return whole_number(text.replace(",", "").replace("_", ""))
     except argparse.ArgumentTypeError:
-        raise UsageError(f"the capacity of feeds is a number of rows, or `all`, not `{text}`") from None
+        raise UsageError(f"{subject} is a number of rows, or `{none}`, not `{text}`") from None
+
+
+def feed_rows_option(text: str) -> int | None:
+    """Return a capacity of feeds: rows, or None for ``all``. Raises UsageError for other texts."""
+    return rows_option(text, "the capacity of feeds", "all")
 
 
 def number(text: str) -> float:

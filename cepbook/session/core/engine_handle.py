@@ -15,14 +15,14 @@ from cepbook.engine.inspection.evaluation import python_functions_called
 from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from cepbook.errors import StatementError, UsageError
+from cepbook.errors import StateLimitError, StatementError, UsageError
 from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.references import expressions_in
 from cepbook.locks import EngineLock
 from cepbook.session.core.cpu_sampler import CpuSampler
-from cepbook.session.history.event_log import EventLog, EventRecorder, ManualAction
+from cepbook.session.history.event_log import EventLog, EventRecorder, LogPosition, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
 from cepbook.session.io.sinks import DeliveryStream, FileSink, SinkError, SinkHooks, Successor
 from cepbook.session.io.source_merge import SourceBatch
@@ -213,7 +213,36 @@ class EngineHandle(SinkHooks):
     def recorder(self, type_name: str, event_type: EventType) -> EventRecorder:
         """Return the function that records an event before it is sent, in the journal and in the event log."""
         record = self.event_log.recorder(type_name)
-        return record if self.journal is None else self.journal.recorder(type_name, event_type, record)
+        if self.journal is not None:
+            record = self.journal.recorder(type_name, event_type, record)
+        if self.runtime.state_limit is None:
+            return record
+
+        def admitted(time: int, event: dict[str, Any], position: LogPosition | None) -> None:
+            self.admit(1)
+            record(time, event, position)
+
+        return admitted
+
+    def admit(self, events: int, first: int = 0, *, stepping: bool = False) -> None:
+        """Count so many new events before they enter, for `Config.state_limit`. Raises StateLimitError if a statement
+        keeps too much, also when the clock is at the time `first` of the events.
+        """
+        limit = self.runtime.state_limit
+        if limit is None:
+            return
+        try:
+            limit.admit(events)
+        except StateLimitError:
+            if first <= self.now:
+                raise
+            self.advance_to(first, stepping=stepping)
+            limit.check()
+
+    def check_state(self) -> None:
+        """Raises StateLimitError if a statement keeps more than `Config.state_limit`."""
+        if self.runtime.state_limit is not None:
+            self.runtime.state_limit.check()
 
     def sink_marks(self) -> list[Any]:
         """Write waiting rows of sinks into their files, and return how far each of them is.
@@ -277,11 +306,11 @@ class EngineHandle(SinkHooks):
         """Return the time of the first timer after `time`; None if there is none."""
         return self.runtime.due_after(time)
 
-    def advance_to(self, time: int) -> None:
-        """Move the clock to `time`."""
+    def advance_to(self, time: int, *, stepping: bool = False) -> None:
+        """Move the clock to `time`. With `stepping` it visits every due time on the way."""
         with self.stimulus():
-            self.record_stop(time)
-            self.runtime.advance(time)
+            self.record_stop(time, stepping=stepping)
+            self.runtime.advance(time, stepping=stepping)
 
     def record_stop(self, time: int, *, stepping: bool = False, by_hand: bool = False) -> None:
         """Log that the clock is set to `time`, `by_hand` if a call of the user does that. With `stepping` it visits

@@ -89,6 +89,21 @@ class WorkbenchCore:
             self._capacity = capacity
             self._engine.resize_feeds(capacity)
 
+    @property
+    def state_limit(self) -> int | None:
+        """How many rows, groups, partial matches and context partitions a statement may keep; None: no limit.
+
+        While a statement keeps more, events are refused with StateLimitError. Assign another number, or None, at any
+        time. `Config.state_limit` sets it from the start.
+        """
+        return self._config.state_limit
+
+    @state_limit.setter
+    def state_limit(self, rows: int | None) -> None:
+        with self._lock, self._engine.manual_call():
+            self.runtime.limit_state(rows)
+            self._config, self._checks = self.runtime.config, {}
+
     def _moment(self, value: object) -> int:
         second, zone = self._config.second, self._config.time_zone
         return times.check_clock_range(times.to_clock_units(value, second, zone), second)

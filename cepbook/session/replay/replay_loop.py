@@ -166,6 +166,7 @@ class ReplayLoop:
         if following is None:
             following = self.until
             if following is None or upto is None or following <= upto:
+                self.engine.check_state()
                 self.finish("finished", deadline)
                 return 0, 0.0
         assert upto is not None and self.speed is not None  # only real time holds events back
@@ -193,6 +194,7 @@ class ReplayLoop:
                 most = 1
                 if first > engine.now:
                     engine.advance_to(first)
+        engine.admit(most, first, stepping=stepping)
         now, self._stopped_at = engine.now, None
         batches = self._merge.take(most, end)
         taken = sum(len(batch.times) for batch in batches)

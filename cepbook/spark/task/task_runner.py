@@ -200,6 +200,8 @@ class TaskRunner:
         """Replay one batch, and yield the rows that are delivered."""
         if not batch.num_rows:
             return
+        if self.runtime.state_limit is not None:
+            self.runtime.state_limit.admit(batch.num_rows)
         if not self._program.leaps:
             yield from self.follow(batch, self.runtime.now)
             return
@@ -246,6 +248,8 @@ class TaskRunner:
             self._order = CauseSequences(NO_TICKS, NO_TICKS, stops, numbers)
             self._batch.run([], as_sequence(stops))
             yield from self.drain()
+        if self.runtime.state_limit is not None:
+            self.runtime.state_limit.check()
 
     def _slices(self, batch: pa.RecordBatch, tags: Int64Array, times: Int64Array) -> list[ColumnBatch]:
         slices, known = [], self.runtime.catalog.event_types

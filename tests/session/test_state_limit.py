@@ -1,0 +1,226 @@
+"""`Config.state_limit`: events are refused while a statement keeps too much, for each kind of state, on every path."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cepbook import Config, Workbench
+from cepbook.cli import main
+from cepbook.errors import StateLimitError, UsageError
+
+LIMIT = 100
+SCHEMA = "create schema E(n int, k int, ts long); create schema F(n int);\n"
+ROWS, GROUPS, PARTIALS = "rows", "groups", "open partial matches"
+WAITING, PARTITIONS = "rows that wait for its output clause", "context partitions"
+KINDS = {
+    "keepall": ("@name('s') select * from E#keepall", ROWS),
+    "time": ("@name('s') select n from E#time(1 day)", ROWS),
+    "ext_timed": ("@name('s') select n from E#ext_timed(ts, 1 day)", ROWS),
+    "length": ("@name('s') select sum(n) as s from E#length(1000)", ROWS),
+    "length_batch": ("@name('s') select n from E#length_batch(1000)", ROWS),
+    "time_batch": ("@name('s') select n from E#time_batch(1 day)", ROWS),
+    "time_accum": ("@name('s') select n from E#time_accum(1 day)", ROWS),
+    "unique": ("@name('s') select n from E#unique(n)", ROWS),
+    "firstunique": ("@name('s') select n from E#firstunique(n)", ROWS),
+    "sort": ("@name('s') select n from E#sort(1000, n)", ROWS),
+    "rank": ("@name('s') select n from E#rank(n, 1000, k)", ROWS),
+    "groupwin": ("@name('s') select n from E#groupwin(n)#length(2)", ROWS),
+    "expr": ("@name('s') select n from E#expr(true)", ROWS),
+    "intersection": ("@name('s') select n from E#length(1000)#unique(n)", ROWS),
+    "union": ("@name('s') select n from E#length(1000)#unique(n) retain-union", ROWS),
+    "groups": ("@name('s') select n, count(*) as c from E group by n", GROUPS),
+    "rollup": ("@name('s') select n, k, count(*) as c from E group by rollup(n, k)", GROUPS),
+    "join": ("@name('s') select e.n as n from E#keepall as e, F#keepall as f where e.n = f.n", ROWS),
+    "outer join": ("@name('s') select e.n as n from E#keepall as e left outer join F#keepall as f on e.n = f.n", ROWS),
+    "subquery": ("@name('s') select (select count(*) from E#keepall) as c from F", ROWS),
+    "pattern": ("@name('s') select a.n as n from pattern[every a=E -> F(n = a.n)]", PARTIALS),
+    "pattern in a join": (
+        "@name('s') select * from pattern[every a=E -> F(n = a.n)]#keepall as p, F#keepall as f",
+        PARTIALS,
+    ),
+    "match_recognize": (
+        "@name('s') select * from E#keepall match_recognize (measures a.n as n pattern (a b) define b as b.n < a.n)",
+        ROWS,
+    ),
+    "matches that are open": (
+        "@name('s') select * from E match_recognize (partition by n measures a.n as n pattern (a b*) interval 1 day)",
+        PARTIALS,
+    ),
+    "table": (
+        "@name('s') create table T(n int primary key, c count(*)); "
+        "into table T select count(*) as c from E group by n",
+        ROWS,
+    ),
+    "named window": ("@name('s') create window W#keepall as E; insert into W select * from E", ROWS),
+    "partitions": (
+        "create context C partition by n from E; @name('s') context C select count(*) as c from E",
+        PARTITIONS,
+    ),
+    "windows of partitions": (
+        "create context C partition by k from E; @name('s') context C select n from E#keepall",
+        ROWS,
+    ),
+    "overlapping partitions": (
+        "create context C initiated by E as e terminated after 1 day; @name('s') context C select n from F",
+        PARTITIONS,
+    ),
+    "output": ("@name('s') select n from E output every 1 day", WAITING),
+    "output of groups": ("@name('s') select n, count(*) as c from E group by n output every 1 day", GROUPS),
+    "output of rows of groups": ("@name('s') select n, k, count(*) as c from E group by k output every 1 day", WAITING),
+}
+
+
+def events(count: int) -> list[dict[str, int]]:
+    return [{"n": n, "k": n % 3, "ts": n} for n in range(count)]
+
+
+def workbench(text: str, limit: int | None = LIMIT) -> Workbench:
+    cep = Workbench(config=Config(state_limit=limit))
+    cep.run(SCHEMA + text)
+    return cep
+
+
+def send_all(cep: Workbench, count: int = 500) -> int:
+    """Send events until one is refused; return how many were accepted."""
+    for number, event in enumerate(events(count)):
+        try:
+            cep.send("E", event)
+        except StateLimitError:
+            return number
+    return count
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_state_is_counted(kind: str) -> None:
+    text, name = KINDS[kind]
+    cep = workbench(text)
+    accepted = send_all(cep)
+    assert LIMIT / 2 - 2 <= accepted <= 2 * LIMIT + 5, accepted
+    with pytest.raises(StateLimitError, match=f"statement `s` keeps .*{name}.*more than the limit of 100") as refused:
+        cep.send("E", n=-1)
+    assert refused.value.statement == "s" and "hint: " in str(refused.value) and "-->" in str(refused.value)
+    cep.state_limit = None
+    assert send_all(cep) == 500
+
+
+def test_a_window_from_python_and_other_dialects_are_counted() -> None:
+    cep = Workbench(config=Config(state_limit=LIMIT))
+
+    @cep.window
+    def all_of(values: list[int]) -> None:
+        return None
+
+    cep.run(SCHEMA + "@name('s') select n from E#all_of(n)")
+    assert LIMIT <= send_all(cep) <= LIMIT + 5
+    cep = Workbench(config=Config(state_limit=LIMIT))
+    cep.run(SCHEMA)
+    cep.run("from e in all E() retain 1000 select e.n", name="s", dialect="apama")
+    assert LIMIT <= send_all(cep) <= LIMIT + 5
+
+
+def test_what_windows_let_go_of_makes_room() -> None:
+    cep = workbench("@name('s') select n from E#time(10 sec)")
+    accepted = send_all(cep)
+    cep.advance(by="11 sec")
+    assert send_all(cep) == accepted
+    cep.drop("s")
+    assert send_all(cep) == 500
+
+
+def test_refused_events_leave_no_trace() -> None:
+    cep = workbench("@name('s') select n from E#keepall; @name('other') select n from F")
+    accepted = send_all(cep)
+    with pytest.raises(StateLimitError):
+        cep.send_together(("F", {"n": 1}), ("E", {"n": 2}))
+    with pytest.raises(StateLimitError):
+        cep.send("F", n=1)
+    assert len(cep.changes("s")) == accepted == len(cep.iterate("s")) and len(cep.changes("other")) == 0
+    assert not cep.errors
+    cep.rewind()
+    cep.send("F", n=1)
+    assert len(cep.changes("other")) == 1
+
+
+def test_a_replay_ends_before_the_events_that_are_too_many() -> None:
+    cep = workbench("@name('s') select n from E#keepall")
+    replay = cep.replay(events(20_000), "E", time="ts", errors="keep")
+    with pytest.raises(StateLimitError, match=r"keeps .* rows, more than the limit of 100"):
+        replay.run()
+    assert replay.state == "failed"
+    assert LIMIT < len(cep.changes("s")) == len(cep.iterate("s")) < 20_000
+    with pytest.raises(StateLimitError):  # also if the first batch is the last one
+        cep = workbench("@name('s') select n from E#keepall")
+        cep.replay(events(LIMIT + 1), "E", time="ts").run()
+    cep = workbench("@name('s') select n from E#keepall")
+    cep.replay(events(LIMIT), "E", time="ts").run()
+
+
+@pytest.mark.parametrize("leap", [False, True])
+def test_a_replay_within_the_limit_is_the_same_with_and_without(leap: bool) -> None:
+    text = (
+        "@name('s') select irstream n from E#time(50 msec); "
+        "@name('o') select count(*) as c from E output every 7 msec"
+    )
+    rows = []
+    for limit in (None, 52):
+        cep = workbench(text, limit)
+        cep.replay(events(5000), "E", time="ts", leap=leap).run()
+        rows.append((cep.changes("s"), cep.changes("o")))
+    assert all(one.equals(other) for one, other in zip(*rows, strict=True))
+
+
+def test_a_live_source_rejects_events_until_there_is_room() -> None:
+    async def source() -> AsyncIterator[dict[str, int]]:
+        for n in range(300):
+            yield {"n": n, "ts": n}
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.2)
+        yield {"n": -1, "ts": 60_000}
+
+    async def run(cep: Workbench) -> tuple[int, list[str]]:
+        live = cep.live({"E": source()}, time="ts")
+        await live
+        return live.malformed["E"], [item.reason for _, item in live.rejected]
+
+    cep = workbench("@name('s') select n from E#time(10 sec)", 10)
+    refused, reasons = asyncio.run(run(cep))
+    taken = len(cep.changes("s"))
+    assert refused and taken + refused == 301 and "state-limit: statement `s` keeps" in reasons[-1]
+    assert [row["n"] for row in cep.iterate("s")] == [-1]
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module, data, out = (str(tmp_path / name) for name in ("m.epl", "e.csv", "out.csv"))
+    Path(module).write_text("create schema E(n int, ts long); @name('s') select n from E#keepall", encoding="utf-8")
+    Path(data).write_text("n,ts\n" + "".join(f"{n},{n}\n" for n in range(20_000)), encoding="utf-8")
+    arguments = ["run", module, "--in", f"E={data}", "--time", "ts", "--out", f"s={out}", "--quiet"]
+    assert main([*arguments, "--state-limit", "1000"]) != 0
+    assert "state-limit: statement `s` keeps" in capsys.readouterr().err
+    assert main([*arguments, "--state-limit", "20000"]) == 0
+
+
+def test_saved_and_loaded_workbenches_keep_the_limit(tmp_path: Path) -> None:
+    cep = workbench("@name('s') select n from E#keepall")
+    send_all(cep, 90)
+    cep.save(tmp_path / "saved.cep")
+    other = Workbench()
+    other.load(tmp_path / "saved.cep")
+    assert other.state_limit == LIMIT and 10 <= send_all(other) < 20
+    other.state_limit = None
+    other.save(tmp_path / "other.cep")
+    cep.load(tmp_path / "other.cep")
+    assert cep.state_limit is None and send_all(cep) == 500
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, "many", 1.5])
+def test_limits_that_make_no_sense(limit: object) -> None:
+    with pytest.raises(UsageError, match="state_limit"):
+        Config(state_limit=limit)  # type: ignore[arg-type]
+    cep = workbench("@name('s') select n from E#keepall")
+    with pytest.raises(UsageError, match="state_limit"):
+        cep.state_limit = limit  # type: ignore[assignment]
+    assert cep.state_limit == LIMIT
