@@ -321,7 +321,7 @@ class LiveBatcher:
             first = min(batch.times[0] for batch in batches)
             if leaps_from_epoch(self._engine.now, first, self._engine.second):
                 self._engine.advance_to(first)
-            self._engine.admit(index, first, stepping=True)
+            self._engine.admit(len(entries), first, stepping=True)
             self._feeder(events_by_type)(batches, True, progress)
         except Exception as error:  # noqa: BLE001  whatever it is, these events are told
             reason = f"a batch of events did not enter the engine: {_reason(error)}"
