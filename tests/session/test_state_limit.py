@@ -159,6 +159,17 @@ def test_a_replay_ends_before_the_events_that_are_too_many() -> None:
     cep.replay(events(LIMIT), "E", time="ts").run()
 
 
+def test_instants_before_a_refusal_can_be_looked_at() -> None:
+    cep = workbench("@name('s') select n from E#keepall")
+    replay = cep.replay(events(20_000), "E", time="ts", keep=True)
+    with pytest.raises(StateLimitError):
+        replay.run()
+    accepted = len(cep.iterate("s"))
+    for count in (50, LIMIT + 1, accepted):
+        twin = replay.at(count - 1)
+        assert len(twin.iterate("s")) == count and twin.state_limit == LIMIT
+
+
 @pytest.mark.parametrize("leap", [False, True])
 def test_a_replay_within_the_limit_is_the_same_with_and_without(leap: bool) -> None:
     text = (

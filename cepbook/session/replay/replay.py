@@ -184,7 +184,10 @@ class Replay(Generic[WorkbenchT]):
             late_stream=self._late_stream,
             skip=snapshot.taken,
         )
+        limit = engine.runtime.config.state_limit
+        engine.runtime.limit_state(None)  # what has happened is not refused
         rest.run()
+        engine.runtime.limit_state(limit)
         engine.clear_feeds()
         return workbench
 
