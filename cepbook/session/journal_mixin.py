@@ -24,7 +24,7 @@ from cepbook.session.replay_mixin import ReplayMixin
 
 
 class JournalMixin(ReplayMixin):
-    """Every stimulus on disk before it happens, and the workbench of a killed process from that."""
+    """Every stimulus recorded before it happens, and the workbench of a killed process from that."""
 
     @property
     def journaling(self) -> Journal | None:

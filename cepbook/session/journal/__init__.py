@@ -1,1 +1,1 @@
-"""The journal of a workbench: everything that happened since a snapshot, on disk before it happens."""
+"""The journal of a workbench: everything since a snapshot, recorded before it happens."""

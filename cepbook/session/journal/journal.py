@@ -166,7 +166,7 @@ class Journal:
             if self.depth > 1 or len(entries) >= self._room:
                 self._make_room()
             extend((name, event))
-            log(time, event, position)
+            return log(time, event, position)
 
         if check is None:
             return record
