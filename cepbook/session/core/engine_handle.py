@@ -349,7 +349,8 @@ class EngineHandle(SinkHooks):
             with self.stimulus():
                 if self.journal is not None and batches:
                     named = [batch.columns for batch in column_batches]
-                    self.journal.record_batches(batches, named, types_at_start, stepping, progress.plain())
+                    facts = {} if progress is NO_PROGRESS else progress.plain()
+                    self.journal.record_batches(batches, named, types_at_start, stepping, facts)
                 progress.commit(self.offsets)
                 record_replayed(batches, stepping=stepping)
                 engine_batch.run(column_batches, stops)

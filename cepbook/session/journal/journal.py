@@ -79,23 +79,27 @@ class Subject:
 
 @dataclass(slots=True)
 class WaitingRun:
-    """A batch of a replay that waits, with the batches that continue it in the same frame: `count` events."""
+    """A batch of a replay that waits, with the batches that continue it in the same frame: `count` events.
+
+    `array` and `row` are its place.
+    """
 
     batch: SourceBatch
-    columns: Mapping[str, Sequence[Any]]
+    array: object
+    row: int
+    names: Sequence[str]
     types: Mapping[str, EventType]
     stepping: bool
     count: int
 
     def goes_on(self, batch: SourceBatch, types: Mapping[str, EventType], stepping: bool) -> bool:
         """Return True if a batch is the continuation, and there are not too many events yet."""
-        first, place = self.batch.place, batch.place
+        place = batch.place
         return (
             self.count < RUN
             and place is not None
-            and first is not None
-            and place[0] is first[0]
-            and place[1] == first[1] + self.count
+            and place[0] is self.array
+            and place[1] == self.row + self.count
             and types is self.types
             and stepping == self.stepping
         )
@@ -211,8 +215,10 @@ class Journal:
                 return
             self._make_room()
             self.flush()
-            if alone is not None and alone.place is not None and all(alone.stored(name, 1) for name in columns[0]):
-                self._run, self._room = WaitingRun(alone, columns[0], types, stepping, len(alone.times)), 0
+            place = None if alone is None else alone.place
+            if alone is not None and place is not None and all(alone.stored(name, 1) for name in columns[0]):
+                self._run = WaitingRun(alone, *place, list(columns[0]), types, stepping, len(alone.times))
+                self._room = 0
                 return
         self._write_batches(batches, columns, [len(batch.times) for batch in batches], types, stepping, progress)
 
@@ -255,7 +261,8 @@ class Journal:
                 self._abandon()
             run, group = self._run, self._entries[:]
             if run is not None:
-                self._write_batches([run.batch], [run.columns], [run.count], run.types, run.stepping, {})
+                columns = dict.fromkeys(run.names, ())  # arrays have them
+                self._write_batches([run.batch], [columns], [run.count], run.types, run.stepping, {})
                 self._run, self._room = None, FULL
             elif group:
                 header, blocks = self._group(group)
