@@ -136,10 +136,10 @@ def test_batches_of_a_frame_are_written_together_and_none_waits_behind_the_end(
     cep.journal(tmp_path / "j")
     cep.run(f"""
         create schema T(symbol string, price double, volume long, flag boolean);
-        @name('all') select * from T;
+        @name('some') select * from T(volume < -145);
         @name('sums') select symbol, sum(volume) as v, count(price) as n from T#{window} group by symbol
     """)
-    count = 20_000
+    count = 12_000
     frame = pd.DataFrame({
         "ts": [number // 3 + 10 * (number > 600) for number in range(count)],
         "symbol": ["A", None, "B", "C"] * (count // 4),
