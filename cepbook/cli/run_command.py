@@ -83,6 +83,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=DATES,
         help="write times as dates (default) or as whole ms since 1970",
     )
+    add("--time-zone", metavar="ZONE", help="zone of dates without one, as in Europe/Berlin (default: UTC)")
+    add("--microseconds", action="store_true", help="count microseconds instead of milliseconds")
     add("--start", metavar="TIME", help="start of the clock: ISO 8601, or ms since 1970 (default: 0)")
     add("--until", metavar="TIME", help="leave out later events and advance the clock to this time")
     add("--limit", type=int, metavar="N", help="replay at most N events")

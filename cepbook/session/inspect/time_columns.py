@@ -3,13 +3,14 @@
 For an event type these are its start and end timestamps and what `Workbench.define` got as dates, if they are whole
 numbers in clock units. A column of a statement holds a time if it is such a property of the current or an earlier
 event; the minimum, maximum, first or last of them; or chosen by a function or ``case``. So does ``current_timestamp``.
-Times stay times in streams that statements insert into, and in measures of match_recognize.
+Times stay times in streams, tables, named windows and variables that statements fill, and in measures of
+match_recognize.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import expressions as x
@@ -21,6 +22,14 @@ from cepbook.lang.types import LONG, Type
 from cepbook.session.io.output_times import DATES, output_types, time_type
 
 
+class _Scope(NamedTuple):
+    """What an expression reads: the times among the properties of each input, aggregates, and subqueries."""
+
+    inputs: tuple[frozenset[str], ...] = ()
+    aggregation: nodes.Aggregation | None = None
+    subqueries: tuple[nodes.SubqueryPlan, ...] = ()
+
+
 class TimeColumns:
     """The time columns of the current deployments. `ms`: only times in ms, which a finer clock does not have."""
 
@@ -28,6 +37,7 @@ class TimeColumns:
         self._runtime = runtime
         self._none = ms and runtime.config.second != 1000
         self._types: dict[str, frozenset[str]] = {}
+        self._variables: dict[str, bool] = {}
         self._plans = [s for d in runtime.deployments.values() for s in d.plan.statements]
 
     def of_type(self, name: str) -> frozenset[str]:
@@ -42,11 +52,30 @@ class TimeColumns:
         event_type = self._runtime.catalog.event_types.get(name)
         if event_type is None or self._none:
             return frozenset()
-        filled = [self.of_plan(item) for item in self._plans if name in _targets(item)]
-        computed = frozenset.intersection(*filled) if filled else frozenset()
+        filled = [filling for item in self._plans for filling in self._fillings(item, name)]
+        computed = frozenset(column for column, is_time in filled if is_time)
+        computed -= {column for column, is_time in filled if not is_time}
         return frozenset(
             item for item, of in event_type.properties.items() if of == LONG and item in event_type.timed | computed
         )
+
+    def _fillings(self, of: Any, name: str) -> Iterator[tuple[str, bool]]:
+        """Yield the columns of the stream, table or named window `name` that a statement fills, and if with times."""
+        if name in _targets(of):
+            times = self.of_plan(of)
+            yield from ((column, column in times) for column in self._runtime.catalog.event_types[name].properties)
+        if isinstance(of, nodes.SelectStatement) and of.into is not None and of.into.store.name == name:
+            scope = self._scope(of, of.root)
+            calls = () if scope.aggregation is None else scope.aggregation.calls
+            yield from ((column, self._picks_time(calls[index], scope)) for index, column in of.into.columns)
+        if isinstance(of, nodes.MergeStatement) and of.target.name == name:
+            for action in (action for branch in of.branches for action in branch.actions):
+                values = [(column.name, column.value) for column in action.columns] if action.insert is None else []
+                values += [(change.name, change.value) for change in action.changes if not change.path]
+                for column, value in values:
+                    row = self.of_type(name) | {column}  # the row's own value stays as it is
+                    scope = _Scope((row, self.of_types(_types_of(of.source)), row), None, of.subqueries)
+                    yield column, self._is_time(value, scope)
 
     def of_statement(self, name: str) -> frozenset[str]:
         """Return the columns of a statement that hold times."""
@@ -83,27 +112,31 @@ class TimeColumns:
 
     def of_plan(self, of: Any) -> frozenset[str]:
         """Return the columns of the statement with this plan that hold times."""
+        if isinstance(of, nodes.OnSetStatement):
+            return frozenset(name for name in of.assigned if self._of_variable(name))
         root = getattr(of, "root", None)
         output = getattr(of, "target", None) or getattr(of, "output_type", None)  # rows of a store, or of a type
         if not isinstance(root, nodes.Projection):
             return frozenset() if output is None else self.of_type(output.name)
         if any(isinstance(node, nodes.Derivation) for node in nodes.chain(root)):
             return frozenset()  # it makes columns of its own, whose names may equal those of properties
-        streams = self._streams(of, root)
-        aggregation = next((node for node in nodes.chain(root) if isinstance(node, nodes.Aggregation)), None)
-        columns = {column.name for column in root.columns if self._is_time(column.value, streams, aggregation)}
-        if root.wildcard and len(streams) == 1:
-            columns |= streams[0]
+        scope = self._scope(of, root)
+        columns = {column.name for column in root.columns if self._is_time(column.value, scope)}
+        if root.wildcard and len(scope.inputs) == 1:
+            columns |= scope.inputs[0]
         return frozenset(columns)
 
-    def _streams(self, of: Any, root: nodes.Projection) -> Sequence[frozenset[str]]:
+    def _scope(self, of: Any, root: nodes.Projection) -> _Scope:
+        aggregation = next((node for node in nodes.chain(root) if isinstance(node, nodes.Aggregation)), None)
         matches = next((node for node in nodes.chain(root) if isinstance(node, nodes.Recognition)), None)
+        calls, subqueries = aggregation, getattr(of, "subqueries", ())
         if matches is not None:
-            return (frozenset(measure.name for measure in matches.measures if self._is_time(measure.value, (), None)),)
-        sources: Sequence[nodes.SourceNode] = getattr(of, "sources", ())
-        return [self.of_types(_types_of(source)) for source in sources]
+            measures = {measure.name for measure in matches.measures if self._is_time(measure.value, _Scope())}
+            return _Scope((frozenset(measures),), calls, subqueries)
+        sources = map(nodes.source_of, nodes.streams(root))
+        return _Scope(tuple(self.of_types(_types_of(source)) for source in sources), calls, subqueries)
 
-    def _is_time(self, e: x.BoundExpr, inputs: Sequence[frozenset[str]], aggregation: nodes.Aggregation | None) -> bool:
+    def _is_time(self, e: x.BoundExpr, scope: _Scope) -> bool:
         if e.type != LONG:
             return False
         match e:
@@ -112,28 +145,51 @@ class TimeColumns:
             case x.UserCall():
                 return e.type.dated
             case x.Prop(stream=stream, name=name):
-                return stream < len(inputs) and name in inputs[stream]
+                return stream < len(scope.inputs) and name in scope.inputs[stream]
             case x.MemberAccess(target=target, name=name):
                 return target.type.event is not None and name in self.of_type(target.type.event)
             case x.MeasureAggregate(name=name, rows=rows, value=x.Prop(name=read)):
                 of = None if rows.type.of is None else rows.type.of.event
                 return of is not None and name in AGGREGATES and AGGREGATES[name].picks and read in self.of_type(of)
             case x.Prev(kind="prev" | "tail", value=x.BoundExpr() as value) | x.Prior(value=value):
-                return self._is_time(value, inputs, aggregation)
+                return self._is_time(value, scope)
             case x.FunctionCall(name=name, args=args) if name in FUNCTIONS and FUNCTIONS[name].picks:
-                return all(self._is_time(argument, inputs, aggregation) for argument in args)
+                return all(self._is_time(argument, scope) for argument in args)
             case x.CaseWhen(branches=branches, default=default):
                 values = [value for _, value in branches] + ([] if default is None else [default])
-                return all(self._is_time(argument, inputs, aggregation) for argument in values)
-            case x.KeyRef(index=index) if aggregation is not None:
-                return self._is_time(aggregation.keys[index], inputs, aggregation)
-            case x.AggregateRef(index=index) if aggregation is not None:
-                call = aggregation.calls[index]
-                if call.name == USER_AGGREGATE.name:
-                    return e.type.dated
-                picks = call.name in AGGREGATES and AGGREGATES[call.name].picks
-                return picks and bool(call.args) and self._is_time(call.args[0], inputs, None)
+                return all(self._is_time(argument, scope) for argument in values)
+            case x.KeyRef(index=index) if scope.aggregation is not None:
+                return self._is_time(scope.aggregation.keys[index], scope)
+            case x.AggregateRef(index=index) if scope.aggregation is not None:
+                return self._picks_time(scope.aggregation.calls[index], scope)
+            case x.TableRead(table=table, column=column):
+                return column is not None and column in self.of_type(table)
+            case x.VariableRead(name=name):
+                return self._of_variable(name)
+            case x.SubqueryRef(index=index) if index < len(scope.subqueries):
+                root = scope.subqueries[index].root
+                return len(root.columns) == 1 and self._is_time(root.columns[0].value, self._scope(None, root))
         return False
+
+    def _picks_time(self, call: nodes.AggregateCall, scope: _Scope) -> bool:
+        if call.name == USER_AGGREGATE.name:
+            return call.type.dated
+        picks = call.name in AGGREGATES and AGGREGATES[call.name].picks
+        return picks and bool(call.args) and self._is_time(call.args[0], scope._replace(aggregation=None))
+
+    def _of_variable(self, name: str) -> bool:
+        """Return True if statements set a variable to times, and to nothing else."""
+        if name not in self._variables:
+            self._variables[name] = False  # for a variable that is set to its own value
+            values = [
+                self._is_time(one.value, _Scope((self.of_types(_types_of(of.source)),), None, of.subqueries))
+                for of in self._plans
+                if isinstance(of, nodes.OnSetStatement)
+                for one in of.assignments
+                if one.variable == name and not one.path
+            ]
+            self._variables[name] = bool(values) and all(values)
+        return self._variables[name]
 
 
 def statement_output(runtime: Runtime, name: str, times: str = DATES) -> tuple[dict[str, Type], Type]:

@@ -47,7 +47,9 @@ def bench(epl: str = "", **settings: bool) -> Workbench:
          " pattern (A B+) define A as A.x > 0)", "t"),
         ("select max(at, ended) as m, Math.min(at, 3L) as n, coalesce(at, ended) as c,"
          " case when x > 1 then at else ended end as k, case when x > 1 then at else 0L end as z from T", "mck"),
-        ("select (select max(at) from T) as a from U", set()),  # not followed into subqueries
+        ("select (select max(at) from T) as a, (select x from T#lastevent) as b, (select count(*) from T) as c from U",
+         "a"),
+        ("select (select at from T#lastevent where T.k = 'x') as a, exists (select * from T) as b from U", "a"),
     ],
 )  # fmt: skip
 def test_columns(epl: str, columns: set[str]) -> None:
@@ -67,6 +69,51 @@ def test_streams_and_stores_that_statements_fill() -> None:
         {"at", "ended"}, {"moment"}, {"at", "ended"}, set(),
     ]  # fmt: skip
     assert [times.of_statement(name) for name in "swm"] == [{"moment"}, {"at", "ended"}, set()]
+
+
+FILLED = {
+    "insert into R select k, at as a, other as b from T": "a",
+    "on T merge R where R.k = T.k when not matched then insert select T.k as k, at as a, other as b": "a",
+    "on T merge R where R.k = T.k when matched then update set a = T.at, b = T.other"
+    " when not matched then insert select T.k as k, T.at as a": "a",
+    "on T merge R where R.k = T.k when matched then update set a = max(R.a, T.at), b = R.b + 1"
+    " when not matched then insert select T.k as k, T.at as a": "a",
+    "on T merge R where R.k = T.k when not matched then insert select T.k as k, at as a, ended as b": "ab",
+    "on T update R set a = T.at where R.k = T.k": "a",
+    "on T update R set a = T.ended - T.at, b = current_timestamp where R.k = T.k": "b",
+    "on T update R set a = T.at where R.k = T.k; on T update R set a = 0 where R.k = T.k": "",
+    "on T update R set a = case when T.x > 0 then T.at else R.a end": "a",
+}
+
+
+@pytest.mark.parametrize("epl", FILLED)
+@pytest.mark.parametrize("store", ["create table R(k string primary key, a long, b long)",
+                                   "create window R#keepall as (k string, a long, b long)"])  # fmt: skip
+def test_rows_that_triggers_write(epl: str, store: str) -> None:
+    """9 ways to fill × tables and named windows, read by 6 statements and queries."""
+    texts = epl.replace("on T update", "on T as T update").replace("on T merge", "on T as T merge")
+    cep = bench(
+        f"{store}; {texts}; create variable long v;"
+        "@name('on') on U select R.a as a, R.b as b from R; @name('sub') select (select a from R) as a,"
+        " (select max(b) from R) as b from U; @name('set') on U set v = since; @name('var') select v from U"
+    )
+    cep.send("T", at=5, ended=7, x=1.0, k="x", other=9)
+    times = TimeColumns(cep.runtime)
+    assert times.of_type("R") == times.of_statement("on") == times.of_statement("sub") == set(FILLED[epl])
+    assert times.of_statement("set") == times.of_statement("var") == {"v"}
+    queries = ("select a, b from R", "select max(a) as a, min(b) as b from R")
+    for frame in (cep.to_frame("R"), *map(cep.query, queries)):
+        dates = {name for name in "ab" if str(frame[name].dtype).startswith("datetime64")}
+        assert dates == set(FILLED[epl])
+
+
+def test_aggregates_of_tables() -> None:
+    cep = bench(
+        "create table R(k string primary key, a max(long), n count(*), w sum(long));"
+        "into table R select max(at) as a, count(*) as n, sum(at) as w from T#keepall group by k;"
+        "@name('read') select R[k].a as a, R[k].n as n, R[k] as r from T"
+    )
+    assert TimeColumns(cep.runtime).of_type("R") == TimeColumns(cep.runtime).of_statement("read") == {"a"}
 
 
 def test_of_several_types_what_is_a_time_in_all() -> None:
