@@ -25,7 +25,7 @@ from cepbook.session import ReplayResult, Workbench
 from cepbook.session.io.chunked_files import empty_frame_of, is_large
 from cepbook.session.io.csv_records import Reject
 from cepbook.session.io.files import PARQUET, parquet_head, read_file
-from cepbook.session.io.output_times import DATES, MILLISECONDS
+from cepbook.session.io.output_times import DATES, MICROSECONDS, MILLISECONDS
 from cepbook.session.io.sinks import FileSink, partial_name
 from cepbook.session.io.text_files import DEFAULT, TextFormat, text_format
 from cepbook.session.io.time_conversion import clock_text, int_or_text
@@ -77,15 +77,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="set an EPL variable or the parameter :NAME; JSON values, other words are strings",
     )
-    add(
-        "--times",
-        choices=(DATES, MILLISECONDS),
-        default=DATES,
-        help="write times as dates (default) or as whole ms since 1970",
-    )
-    add("--time-zone", metavar="ZONE", help="zone of dates without one, as in Europe/Berlin (default: UTC)")
-    add("--microseconds", action="store_true", help="count microseconds instead of milliseconds")
-    add("--start", metavar="TIME", help="start of the clock: ISO 8601, or ms since 1970 (default: 0)")
+    _time_arguments(parser)
     add("--until", metavar="TIME", help="leave out later events and advance the clock to this time")
     add("--limit", type=int, metavar="N", help="replay at most N events")
     add(
@@ -112,6 +104,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--quiet", action="store_true", help="print no progress and no summary")
 
 
+def _time_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--times",
+        choices=(DATES, MILLISECONDS, MICROSECONDS),
+        default=DATES,
+        help="write times as dates (default) or as whole ms since 1970 (us with --microseconds)",
+    )
+    zone = "the time zone of dates without one, and of results, as in Europe/Berlin (default: UTC)"
+    add("--time-zone", metavar="ZONE", default="UTC", help=zone)
+    add("--microseconds", action="store_true", help="count microseconds instead of milliseconds")
+    add("--start", metavar="TIME", help="start of the clock: ISO 8601, or ms since 1970 (default: 0)")
+
+
 def _text_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--sep", metavar="CHAR", help="what separates the columns of CSV files, as in ';' (default: a comma)")
@@ -134,7 +140,9 @@ def run(options: argparse.Namespace) -> int:
     _check_files(sources.values(), [path for _, path in options.sinks])
     if not sources:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
-    config = Config(state_limit=options.state_limit)
+    config = Config(
+        time_zone=options.time_zone, microseconds=options.microseconds, state_limit=options.state_limit
+    )
     workbench = Workbench(start=_moment(options.start) or 0, feed_capacity=1, config=config)
     piped = StandardOutput()
     inputs = _deployed(workbench, options, sources, piped, form)

@@ -28,7 +28,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_numeric
 from cepbook.session.io.csv_records import EMPTY, CsvRecords, Reject
 from cepbook.session.io.event_validation import is_missing
-from cepbook.session.io.foreign_frames import frame_of_table
+from cepbook.session.io.foreign_frames import date_index, frame_of_table
 from cepbook.session.io.text_files import DEFAULT, TEXTS, TextFormat, field_value, text_format
 
 PARQUET = (".parquet", ".pq")
@@ -94,11 +94,16 @@ def read_file(
 def _parquet(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
     parquet = _reader()
     try:
-        present = set(parquet.read_schema(path).names)
-        selected = None if columns is None else [c for c in columns if c in present]
+        selected = None if columns is None else _stored(parquet.read_schema(path), columns)
         return frame_of_table(parquet.read_table(path, columns=selected))
     except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+
+
+def _stored(schema: Any, columns: ColumnSelection) -> list[str]:
+    """Return those of `columns` that a file has, and its index of dates, which may be the column ``time``."""
+    index = date_index(schema)
+    return [name for name in schema.names if name in columns or name == index]
 
 
 def parquet_rows(path: str) -> int:
@@ -118,8 +123,7 @@ def parquet_chunks(path: str, columns: ColumnSelection, rows: int) -> Iterator[p
 
     try:
         with parquet.ParquetFile(path) as file:
-            selected = [name for name in columns if name in set(file.schema_arrow.names)]
-            for batch in file.iter_batches(rows, columns=selected):
+            for batch in file.iter_batches(rows, columns=_stored(file.schema_arrow, columns)):
                 yield frame_of_table(pyarrow.Table.from_batches([batch]))
     except (ValueError, OSError) as error:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error

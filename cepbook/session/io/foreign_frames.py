@@ -57,6 +57,23 @@ def as_pandas(source: Any) -> Any:
     return frame_of_table(source) if is_arrow(source) else source
 
 
+def date_index(table: Any) -> str | None:
+    """Return the column of an Arrow table, or schema, that was a DatetimeIndex of pandas; None if there is none."""
+    schema = getattr(table, "schema", table)
+    columns = (schema.pandas_metadata or {}).get("index_columns", [])
+    name = columns[0] if len(columns) == 1 and isinstance(columns[0], str) else None
+    dates = name in schema.names and str(schema.field(name).type).startswith("timestamp")
+    return name if dates else None
+
+
+def with_named_index(table: Any) -> tuple[Any, str | None]:
+    """Return an Arrow table whose DatetimeIndex of pandas has a name, ``time`` if it had none, and the name."""
+    name = date_index(table)
+    if name is None or not name.startswith("__index_level_"):
+        return table, name
+    return table.rename_columns(["time" if column == name else column for column in table.column_names]), "time"
+
+
 def frame_of_table(table: Any) -> pd.DataFrame:
     """Return an Arrow table as a pandas frame; integers with gaps stay integers, nested values are lists and dicts."""
     from cepbook.spark.task.type_mapping import from_array  # needs pyarrow, which is installed if there is a table

@@ -45,7 +45,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.column_readers import event_times
 from cepbook.session.io.event_validation import EventTypes
 from cepbook.session.io.files import PARQUET, frame_of_objects, is_file, parquet_head, read_file
-from cepbook.session.io.foreign_frames import is_arrow, is_spark, schema_properties
+from cepbook.session.io.foreign_frames import is_arrow, is_spark, schema_properties, with_named_index
 from cepbook.session.io.text_files import DEFAULT, TextFormat
 
 _PYTHON: dict[object, t.Type] = {
@@ -106,6 +106,8 @@ def infer_event_types(
     if isinstance(source, pd.DataFrame):
         time = index_time(source) if time is None and index_time(source) not in source.columns else time
         source = with_time_index(source, time)
+    elif time is None and is_arrow(source):
+        source, time = with_named_index(source)
     try:
         own = _properties(name, source, known, nested)
     except RecursionError:
@@ -262,7 +264,12 @@ def with_time_index(frame: pd.DataFrame, time: str | None) -> pd.DataFrame:
 
 
 def index_time(frame: object) -> str | None:
-    """Return the name of a DatetimeIndex as a column, ``time`` if it has none; None without such an index."""
+    """Return the name of a DatetimeIndex as a column, ``time`` if it has none; None without such an index.
+
+    An Arrow table that pandas made remembers its index.
+    """
+    if is_arrow(frame):
+        return with_named_index(frame)[1]
     if not isinstance(frame, pd.DataFrame) or not isinstance(frame.index, pd.DatetimeIndex):
         return None
     return "time" if frame.index.name is None else str(frame.index.name)

@@ -87,7 +87,10 @@ def to_clock_units(value: object, second: int = 1000, zone: str = "UTC") -> int:
 def warn_of_cut_times(what: str, second: int) -> None:
     """Warn that times are finer than the clock, and how they are kept."""
     if second == 1000:
-        fact, hint = "milliseconds", "Workbench(config=Config(microseconds=True)) counts microseconds"
+        fact, hint = (
+            "milliseconds",
+            "Workbench(config=Config(microseconds=True)) counts microseconds (--microseconds in a shell)",
+        )
     else:
         fact, hint = "microseconds", "no clock is finer; keep what is finer as a number in another property"
     message = f"{what} are cut to whole {fact}, the unit of the clock\n  hint: {hint}"

@@ -14,12 +14,14 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from cepbook import Config
 from cepbook.cli import main
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.session import Workbench
+from cepbook.session.io import chunked_files
 from cepbook.session.io.time_conversion import CutTimesWarning
 
 BERLIN = "Europe/Berlin"
@@ -294,6 +296,25 @@ def test_an_index_of_dates_is_taken(name: str | None, zone: str | None) -> None:
     assert untimed.changes("out", times="ms")["time"].tolist() == MS
 
 
+@pytest.mark.parametrize("name", [None, "at"])
+@pytest.mark.parametrize("zone", [None, "America/New_York"])
+@pytest.mark.parametrize("large", [False, True])
+def test_an_index_of_dates_in_an_arrow_table_or_parquet_file_is_taken(
+    name: str | None, zone: str | None, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = pd.DatetimeIndex(MOMENTS).tz_convert(zone)
+    frame = pd.DataFrame({"v": [1, 2]}, index=index.rename(name))
+    frame.to_parquet("e.parquet")
+    monkeypatch.setattr(chunked_files, "LARGE", 1 if large else 10)
+    for source in (pa.Table.from_pandas(frame), "e.parquet", Path("e.parquet")):
+        for replayed in (source, frame):
+            cep = Workbench()
+            assert cep.define("E", source).time_property == (name or "time")
+            cep.run(f"@name('out') select {name or 'time'} as ts, v from E#keepall")
+            cep.replay(replayed, "E").run()
+            assert cep.to_frame("out", times="ms")["ts"].tolist() == MS
+
+
 def test_an_index_is_left_alone_where_a_column_is_the_time() -> None:
     frame = pd.DataFrame({"ts": LOCAL, "v": 1}, index=pd.DatetimeIndex(LOCAL, name="other"))
     assert list(Workbench().define("E", frame, time="ts").properties) == ["ts", "v"]
@@ -319,6 +340,36 @@ def test_the_command_line(kind: str, capsys: pytest.CaptureFixture[str]) -> None
     assert [row["ts"] for row in rows] == [row["time"] for row in rows]
     assert [datetime.fromisoformat(row["ts"]) for row in rows] == MOMENTS
     assert [row["before"] for row in rows] == [ms - 1000 for ms in MS]
+
+
+@pytest.mark.parametrize("words", [[], ["--microseconds"]])
+def test_the_zone_of_the_command_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Naive times of a file, `--start` and `--until` are local times of `--time-zone`."""
+    frame_of([*LOCAL, LOCAL[1].replace(hour=23)]).to_csv("e.csv", index=False)
+    Path("m.epl").write_text("@name('out') select ts from E")
+    run = [
+        "run",
+        "m.epl",
+        "--in",
+        "E=e.csv",
+        "--time",
+        "ts",
+        "--out",
+        "out=-",
+        "--quiet",
+        "--time-zone",
+        BERLIN,
+        *words,
+    ]
+    assert main([*run, "--start", "2024-03-01 10:00", "--until", "2024-03-01 10:05"]) == 0
+    rows = [json.loads(line) for line in io.StringIO(capsys.readouterr().out)]
+    assert [datetime.fromisoformat(row["ts"]) for row in rows] == MOMENTS
+    assert all(row["ts"].endswith("+01:00") for row in rows)
+    assert main([*run, "--times", "us" if words else "ms"]) == 0
+    first = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert first["ts"] == first["time"] == MS[0] * (1000 if words else 1)
+    assert main([*plain, "--time-zone", "Berlin/Europe"]) != 0
+    assert "Berlin/Europe" in capsys.readouterr().err
 
 
 def test_dates_that_are_no_event_time_come_back_as_dates() -> None:
