@@ -347,20 +347,8 @@ def test_the_zone_of_the_command_line(words: list[str], capsys: pytest.CaptureFi
     """Naive times of a file, `--start` and `--until` are local times of `--time-zone`."""
     frame_of([*LOCAL, LOCAL[1].replace(hour=23)]).to_csv("e.csv", index=False)
     Path("m.epl").write_text("@name('out') select ts from E")
-    run = [
-        "run",
-        "m.epl",
-        "--in",
-        "E=e.csv",
-        "--time",
-        "ts",
-        "--out",
-        "out=-",
-        "--quiet",
-        "--time-zone",
-        BERLIN,
-        *words,
-    ]
+    plain = ["run", "m.epl", "--in", "E=e.csv", "--time", "ts", "--out", "out=-", "--quiet", *words]
+    run = [*plain, "--time-zone", BERLIN]
     assert main([*run, "--start", "2024-03-01 10:00", "--until", "2024-03-01 10:05"]) == 0
     rows = [json.loads(line) for line in io.StringIO(capsys.readouterr().out)]
     assert [datetime.fromisoformat(row["ts"]) for row in rows] == MOMENTS
