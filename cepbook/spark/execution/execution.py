@@ -5,19 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import NumericType
 
 from cepbook.argument_checks import caller_stacklevel
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import UsageError
+from cepbook.engine.time.clock import check_unit
+from cepbook.errors import EventError, UsageError
 from cepbook.lang.plan import expressions, nodes
 from cepbook.lang.plan.catalog import Catalog, EventType
 from cepbook.lang.plan.context import CategorySpec
 from cepbook.lang.plan.dependencies import QueryStatement, StatementDependencies, dependencies_of, properties_read
 from cepbook.spark.execution.function_shipping import check_functions_load, shipped_functions
 from cepbook.spark.execution.key_assignment import is_worth_balancing
+from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.execution.spark_run import RunRequest, SparkRun
 from cepbook.spark.execution.task_input import KEY_GROUP_COUNT, assign_tasks, program_events, task_count, task_events
 from cepbook.spark.execution.time_slices import TimeSlice, counted_events, cut_slices, time_histogram
@@ -29,6 +34,7 @@ from cepbook.spark.frames.tagged_stream import (
     TaggedStream,
     check_frame,
     column_name,
+    open_frame,
     tag_frames,
     time_column,
     until_time,
@@ -111,11 +117,32 @@ def _vectorized_output(rows: SqlQuery, program: TaskProgram, columns: Sequence[s
 def execute(runtime: Runtime, request: RunRequest, *, persist: bool | None = None) -> SparkRun:
     """See `cepbook.spark.run`."""
     jobs, placements, tagged, session = plan_jobs(runtime, request)
+    _check_units(session, request, runtime)
     warn_of_placement(placements)
     outputs = [(job.program, job.output) for job in jobs]
     feeders = {name: names for job in jobs for name, names in job.feeders.items()}
     request = replace(request, frames=dict(request.frames))
     return SparkRun(session, outputs, placements, tagged, persist=persist, request=request, feeders=feeders)
+
+
+def _check_units(session: SparkSession, request: RunRequest, runtime: Runtime) -> None:
+    """Raise `EventError` for a column of numbers that can only be times in another unit.
+
+    A job reads one number of the column. Only if this one looks so, a job over the column finds the range of all.
+    """
+    for name, source in request.frames.items():
+        frame = open_frame(session, source)
+        column = time_column(request.time, runtime.catalog.event_types[name])
+        if not isinstance(frame, DataFrame) or not isinstance(frame.schema[column].dataType, NumericType):
+            continue
+        numbers = frame.select(F.col(quote_identifier(column)).cast("bigint").alias(TIME)).where(f"{TIME} IS NOT NULL")
+        check = partial(check_unit, f"time column `{column}` of `{name}`", column, now=request.start or 0, spark=True)
+        for number in run_action(partial(numbers.take, 1)):
+            try:
+                check(first=number[0], last=number[0], second=runtime.config.second)
+            except EventError:
+                low, high = run_action(numbers.agg(F.min(TIME), F.max(TIME)).collect)[0]
+                check(first=low, last=high, second=runtime.config.second)
 
 
 class OneTaskWarning(UserWarning):
