@@ -121,3 +121,28 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         f"Spark Connect (sc://127.0.0.1:{port}): no server answers at 127.0.0.1:{port}: Connection refused\n"
         "  hint: start one there, or take the variable SPARK_REMOTE away for Spark on this machine"
     )
+
+
+@pytest.mark.parametrize(
+    ("factor", "convert"),
+    [(1, "timestamp_seconds(`ts`)"), (10**6, "timestamp_micros(`ts`)"), (10**9, "timestamp_micros(`ts` div 1000)")],
+)
+def test_numbers_in_another_unit_are_noticed(factor: int, convert: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Frames and files; what the message says to write gives the times that are meant."""
+    from pyspark.sql import functions as F
+
+    moments = [1_709_283_600, 1_709_283_900]
+    frame = spark.createDataFrame([(second * factor,) for second in moments], "ts bigint")
+    frame.write.parquet(str(tmp_path / "e.parquet"))
+    for source in (frame, tmp_path / "e.parquet"):
+        with pytest.raises(EventError) as told:
+            sql("select ts from T", T=source, time="ts", session=spark)
+        assert f'frame = frame.withColumn("ts", F.expr("{convert}"))' in str(told.value)
+    converted = frame.withColumn("ts", F.expr(convert))
+    rows = sql("select ts from T", T=converted, time="ts", session=spark).collect()
+    assert sorted(row["ts"] for row in rows) == [second * 1000 for second in moments]
+
+
+def test_small_numbers_of_a_clock_that_begins_at_zero_are_times(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(0,), (1_709_283_600,)], "ts bigint")
+    assert len(sql("select ts from T", T=frame, time="ts", session=spark).collect()) == 2
