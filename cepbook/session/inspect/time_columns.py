@@ -23,7 +23,7 @@ from cepbook.session.io.output_times import DATES, output_types, time_type
 
 
 class _Scope(NamedTuple):
-    """What an expression reads: the times among the properties of each input, aggregates, and subqueries."""
+    """The inputs of an expression: the times among the properties of each input, aggregates, and subqueries."""
 
     inputs: tuple[frozenset[str], ...] = ()
     aggregation: nodes.Aggregation | None = None
@@ -38,7 +38,7 @@ class TimeColumns:
         self._none = ms and runtime.config.second != 1000
         self._types: dict[str, frozenset[str]] = {}
         self._variables: dict[str, bool] = {}
-        self._plans = [s for d in runtime.deployments.values() for s in d.plan.statements]
+        self._plans: list[Any] = [s for d in runtime.deployments.values() for s in d.plan.statements]
 
     def of_type(self, name: str) -> frozenset[str]:
         """Return the properties of an event type that hold times."""
@@ -64,18 +64,19 @@ class TimeColumns:
         if name in _targets(of):
             times = self.of_plan(of)
             yield from ((column, column in times) for column in self._runtime.catalog.event_types[name].properties)
-        if isinstance(of, nodes.SelectStatement) and of.into is not None and of.into.store.name == name:
+        into, target = getattr(of, "into", None), getattr(of, "target", None)
+        if into is not None and into.store.name == name:
             scope = self._scope(of, of.root)
             calls = () if scope.aggregation is None else scope.aggregation.calls
-            yield from ((column, self._picks_time(calls[index], scope)) for index, column in of.into.columns)
-        if isinstance(of, nodes.MergeStatement) and of.target.name == name:
-            for action in (action for branch in of.branches for action in branch.actions):
-                values = [(column.name, column.value) for column in action.columns] if action.insert is None else []
-                values += [(change.name, change.value) for change in action.changes if not change.path]
-                for column, value in values:
-                    row = self.of_type(name) | {column}  # the row's own value stays as it is
-                    scope = _Scope((row, self.of_types(_types_of(of.source)), row), None, of.subqueries)
-                    yield column, self._is_time(value, scope)
+            yield from ((column, self._picks_time(calls[index], scope)) for index, column in into.columns)
+        branches = () if target is None or target.name != name else getattr(of, "branches", ())
+        for action in (action for branch in branches for action in branch.actions):
+            values = [(column.name, column.value) for column in action.columns if action.insert is None]
+            values += [(change.name, change.value) for change in action.changes if not change.path]
+            for column, value in values:
+                row = self.of_type(name) | {column}  # the row's own value stays as it is
+                scope = _Scope((row, self.of_types(_types_of(of.source)), row), None, of.subqueries)
+                yield column, self._is_time(value, scope)
 
     def of_statement(self, name: str) -> frozenset[str]:
         """Return the columns of a statement that hold times."""
@@ -112,8 +113,8 @@ class TimeColumns:
 
     def of_plan(self, of: Any) -> frozenset[str]:
         """Return the columns of the statement with this plan that hold times."""
-        if isinstance(of, nodes.OnSetStatement):
-            return frozenset(name for name in of.assigned if self._of_variable(name))
+        if getattr(of, "assignments", ()):
+            return frozenset(filter(self._of_variable, of.assigned))
         root = getattr(of, "root", None)
         output = getattr(of, "target", None) or getattr(of, "output_type", None)  # rows of a store, or of a type
         if not isinstance(root, nodes.Projection):
@@ -184,8 +185,7 @@ class TimeColumns:
             values = [
                 self._is_time(one.value, _Scope((self.of_types(_types_of(of.source)),), None, of.subqueries))
                 for of in self._plans
-                if isinstance(of, nodes.OnSetStatement)
-                for one in of.assignments
+                for one in getattr(of, "assignments", ())
                 if one.variable == name and not one.path
             ]
             self._variables[name] = bool(values) and all(values)
