@@ -140,9 +140,7 @@ def run(options: argparse.Namespace) -> int:
     _check_files(sources.values(), [path for _, path in options.sinks])
     if not sources:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
-    config = Config(
-        time_zone=options.time_zone, microseconds=options.microseconds, state_limit=options.state_limit
-    )
+    config = Config(time_zone=options.time_zone, microseconds=options.microseconds, state_limit=options.state_limit)
     workbench = Workbench(start=_moment(options.start) or 0, feed_capacity=1, config=config)
     piped = StandardOutput()
     inputs = _deployed(workbench, options, sources, piped, form)
