@@ -63,12 +63,14 @@ class DueQueue(State, Generic[P]):
             if due < NEVER:
                 self._heap.append((due, path))
                 self._when[path] = due
-                if due < self.due:
-                    self.due = due
+            self.due = due
             return
         before = self._when.get(path, NEVER)
-        if before == due:
-            self.due = min(self.due, due)  # later only after a failure in between
+        if before == due:  # after a failure in between, `due` may be another
+            if due >= NEVER:
+                self._settle()
+            else:
+                self.due = min(self.due, due)
             return
         if due >= NEVER:
             del self._when[path]
