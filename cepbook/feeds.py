@@ -26,6 +26,7 @@ from typing import IO, Any, NamedTuple
 from weakref import finalize
 
 from cepbook.errors import UsageError
+from cepbook.interrupts import InterruptGuard
 from cepbook.locks import survives_fork
 
 Row = dict[str, Any]
@@ -244,7 +245,7 @@ class Feed:
     def resize(self, capacity: int) -> None:
         """Change the capacity. Rows beyond a smaller one go to the spill file."""
         self.capacity = capacity
-        self._trim()
+        self._settled()
         self._rearm()
 
     def one(self, record: Record) -> None:
@@ -397,7 +398,7 @@ class Feed:
 
     def saved(self) -> list[Any]:
         """Return what is in memory as plain data, and the counters, for `load` of a feed of the same statement."""
-        self._trim()
+        self._settled()
         counters = [self._next, self._total_insert, self._total_remove, self._dropped]
         with self._lock:
             return [self.names, counters, [tuple(segment) for segment, _, _ in self._segments]]
@@ -451,31 +452,31 @@ class Feed:
     @property
     def total_insert(self) -> int:
         """Insert rows delivered since the start or the last `clear`, kept or not."""
-        self._count()
+        self._settled(exactly=False)
         return self._total_insert
 
     @property
     def total_remove(self) -> int:
         """Remove rows delivered since the start or the last `clear`, kept or not."""
-        self._count()
+        self._settled(exactly=False)
         return self._total_remove
 
     @property
     def deliveries(self) -> int:
         """Deliveries since the feed was created; also the cursor that `since` would return now."""
-        self._count()
+        self._settled(exactly=False)
         return self._next
 
     @property
     def dropped(self) -> int:
         """Deliveries dropped because of `capacity`."""
-        self._trim()
+        self._settled()
         return self._dropped
 
     @property
     def rows(self) -> int:
         """Rows that are kept now."""
-        self._trim()
+        self._settled()
         return self._rows
 
     @property
@@ -485,7 +486,7 @@ class Feed:
 
     def __len__(self) -> int:
         """Deliveries that are kept now."""
-        self._trim()
+        self._settled()
         return self._kept
 
     def __bool__(self) -> bool:
@@ -520,17 +521,13 @@ class Feed:
             tell = self._batch == 0
             self._batch = self._usual_batch
         if tell:
-            for fn in tuple(self._subscribers):
-                fn()
+            self.wake()
 
-    def _count(self) -> None:
+    def _settled(self, *, exactly: bool = True) -> None:
         with self._lock:
             self._settle()
-
-    def _trim(self) -> None:
-        with self._lock:
-            self._settle()
-            self._trim_exactly()
+            if exactly:
+                self._trim_exactly()
 
     @property
     def _usual_batch(self) -> int:
@@ -540,51 +537,53 @@ class Feed:
         self._batch = 0 if self._subscribers else self._usual_batch
 
     def _settle(self) -> None:
-        pending = self._pending
-        waiting = len(pending)
-        if not waiting:
-            return
-        flat = pending[:waiting]
-        del pending[:waiting]
-        self._add(self._segment(flat))
+        waiting = len(self._pending)
+        if waiting:
+            self._add(self._segment(self._pending[:waiting]), waiting)
 
     def _segment(self, flat: list[Any]) -> Segment:
         width = self._width
         return Segment(bytes(flat[::width]), flat[1::width], [flat[at::width] for at in range(2, width)])
 
-    def _add(self, segment: Segment) -> None:
+    def _add(self, segment: Segment, waiting: int = 0) -> None:
+        """Add a segment, of which `waiting` values are pending. After a failure they are still pending."""
         deliveries, rows = segment.deliveries, segment.rows
         inserted = segment.marks.count(_INSERT) + segment.marks.count(_MORE)
         segments = self._segments
-        segments.append((segment, deliveries, rows))
-        self._next += deliveries
-        self._total_insert += inserted
-        self._total_remove += rows - inserted
-        self._kept += deliveries
-        self._rows += rows
-        while max(self._rows - segments[0][2], self._kept - segments[0][1]) >= self.capacity:
-            oldest, deliveries, rows = segments.popleft()
-            self._log.take(oldest)
-            self._rows -= rows
-            self._kept -= deliveries
-            self._dropped += deliveries
+        with InterruptGuard():
+            before = self._next, self._kept, self._rows, self._total_insert, self._total_remove
+            segments.append((segment, deliveries, rows))
+            try:
+                self._next, self._kept, self._rows = self._next + deliveries, self._kept + deliveries, self._rows + rows
+                self._total_insert, self._total_remove = before[3] + inserted, before[4] + rows - inserted
+                del self._pending[:waiting]
+            except BaseException:
+                segments.pop()
+                self._next, self._kept, self._rows, self._total_insert, self._total_remove = before
+                raise
+            while max(self._rows - segments[0][2], self._kept - segments[0][1]) >= self.capacity:
+                oldest, deliveries, rows = segments.popleft()
+                self._log.take(oldest)
+                self._rows, self._kept = self._rows - rows, self._kept - deliveries
+                self._dropped += deliveries
 
     def _trim_exactly(self) -> None:
         while self._kept > 1 and max(self._rows, self._kept) > self.capacity:
-            segment, deliveries, rows = self._segments.popleft()
-            starts = [*segment.starts, len(segment.marks)]
-            filled = starts  # for each delivery the rows before it
-            if _EMPTY in segment.marks:
-                filled = list(accumulate((segment.marks[at] != _EMPTY for at in range(len(segment.marks))), initial=0))
-                filled = [filled[at] for at in starts]
-            beyond = max(self._kept - self.capacity, bisect_left(filled, self._rows - self.capacity))
-            gone = min(beyond, deliveries, self._kept - 1)
-            self._rows -= filled[gone]
-            self._kept -= gone
-            self._dropped += gone
-            self._log.take(segment.before(starts[gone]))
-            if gone < deliveries:
-                self._segments.appendleft((segment.behind(starts[gone]), deliveries - gone, rows - filled[gone]))
+            with InterruptGuard():
+                segment, deliveries, rows = self._segments.popleft()
+                starts = [*segment.starts, len(segment.marks)]
+                filled = starts  # for each delivery the rows before it
+                if _EMPTY in segment.marks:
+                    filled = list(accumulate((mark != _EMPTY for mark in segment.marks), initial=0))
+                    filled = [filled[at] for at in starts]
+                beyond = max(self._kept - self.capacity, bisect_left(filled, self._rows - self.capacity))
+                gone = min(beyond, deliveries, self._kept - 1)
+                self._rows -= filled[gone]
+                self._kept -= gone
+                self._dropped += gone
+                self._log.take(segment.before(starts[gone]))
+                if gone < deliveries:
+                    self._segments.appendleft((segment.behind(starts[gone]), deliveries - gone, rows - filled[gone]))
 
 
 def _deliveries(number: int, segment: Segment, rows: Iterator[Any], fresh: Callable[[Any], Row]) -> list[Delivery]:

@@ -12,13 +12,14 @@ from typing import Any
 class InterruptGuard:
     """Context manager that defers Ctrl-C: the first one calls `order`, and KeyboardInterrupt is raised at the end.
 
-    A second Ctrl-C interrupts at once. Other threads than the main thread are never interrupted.
+    Work without an `order` is brief. A second Ctrl-C interrupts at once. Other threads than the main thread are never
+    interrupted.
     """
 
     any = False
     _former: Any = None
 
-    def __init__(self, order: Callable[[], None]) -> None:
+    def __init__(self, order: Callable[[], object] = lambda: None) -> None:
         self._order = order
 
     def __enter__(self) -> InterruptGuard:
