@@ -99,6 +99,7 @@ class OutputMixin(WorkbenchCore):
             def acted(again: ManualAction, stores: Set[str], arguments: Mapping[str, Any]) -> None:
                 acting.enter_context(stage.action("query", **arguments))
                 acting.enter_context(stage.raising_failures())
+                acting.enter_context(stage.runtime.turn)
                 stage.record_manual_action(again, stores, query=alone, what=done)
 
             return run_query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)

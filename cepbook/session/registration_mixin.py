@@ -57,7 +57,7 @@ class RegistrationMixin(WorkbenchCore):
         Raises UsageError for an unknown name, unknown columns, and values of other types.
         """
         rows = plain_rows(rows)
-        with self._lock, self._engine.action("replace_rows", name=name, rows=rows):
+        with self._lock, self._engine.action("replace_rows", name=name, rows=rows), self.runtime.turn:
             replace_window_rows(self.runtime, name, rows)
             done = f"the rows of `{name}` were replaced by hand"
             self._engine.record_manual_action(lambda runtime: replace_window_rows(runtime, name, rows), what=done)

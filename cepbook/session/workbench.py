@@ -165,7 +165,8 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
         value = fitting_value(self.runtime, name, value)
-        with self._lock, self._engine.raising_failures(), self._engine.action("set", name=name, value=value):
+        action = self._engine.action("set", name=name, value=value)
+        with self._lock, self._engine.raising_failures(), action, self.runtime.turn:
             self.runtime.set_variable(name, value)
             self._engine.event_log.record_assignment(self.runtime.now, name, self.runtime.variables[name].given)
 
@@ -222,8 +223,12 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             stage, runtime = self._engine, self._engine.runtime
             before = stage.failures
             with stage.manual_call():
-                record(runtime.clock.now, checked, None)
-                runtime.send(type_name, checked)
+                try:
+                    record(runtime.clock.now, checked, None)
+                    runtime.send(type_name, checked)
+                except BaseException as failure:  # costs less than `with runtime.turn`
+                    runtime.turn.mark_broken(failure)
+                    raise
             if stage.failures != before:
                 stage.raise_failure_since(before)
 
@@ -237,7 +242,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             pairs = [(name, check(event)) for name, (check, _), event in entries]
             log = self._engine.event_log
             self._engine.admit(len(pairs))
-            with self._engine.raising_failures(), self._engine.action("send_together", events=pairs):
+            with self._engine.raising_failures(), self._engine.action("send_together", events=pairs), self.runtime.turn:
                 for position, (name, event) in zip(log.positions(len(pairs)), pairs, strict=True):
                     log.recorder(name)(self.runtime.now, event, position)
                 self.runtime.send_together(pairs)
@@ -251,8 +256,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock, self._engine.raising_failures(), action:
             self.runtime.context(context)
             done = f"a partition of `{context}` was ended by hand"
-            self._engine.record_manual_action(lambda runtime: runtime.end_partition(context, partition), what=done)
-            self.runtime.end_partition(context, partition)
+            with self.runtime.turn:
+                self._engine.record_manual_action(lambda runtime: runtime.end_partition(context, partition), what=done)
+                self.runtime.end_partition(context, partition)
 
     def on_partition(self, context: str, fn: PartitionListener) -> Callable[[], None]:
         """Call ``fn(notice)`` when a partition is allocated or deallocated, or the context is activated or deactivated.

@@ -449,10 +449,10 @@ class EngineHandle(SinkHooks):
         self.event_log = EventLog()
         self.partition_lifetimes = PartitionLifetimes()
         self._attend(runtime)
-        self.follow_deployments()
         for name, _, value, constant in runtime.external_variables():
             if not constant:
                 self.event_log.record_assignment(runtime.now, name, value)
+        self.follow_deployments()
 
     def _attend(self, runtime: Runtime) -> None:
         names = (runtime.statements, runtime.deployments, runtime.catalog.contexts, self._feeds, self._contexts)

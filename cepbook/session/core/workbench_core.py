@@ -85,7 +85,7 @@ class WorkbenchCore:
     @feed_capacity.setter
     def feed_capacity(self, rows: int | None) -> None:
         capacity = _rows(rows)
-        with self._lock, self._engine.manual_call():
+        with self._lock, self._engine.manual_call(), self.runtime.turn:
             self._capacity = capacity
             self._engine.resize_feeds(capacity)
 
@@ -133,14 +133,18 @@ class WorkbenchCore:
             times.check_clock_range(time, second)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {times.ClockTime(time, second)}")
-            with self._engine.manual_call(), self._engine.raising_failures():
+            with self._engine.manual_call(), self._engine.raising_failures(), self.runtime.turn:
                 self._engine.record_stop(time, stepping=stepping, by_hand=True)
                 self.runtime.advance(time, stepping=stepping)
         return self.clock
 
     def _entry(self, type_name: str) -> tuple[EventValidator, EventRecorder]:
         types = self.runtime.catalog.event_types
-        event_type = find_type(type_name, types)
+        try:
+            event_type = find_type(type_name, types)
+        except EventError:
+            self.runtime.turn.check()
+            raise
         known = self._checks.get(type_name)
         if known is None or known[0] is not event_type:
             check = EventValidator(event_type, types, second=self._config.second, zone=self._config.time_zone)

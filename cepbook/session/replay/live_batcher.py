@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import time as wall
-from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from cepbook.engine.expressions.plain_values import plain_value
@@ -57,8 +55,8 @@ class _Reading(NamedTuple):
 
 
 TypedEvent = tuple[str, dict[str, Any]]  # type and values of an event
-Entry = tuple[int, TypedEvent]
-Refusal = tuple[str, object, str | None, int, int]  # type, item, reason; for a late event None, its time, the watermark
+# The type, the item, the time of arrival, the time of the event (None: that of arrival), the event, why it is none.
+Arrival = tuple[str, object, int, int | None, dict[str, Any], str | None]
 
 
 class LiveBatcher:
@@ -88,7 +86,6 @@ class LiveBatcher:
         self._time = time
         self._clock = clock
         self._sources, self._keys, self._file = sources, keys, file
-        self._lateness = lateness
         self._buffer = self._engine.reorder_buffer(lateness)
         self._looks = 0, self._buffer.watermark  # how often somebody has seen the watermark where it is
         self._loads = self._engine.loads
@@ -216,94 +213,83 @@ class LiveBatcher:
         if any(types.get(name) is not reading.type for name, reading in self._readings.items()):
             self._revise()
         now = self._workbench.runtime.now
-        entries, offsets = self._take_entries(count, now)
-        if self._lateness or self._buffer:
-            for entry in entries:
-                self._buffer.insert(entry)
-            entries = self._buffer.release(most)
-        reached = {
-            (name, self._keys[name], partition): offset
-            for (name, partition), offset in offsets.items()
-            if name in self._keys
-        }
-        if entries:
-            self._hand_over(entries, now, SourceProgress(reached, self._buffer))
-        behind = {key: offset for key, offset in reached.items() if self._engine.offsets.get(key) is not offset}
-        if (behind or self._buffer.changed) and not self.superseded:
-            self._engine.reach(SourceProgress(behind, self._buffer))
-        count = max(count, len(entries))
-        self._batch_sizer.took(wall.perf_counter() - began, count, most, stepping=True, span=0, cut=False)
-
-    def _take_entries(self, count: int, now: int) -> tuple[list[Entry], dict[tuple[str, str], Any]]:
-        """Take `count` items. Return the events among them, with late events in place of late ones, and the places."""
-        entries, refused, offsets = list[Entry](), list[Refusal](), dict[tuple[str, str], Any]()
-        watermark = now if self._buffer.watermark is None else max(now, self._buffer.watermark)
+        arrivals, offsets = list[Arrival](), dict[tuple[str, str], Any]()
         for name, item, arrived in islice(self._waiting, count):
             if type(item) is Located:
                 offsets[name, item.partition] = item.offset
                 item = item.item
                 if item is None:
                     continue
+            time, event, reason = None, dict[str, Any](), None
             if type(item) is Malformed:
-                refused.append((name, item.text, str(item.reason), 0, 0))
-                continue
-            try:
-                time, event = self._read(name, item)
-            except Exception as error:  # noqa: BLE001  the item is anything, and so is what its methods raise
-                refused.append((name, item, _reason(error), 0, 0))
-                continue
-            if time is None:
-                time = arrived if arrived > watermark else watermark
-            elif time < watermark:
-                refused.append((name, item, None, time, watermark))
-                entries += self._late_entries(name, time, watermark, event)
-                continue
-            entries.append((time, (name, event)))
-            if time - self._lateness > watermark:
-                watermark = time - self._lateness
-        for _ in range(count):  # only now, so that an interruption of the loop above loses none
-            self._waiting.popleft()
-        self._buffer.watermark = watermark
-        for name, item, reason, time, late_at in refused:
-            if reason is None:
-                self._count_late(name, time, late_at, item)
+                reason, item = str(item.reason), item.text
             else:
+                try:
+                    time, event = self._read(name, item)
+                except Exception as error:  # noqa: BLE001  the item is anything, and so is what its methods raise
+                    reason = _reason(error)
+            arrivals.append((name, item, arrived, time, event, reason))
+        reached = {
+            (name, self._keys[name], partition): offset
+            for (name, partition), offset in offsets.items()
+            if name in self._keys
+        }
+        try:
+            for _ in range(count):  # only now, so that an interruption of the loop above loses none
+                self._waiting.popleft()
+            self._order(arrivals, now)
+            released = self._buffer.release(most)
+            if released:
+                self._hand_over(released, now, SourceProgress(reached, self._buffer))
+            behind = {key: offset for key, offset in reached.items() if self._engine.offsets.get(key) is not offset}
+            if (behind or self._buffer.changed) and not self.superseded:
+                self._engine.reach(SourceProgress(behind, self._buffer))
+        except BaseException as failure:
+            self._engine.runtime.turn.mark_broken(failure)
+            raise
+        count = max(count, len(released))
+        self._batch_sizer.took(wall.perf_counter() - began, count, most, stepping=True, span=0, cut=False)
+
+    def _order(self, arrivals: Iterable[Arrival], now: int) -> None:
+        """Put events in order, and late ones as late events between them. Reject items that are no events."""
+        buffer = self._buffer
+        buffer.advance(now)
+        for name, item, arrived, time, event, reason in arrivals:
+            if reason is not None:
                 self.reject(name, item, reason)
-        return entries, offsets
+                continue
+            watermark = now if buffer.watermark is None else buffer.watermark
+            if time is None:
+                time = max(arrived, watermark)
+            if not buffer.add(time, (name, event)):
+                late = self._late(name, time, watermark, event, item)
+                if late is not None:
+                    buffer.add(watermark, late)
 
-    def _late_entries(self, name: str, time: int, now: int, event: dict[str, Any]) -> list[Entry]:
-        """Return the late event that a late event becomes, if somebody can read it."""
-        if LATE_EVENT.name not in self._time:
-            return []
-        return [(now, (LATE_EVENT.name, late_event(name, time, now - time, event)))]
-
-    def _count_late(self, name: str, time: int, now: int, item: object) -> None:
+    def _late(self, name: str, time: int, now: int, event: dict[str, Any], item: object) -> TypedEvent | None:
+        """Count an event as late, and return the late event that it becomes."""
         self.late[name] += 1
         if self._file is not None:
             self._file.write(name, late_reason(time, now, self._second), item, now)
+        if LATE_EVENT.name not in self._time:
+            return None
+        return LATE_EVENT.name, late_event(name, time, now - time, event)
 
-    def _overtaken(self, entries: Sequence[Entry], now: int) -> list[Entry]:
-        """Return the entries with late events in place of those that the clock has overtaken while they waited."""
-        first = bisect_left(entries, now, key=itemgetter(0))
-        late = list[Entry]()
-        for time, (name, event) in entries[:first]:
-            self._count_late(name, time, now, event)
-            late += self._late_entries(name, time, now, event)
-        return [*late, *entries[first:]]
-
-    def _hand_over(self, entries: list[Entry], now: int, progress: SourceProgress) -> None:
+    def _hand_over(self, released: Iterable[tuple[int, TypedEvent]], now: int, progress: SourceProgress) -> None:
         failures = self._engine.failures
-        if entries[0][0] < now:
-            entries = self._overtaken(entries, now)
         events_by_type: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
-        for place, (time, (name, event)) in enumerate(entries):
-            columns = events_by_type.get(name)
-            if columns is None:
-                columns = events_by_type[name] = [], [], []
-            times, places, events = columns
+        index = 0
+        for time, (name, event) in released:
+            if time < now:  # the clock was moved while the event waited
+                late = self._late(name, time, now, event, event)
+                if late is None:
+                    continue
+                time, (name, event) = now, late
+            times, places, events = events_by_type.setdefault(name, ([], [], []))
             times.append(time)
-            places.append(place)
+            places.append(index)
             events.append(event)
+            index += 1
         if not events_by_type:
             return
         batches = [
@@ -321,7 +307,7 @@ class LiveBatcher:
             first = min(batch.times[0] for batch in batches)
             if leaps_from_epoch(self._engine.now, first, self._engine.second):
                 self._engine.advance_to(first)
-            self._engine.admit(len(entries), first, stepping=True)
+            self._engine.admit(index, first, stepping=True)
             self._feeder(events_by_type)(batches, True, progress)
         except Exception as error:  # noqa: BLE001  whatever it is, these events are told
             reason = f"a batch of events did not enter the engine: {_reason(error)}"
@@ -342,7 +328,7 @@ class LiveBatcher:
 
     def _read(self, name: str, item: Any) -> tuple[int | None, dict[str, Any]]:
         reading = self._reading(name)
-        if type(item) is not dict and isinstance(item, FileFields):
+        if isinstance(item, FileFields):
             item = item.values_for(reading.type.properties, reading.column)
         event = reading.check(item)
         if reading.can_be_recorded is not None and self._engine.journal is not None:
