@@ -130,7 +130,7 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
                 rows = of_division(program, parts, until, number, begins.get(number))
                 found.update(repr((r["time"], r["kind"], tuple(r["s0"].values()))) for r in rows if not r["error"])
                 failed.update(r["statement"] for r in rows if r["error"])
-            expected = shown(engine.rows[each.name], each.output_type, types)
+            expected = shown(engine.rows[each.name], each.output_type.delivered, types)
         except EventError:  # values without a shape that tasks could be given
             paths["no fixed shape"] += 1
             continue

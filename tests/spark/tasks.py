@@ -299,7 +299,7 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
                 for out in task_function(program)(pieces):
                     found.update(map(repr, delivered(out, program)))
                     failed.update(failures(out, program))
-            expected = shown(engine.rows[each.name], each.output_type, types)
+            expected = shown(engine.rows[each.name], each.output_type.delivered, types)
         except EventError:  # values without a shape that tasks could be given
             paths["no fixed shape"] += 1
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.delivery.delta import CAUSE_FACTOR, EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record, Row, Rows
@@ -14,13 +14,17 @@ from cepbook.lang.types import Type, is_hashable
 class RowLayout:
     """The columns of a statement's rows; None with a wildcard, then rows are dicts.
 
-    `fresh(row)` returns the row as a dict that the caller owns. That costs one dict, and a deep copy of the lists and
-    dicts in columns of arrays, maps, events and objects; values of other types are immutable.
+    `fresh(row)` returns the row as a dict that the caller owns, without `hidden` columns. That costs one dict, and a
+    deep copy of the lists and dicts in columns of arrays, maps, events and objects; values of other types are
+    immutable.
     """
 
-    def __init__(self, columns: tuple[str, ...] | None, types: Mapping[str, Type]) -> None:
+    def __init__(
+        self, columns: tuple[str, ...] | None, types: Mapping[str, Type], hidden: Collection[str] = ()
+    ) -> None:
         self.columns = columns
-        self.fresh: Callable[[Any], Row] = _maker(columns, types)
+        maker = _maker(columns, types)
+        self.fresh: Callable[[Any], Row] = _without(hidden, maker) if hidden else maker
         self.width = 2 + (1 if columns is None else len(columns))  # of a record
 
     def flat(self, time: int, insert: Rows, remove: Rows, cause: int = 0) -> list[Any]:
@@ -113,3 +117,10 @@ def _maker(columns: tuple[str, ...] | None, types: Mapping[str, Type]) -> Callab
         return fresh
 
     return deep if changeable else plain
+
+
+def _without(hidden: Collection[str], maker: Callable[[Any], Row]) -> Callable[[Any], Row]:
+    def visible(row: Any) -> Row:
+        return {name: value for name, value in maker(row).items() if name not in hidden}
+
+    return visible

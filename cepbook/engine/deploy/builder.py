@@ -81,7 +81,7 @@ def _kind(plan: DeliveringPlan) -> str:
 
 def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServices) -> Store | None:
     if isinstance(plan, p.CreateWindowStatement):
-        return statement.create_store(host.changes)
+        return statement.create_store(plan.output_type.properties, host.changes)
     if not isinstance(plan, p.CreateTableStatement):
         return None
     table = Table(plan.store, plan.output_type.properties, host.changes, statement.program.namespace)

@@ -82,7 +82,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.kind = kind
         self.deployment_id = deployment_id
         self.source = source
-        self.output_type: EventType = plan.output_type
+        self.output_type: EventType = plan.output_type.delivered
         self.order = order
         self.program = program
         self.timed = StatementTimers(order, self, program)
@@ -91,7 +91,8 @@ class RunningStatement(StoreAccess, ContextMember):
         self.state: Any = None
         self.processor_time = ProcessorTime()  # in replays, which run a batch through one statement after the other
         self._services = services
-        layout = RowLayout(program.row_columns, plan.output_type.properties)
+        hidden = plan.output_type.properties.keys() - self.output_type.properties.keys()
+        layout = RowLayout(program.row_columns, self.output_type.properties, hidden)
         split = isinstance(plan, p.SelectStatement) and plan.parcels is not None
         splitter = DeliverySplitter(layout, program.delivery_key, self.failed) if split else None
         steps = program.steps

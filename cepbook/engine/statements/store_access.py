@@ -78,10 +78,10 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """True if the statement starts with the contents of its stores; on-triggers do not."""
         return self.steps.row is not None and self.steps.on_select is None
 
-    def create_store(self, changes: PendingChanges) -> Store:
+    def create_store(self, columns: Iterable[str], changes: PendingChanges) -> Store:
         """Create and return the store of this statement."""
         assert self.steps.owned_store is not None
-        self.owned = Store(self.steps.owned_store, self.output_type.properties, changes, self.steps.posts_empty_batches)
+        self.owned = Store(self.steps.owned_store, columns, changes, self.steps.posts_empty_batches)
         self.owned.owner = self
         self.program.namespace.update(changed=self.owned.changed, admit=self.owned.admit)
         return self.owned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from cepbook.lang.plan.expressions import BoundExpr
@@ -35,8 +35,16 @@ class EventType:
 
     @property
     def shown(self) -> Mapping[str, Type]:
-        """The properties that EPL can name; a variant stream has two more."""
-        return self.properties if self.variant is None else {n: t for n, t in self.properties.items() if n[0] != " "}
+        """The properties that EPL can name; events of a variant stream have two more."""
+        if VARIANT_EVENT not in self.properties:
+            return self.properties
+        return {name: of for name, of in self.properties.items() if name not in (VARIANT_TYPE_NAME, VARIANT_EVENT)}
+
+    @property
+    def delivered(self) -> EventType:
+        """The type of rows of this type that leave the engine: with the properties that EPL can name."""
+        shown = self.shown
+        return self if shown is self.properties else replace(self, properties=shown)
 
     @property
     def timed(self) -> frozenset[str]:

@@ -398,7 +398,7 @@ def _program(
         if name in used
     )
     selects = [p for p in chosen if isinstance(p, QueryStatement)]
-    outputs = tuple((p.name, p.output_type) for p in selects if p.name in targets)
+    outputs = tuple((p.name, p.output_type.delivered) for p in selects if p.name in targets)
     texts = [d.source for d in runtime.deployments.values() if any(p in chosen for p in d.plan.statements)]
     functions = shipped_functions(runtime, "\n".join(texts))
     nested: dict[str, EventType] = dict(known)

@@ -151,7 +151,8 @@ def _key_type(call: AggregateCall) -> t.Type:
 def _check_count(step: ast.NameStep, count: int, scope: Scope) -> None:
     arg_count = len(step.args or ())
     if arg_count != count or step.wildcard or step.named or step.distinct:
-        scope.reject(f"`{step.name}` takes {count_text(count, count)}, found {arg_count}", step.span)
+        written = "`*`" if step.wildcard else arg_count
+        scope.reject(f"`{step.name}` takes {count_text(count, count)}, found {written}", step.span)
 
 
 def _check_arguments(

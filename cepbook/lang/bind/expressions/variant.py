@@ -149,8 +149,19 @@ def visible_columns(
         properties = ((name, type_) for name, type_ in source.shown.items() if name not in own)
         visible += [OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in properties]
         wildcard = False
-    for column in columns:
-        whole = variant_stream(column.value, scope)
-        value = column.value if whole is None else hidden_property(column.value, t.MAP, VARIANT_EVENT)
-        visible.append(OutputColumn(column.name, value, span=column.span))
+    visible += [OutputColumn(column.name, _inserted(column.value, scope), span=column.span) for column in columns]
     return tuple(visible), wildcard
+
+
+def _inserted(value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    """Return the inserted events of a value that is an event, or an array of events, of a variant stream."""
+    if variant_stream(value, scope) is not None:
+        return hidden_property(value, t.MAP, VARIANT_EVENT)
+    if value.type.of is None:
+        return value
+    element = x.LambdaParameter(value.type.of, scope.depth, "element", span=value.span)
+    event = _inserted(element, scope)
+    if event is element:
+        return value
+    of_each = x.LambdaExpr(event.type, scope.depth, ("element",), event, span=value.span)
+    return x.MethodCall(t.array_of(event.type), "array.arrayOf", value, (of_each,), span=value.span)

@@ -159,7 +159,7 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[OutputColumn,
     columns: dict[str, OutputColumn] = {}
     for item in items:
         if item.expr is None:
-            for name, type_ in base.properties.items():
+            for name, type_ in base.shown.items():
                 columns[name] = OutputColumn(name, x.Prop(type_, 0, name, span=item.span), span=item.span)
             continue
         try:
