@@ -1,9 +1,13 @@
 """The meaning of a dotted chain such as ``a.b(1).c[0]``.
 
-The first step decides. Its name is looked up in this order: parameters and declared expressions, tables, functions and
-aggregates (if the step is a call), streams, ``context``, streams around a subquery, Java classes with static methods,
-column aliases, properties, names of the events that began the partition, properties of variant streams, variables. The
-other steps are members, indexes and methods of the value.
+The first step decides; the others are members, indexes and methods of its value. Its name is looked up in this order:
+
+1. variables of lambdas, parameters of the declared expression around it, declared expressions
+2. tables that no stream or property hides, named windows before a method of arrays
+3. a step with brackets: entries of mapped properties, functions, aggregates
+4. a step before a dot: streams, ``context``, streams around a subquery, Java classes with static methods
+5. any step: column aliases (not before a dot), properties, streams, events that began the partition, properties of
+   variant streams, streams around a subquery, variables
 """
 
 from __future__ import annotations
