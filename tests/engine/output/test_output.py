@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 def steps(kind: str, window: str, clause: str, events: list[Event], rest: int) -> Iterator[Step]:
     """Runs the limited statement beside one without output clause, one for its groups and one for the window itself.
-    For ``output first``, which decides at each due time, the clock stops at each of them.
+    The clock stops at each due time: in a leap an interval ends before what the window lets go of later.
     """
     by = " group by k" if kind.endswith("grouped") else ""
     run = Run(
@@ -77,7 +77,7 @@ def steps(kind: str, window: str, clause: str, events: list[Event], rest: int) -
         )
 
     def stops(end: int) -> Iterator[int]:
-        while clause.startswith("first") and run.runtime.now < run.runtime.clock.due < end:
+        while run.runtime.now < run.runtime.clock.due < end:
             yield run.runtime.clock.due
         yield end
 
