@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,17 +31,6 @@ from cepbook.lang.plan.nodes import Insert, Selector
 Precedence = Callable[[Row], tuple[int | None]]  # of an inserted event
 
 
-class DeliveryHolder(ABC):
-    """Holds rows until all statements have seen the present event."""
-
-    failed: Callable[[Exception], None]
-    """Report a failure of a listener."""
-
-    @abstractmethod
-    def release(self) -> None:
-        """Deliver the held rows."""
-
-
 @dataclass(slots=True)
 class DeliveryServices:
     """The runtime's side of deliveries. `holds`: statements hold their rows until all of them have seen the event."""
@@ -50,8 +38,8 @@ class DeliveryServices:
     enqueue_rows: Callable[[str, list[Row], Any, Precedence | None], None]
     """Queue rows (type, rows, partition that produced them) until all statements have seen the present event."""
 
-    hold: Callable[[DeliveryHolder], None]
-    """Note that a holder has rows to release at the end of the present event or instant."""
+    hold: Callable[[DeliveryOutlet], None]
+    """Note that an outlet has rows to release at the end of the present event or instant."""
 
     rewired: Callable[[], None]
     """Note that listeners changed."""
@@ -76,7 +64,7 @@ class OutletSpec(NamedTuple):
     """
 
 
-class DeliveryOutlet(DeliveryHolder):
+class DeliveryOutlet:
     """Passes the deliveries of one statement on. `wire` gives its generated code the ports, None while nobody listens.
 
     Listeners get a `Delta` of their own for each delivery, at once. Sinks get records; dicts are made when they are
@@ -110,6 +98,8 @@ class DeliveryOutlet(DeliveryHolder):
         self._flat_sinks: list[Callable[[list[Any]], None]] = []
         self._tracing_sinks: list[TracingSink] = []
         self._target: DeliveryPorts | None = None
+        self._holdable: DeliveryPorts | None = None  # `_target` without insertion
+        self._inserting: DeliveryPorts | None = None
         self._flat = False  # True if there are only sinks, which take insert rows as they are
         self._held: list[Any] = []  # flat records that become one delivery
 
@@ -154,9 +144,11 @@ class DeliveryOutlet(DeliveryHolder):
         if self._parcels is not None:
             targets = [DeliveryPorts(ports.out, self._parcels.pushing(ports.push)) for ports in targets]
         targets = targets if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in targets]
+        self._holdable = _fan_out(targets)
+        self._inserting = None
         if self._inserts is not None:  # an update of the inserted event delivers before this statement (recorded)
-            inserting = _NOWHERE if self.inside else DeliveryPorts(self._insert_one, self._insert)
-            targets.insert(len(targets) if self._inserts.table else 0, inserting)
+            self._inserting = _NOWHERE if self.inside else DeliveryPorts(self._insert_one, self._insert)
+            targets.insert(len(targets) if self._inserts.table else 0, self._inserting)
         self._target = _fan_out(targets)
         self._flat = not (self._listeners or self._parcels is not None or self._inserts) and self._shown != "rstream"
         self.hold(self._host.holds)
@@ -164,7 +156,7 @@ class DeliveryOutlet(DeliveryHolder):
 
     def close(self) -> None:
         """Stop all deliveries, because the statement stops."""
-        self._target = None
+        self._target = self._holdable = None
         self._held.clear()
         self._connect(None)
 
@@ -186,9 +178,15 @@ class DeliveryOutlet(DeliveryHolder):
                 self._connect(before)
 
     def hold(self, holds: bool) -> None:
-        """Hold rows until all statements have seen the event, or deliver them as they come."""
-        holding = holds and self._target is not None and not self._at_once
-        self._connect(self._holding() if holding else self._target)
+        """Hold rows until all statements have seen the event, or deliver them as they come.
+
+        Rows are inserted as they come in either case: what a statement reads does not depend on who holds rows.
+        """
+        if holds and self._holdable is not None and not self._at_once:
+            first = [] if self._inserting is None else [self._inserting]
+            self._connect(_fan_out([*first, self._holding()]))
+        else:
+            self._connect(self._target)
 
     def _holding(self) -> DeliveryPorts:
         buffer, request_release, flat = self._held, self._host.hold, self.layout.flat
@@ -214,7 +212,7 @@ class DeliveryOutlet(DeliveryHolder):
         """Deliver the held rows as one delivery."""
         records = self._held.copy()
         self._held.clear()
-        target, width = self._target, self.layout.width
+        target, width = self._holdable, self.layout.width
         if not records or target is None:
             return
         if len(records) == width and records[0] == INSERT:
@@ -303,40 +301,15 @@ class DeliveryOutlet(DeliveryHolder):
             self._host.enqueue_rows(self._inserts.target, events, partition, self._precedence)
 
 
-class StreamInserter(DeliveryHolder):
-    """Inserts the rows of one statement into several streams. Rows may be held like those of an outlet."""
+def stream_inserter(
+    host: DeliveryServices, targets: Sequence[str], precedences: Sequence[Precedence | None]
+) -> Callable[[int, Row, Any], None]:
+    """Return a function that inserts an event, made in the partition of a state, into one of the streams `targets`."""
 
-    def __init__(
-        self,
-        host: DeliveryServices,
-        targets: Sequence[str],
-        precedences: Sequence[Precedence | None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        self.failed = failed
-        self._host = host
-        self._targets = targets
-        self._precedences = precedences
-        self._held: list[tuple[int, Row, Any]] = []
+    def put(number: int, event: Row, state: Any) -> None:
+        host.enqueue_rows(targets[number], [event], state[0], precedences[number])
 
-    def put(self, number: int, event: Row, state: Any) -> None:
-        """Insert `event`, made in the partition of `state`, into the stream number `number`."""
-        if not self._host.holds:
-            self._host.enqueue_rows(self._targets[number], [event], state[0], self._precedences[number])
-            return
-        if not self._held:
-            self._host.hold(self)  # first: a fault between the two must not leave rows that nobody releases
-        self._held.append((number, event, state[0]))
-
-    def release(self) -> None:
-        held = self._held.copy()
-        self._held.clear()
-        for number, event, partition in held:
-            self._host.enqueue_rows(self._targets[number], [event], partition, self._precedences[number])
-
-    def close(self) -> None:
-        """Discard held rows, because the statement stops."""
-        self._held.clear()
+    return put
 
 
 def _ignore(*_: object) -> None:

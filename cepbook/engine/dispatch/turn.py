@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any
 
 from cepbook.engine.delivery.delta import Row
-from cepbook.engine.delivery.outlet import DeliveryHolder
+from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.dispatch.failures import FailureLog
 from cepbook.engine.relations.store import PendingChanges
 from cepbook.engine.subscriptions.filter_index import EventHandler
@@ -65,7 +65,7 @@ class Turn:
         self.activations = ActivationScheduler(clock, self.request_flush)
         self._waiting = self.activations.waiting
         self.halt = False
-        self._held: list[DeliveryHolder] = []
+        self._held: list[DeliveryOutlet] = []
         self._broken: BaseException | None = None
 
     def check(self) -> None:
@@ -112,11 +112,11 @@ class Turn:
         """True if nothing waits: no held rows, no derived events, no failures."""
         return not (self.queue or self.changes or self._waiting or self._held or self._failures.waiting)
 
-    def hold(self, holder: DeliveryHolder) -> None:
-        """Note that `holder` holds rows until all statements have seen the present event or instant."""
+    def hold(self, outlet: DeliveryOutlet) -> None:
+        """Note that `outlet` holds rows until all statements have seen the present event or instant."""
         if not self._held:
             self.request_flush()
-        self._held.append(holder)
+        self._held.append(outlet)
 
     def request_flush(self) -> None:
         """Make the sender drain the queue when all statements have seen the event."""
@@ -244,13 +244,13 @@ class Turn:
             self._release()
 
     def _release(self) -> None:
-        holders, self._held = self._held, []
-        for holder in holders:
+        outlets, self._held = self._held, []
+        for outlet in outlets:
             try:
-                holder.release()
+                outlet.release()
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                holder.failed(failure)
-                holder.release()  # in case the failure prevented it
+                outlet.failed(failure)
+                outlet.release()  # in case the failure prevented it
 
 
 def _back(timers: OwnerTimers, entries: list[DueEntry]) -> None:

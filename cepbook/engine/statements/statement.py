@@ -12,7 +12,7 @@ from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
 from cepbook.engine.delivery.delta import DeliveryPorts, Listener, Rows, Sink
-from cepbook.engine.delivery.outlet import DeliveryOutlet, OutletSpec, StreamInserter
+from cepbook.engine.delivery.outlet import DeliveryOutlet, OutletSpec, stream_inserter
 from cepbook.engine.delivery.row_layout import RowLayout
 from cepbook.engine.patterns.matcher import AtomGroup
 from cepbook.engine.patterns.statement_pattern import StatementPattern, merge_partials
@@ -108,9 +108,9 @@ class RunningStatement(StoreAccess, ContextMember):
         self.lookups = NO_LOOKUPS
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = VariableWatcher(program, self._states_in, services.clock, self.failed)
-        self._inserts = StreamInserter(host, steps.emit.targets, precedences, self.failed)
         self.activation_member = self._activation_member(services.activations)
-        program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
+        program.namespace.update(failed=self.failed, out=None, push=None, slot=0)
+        program.namespace["route"] = stream_inserter(host, steps.emit.targets, precedences)
         program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
         config = services.config
         program.namespace.update(recognize_limit=config.recognize_limit, by_precedence=config.precedence)
@@ -236,7 +236,6 @@ class RunningStatement(StoreAccess, ContextMember):
         self.subquery_inputs.release()
         self.state = None
         self.outlet.close()
-        self._inserts.close()
         self.program.namespace["stopped"] = True
 
     def resumed(self) -> None:
