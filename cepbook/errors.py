@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +286,10 @@ class StateLimitError(CepbookError):
     def __init__(self, statement: str, message: str) -> None:
         super().__init__(message)
         self.statement = statement
+
+
+ErrorPolicy = Literal["raise", "keep"]
+"""What a replay or a run on Spark does about statements that failed on events."""
 
 
 class ReplayError(StatementError):

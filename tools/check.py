@@ -29,8 +29,8 @@ STAGES = {
     "unit": [*PYTEST, "tests", "-m", "not spark and not browser", *SPREAD],
     "spark": [*PYTEST, "tests/spark", "-m", "spark"],
 }
-# Spark starts at once and runs beside the other stages: neither it nor a page keeps two cores busy by itself.
-BESIDE = {"spark"}
+# Spark and the browser start at once and run beside the other stages: they wait more than they calculate.
+BESIDE = {"spark", "browser"}
 # What is worth running after every change; `make test` runs it as a part of "unit".
 QUICK = {"quick": [*PYTEST, "tests", "-m", "not spark and not browser and not histories"]}
 NO_BROWSER = """

@@ -15,7 +15,7 @@ from cepbook.argument_checks import caller_stacklevel
 from cepbook.engine.config import Config
 from cepbook.engine.snapshot.file_format import MAGIC
 from cepbook.engine.snapshot.runtime_snapshot import event_type_data
-from cepbook.errors import EventError, MissingRowsWarning, SnapshotError, UsageError
+from cepbook.errors import ErrorPolicy, EventError, MissingRowsWarning, SnapshotError, UsageError
 from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core import saved_state
 from cepbook.session.core.workbench_core import WorkbenchCore
@@ -28,7 +28,6 @@ from cepbook.session.io.sinks import SinkError
 from cepbook.session.io.sources import ReplayInputs, sources_by_type
 from cepbook.session.io.time_conversion import ClockTime, TimeLike, period_units
 from cepbook.session.replay.replay import ENDED, Replay
-from cepbook.session.replay.replay_results import ErrorPolicy
 from cepbook.session.replay.wall_clock import WallClock
 
 

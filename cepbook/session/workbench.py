@@ -14,7 +14,7 @@ from cepbook.argument_checks import check_public_arguments, describe_value
 from cepbook.dialects.registry import declared_names
 from cepbook.engine.contexts.partition_listeners import PartitionListener
 from cepbook.engine.snapshot.runtime_snapshot import event_type_data
-from cepbook.errors import BindError, UsageError, exception_text
+from cepbook.errors import BindError, ErrorPolicy, UsageError, exception_text
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax.source_text import dialect_of, settings_of
 from cepbook.session.core import cell_deployments as cells
@@ -348,6 +348,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         session: Any = None,
         persist: bool | None = None,
         leap: bool = False,
+        errors: ErrorPolicy = "raise",
     ) -> SparkRun:
         """Run deployed select statements on Spark over frames, Arrow tables and Parquet files, from an empty state.
 
@@ -365,6 +366,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             session=session,
             persist=persist,
             leap=leap,
+            errors=errors,
         )
 
     def compare(self, batch: Any, **options: Any) -> Comparison:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.argument_checks import check_arguments
+from cepbook.errors import ErrorPolicy
 from cepbook.spark.session import local_session, require_pyspark
 from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 
@@ -52,6 +53,7 @@ def run(
     session: SparkSession | None = None,
     persist: bool | None = None,
     leap: bool = False,
+    errors: ErrorPolicy = "raise",
 ) -> SparkRun:
     """Run the deployed select statements of `runtime` over `frames`, from an empty state.
 
@@ -66,8 +68,13 @@ def run(
     are left out. The clock stops at every due time; with `leap` it moves from event to event, and what is due in
     between fires late, at the next event. Without a `session` that of the frames is used, or a local one is started.
     With `persist` Spark keeps computed rows until `SparkRun.close`; by default it does if one job serves several
-    statements. `runtime` is not changed. Raises `UsageError` and `EventError` for unknown names and for columns that
-    are missing or do not fit.
+    statements. `runtime` is not changed.
+
+    If a statement failed on an event, `to_arrow` and `to_pandas` raise ReplayError with the other rows as its `result`,
+    and reading `frame` is an error of Spark that names the first failure. With ``errors="keep"`` they return the other
+    rows, and `SparkRun.errors` lists the failures.
+
+    Raises `UsageError` and `EventError` for unknown names and for columns that are missing or do not fit.
     """
     require_pyspark()
     from cepbook.spark.execution.execution import execute
@@ -75,7 +82,7 @@ def run(
 
     request = RunRequest(
         frames=frames, time=time, sequence=sequence, statements=statements, start=start, until=until, session=session,
-        leap=leap,
+        leap=leap, errors=errors,
     )  # fmt: skip
     return execute(runtime, request, persist=persist)
 
@@ -93,6 +100,7 @@ def sql(
     frames: Mapping[str, Any] | None = None,
     about: Sequence[str] = VISIBLE_COLUMNS,
     leap: bool = False,
+    errors: ErrorPolicy = "raise",
     **named: Any,
 ) -> DataFrame | dict[str, DataFrame]:
     """Return the rows that an EPL module delivers over DataFrames: ``sql("select …", Flight=flights,
@@ -109,7 +117,9 @@ def sql(
     from cepbook.spark.execution.spark_run import RunRequest
 
     frames = {**(frames or {}), **named}
-    request = RunRequest(frames=frames, time=time, sequence=sequence, until=until, session=session, leap=leap)
+    request = RunRequest(
+        frames=frames, time=time, sequence=sequence, until=until, session=session, leap=leap, errors=errors
+    )
     return run_module(epl, request, functions, about)
 
 

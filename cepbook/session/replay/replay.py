@@ -22,7 +22,7 @@ import time as wall
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
-from cepbook.errors import CepbookError, Interrupted, UsageError, exception_text
+from cepbook.errors import CepbookError, ErrorPolicy, Interrupted, UsageError, exception_text
 from cepbook.interrupts import InterruptGuard
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.core.garbage_collection import CollectionPause, garbage
@@ -33,7 +33,6 @@ from cepbook.session.io.time_conversion import TimeLike, clock_text
 from cepbook.session.replay.batch_sizer import LONG_SLICE, SLICE
 from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, check_speed
 from cepbook.session.replay.replay_results import (
-    ErrorPolicy,
     Progress,
     ReplayInterrupted,
     ReplayResult,

@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
 
 from cepbook.display import DisplayTable, captioned_html, format_count, format_time
 from cepbook.errors import ReplayError, StatementError
 from cepbook.session.io.time_conversion import clock_text
 
-ErrorPolicy = Literal["raise", "keep"]
 MAX_SILENT = 20  # statements without deliveries that are listed by name
 
 

@@ -30,7 +30,7 @@ class SparkSide(ComparedSide):
 
     def rows(self, name: str, second: int) -> StatementRows:
         run = self._run
-        table, column_names = run.to_arrow(name), run.columns(name)
+        table, column_names = run.delivered(name), run.columns(name)
         columns = {own: column_of_arrow(table.column(there)) for own, there in column_names.items()}
         for own, read in run.readers(name).items():
             columns[own] = typed_column([None if value is None else read(value) for value in columns[own].plain()])

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from cepbook.display import DisplayTable, captioned_html
-from cepbook.errors import UsageError
+from cepbook.display import DisplayTable, captioned_html, format_count
+from cepbook.errors import ErrorPolicy, ReplayError, StatementError, UsageError
 from cepbook.lang.types import Type
 from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.frames.job_output import JobOutput, OutputFactory, constant_output
@@ -40,6 +40,7 @@ class RunRequest:
     until: int | None = None
     session: SparkSession | None = None
     leap: bool = False
+    errors: ErrorPolicy = "raise"
 
 
 class SparkRun:
@@ -133,6 +134,9 @@ class SparkRun:
         `about` names the metadata columns before the statement's own. ``about=()`` selects the statement's columns
         alone, which costs the least. Errors: UsageError for any other name.
 
+        If a statement of a batch, or one that feeds it, failed on an event, reading the frame is an error of Spark that
+        names the failure, unless the run has ``errors="keep"`` or failures are counted.
+
         With `observed` Spark counts while it computes, as metrics of that name: rows, failures, the first failure, and
         its time (ms). Failures of statements that only feed others are counted with one of those.
         """
@@ -148,11 +152,12 @@ class SparkRun:
             first = F.min_by(error, at).alias("first"), F.min(at).alias("at")
             output = replace(output, rows=SqlQuery(output.rows.frame.observe(observed, *counts, *first)))
         names = self.columns(name, about).values()
+        required = () if observed is not None else self._required(name)
         if output.alone and not about and output.values[number] == [quote_identifier(column) for column in names]:
             return output.rows.frame
         columns = zip(output.values[number], names, strict=True)
         return (
-            output.rows_of(name)
+            output.rows_of(name, required)
             .select(*_metadata(output, about), *(f"{v} AS {quote_identifier(c)}" for v, c in columns))
             .frame
         )
@@ -166,7 +171,7 @@ class SparkRun:
             values = zip(output.values[number], unique_names(names, ()), strict=True)
             row = F.to_json(F.struct(*(F.expr(v).alias(c) for v, c in values)), {"ignoreNullFields": "false"})
             about = (F.expr(output.about[name_]).alias(name_) for name_ in VISIBLE_COLUMNS)
-            parts.append(output.rows_of(name).frame.select(*about, row.alias("columns")))
+            parts.append(output.rows_of(name, self._required(name)).frame.select(*about, row.alias("columns")))
         return union(parts)
 
     def failures(self) -> DataFrame:
@@ -176,7 +181,17 @@ class SparkRun:
         return union([_failure_frame(self._output(job, _FAILURE)) for job in range(len(self._jobs))])
 
     def to_arrow(self, name: str) -> pa.Table:
-        """Return the rows of one statement in the order of delivery. Null and NaN are kept apart."""
+        """Return the rows of one statement in the order of delivery. Null and NaN are kept apart.
+
+        Raises ReplayError, with the rows as its `result`, if the statement or one that feeds it failed on events,
+        unless the run has ``errors="keep"``.
+        """
+        table = self.delivered(name)
+        self._check_failures(name, table)
+        return table
+
+    def delivered(self, name: str) -> pa.Table:
+        """Return the rows of `to_arrow`, whatever failed."""
         number = self._find(name)[0]
         self._check_finite()
         rows, row, error = self._rows(name, failures=number not in self._failures)
@@ -189,15 +204,15 @@ class SparkRun:
         return table.drop_columns([row, error])
 
     def to_pandas(self, name: str) -> PandasFrame:
-        """Return the rows of `to_arrow` as a pandas DataFrame, which shows null numbers as NaN."""
-        frame: PandasFrame = self.to_arrow(name).to_pandas()
+        """Return the rows of `to_arrow` as a pandas DataFrame, which shows null numbers as NaN. Errors: as `to_arrow`,
+        with the DataFrame as `result`.
+        """
+        frame: PandasFrame = self.delivered(name).to_pandas()
+        self._check_failures(name, frame)
         return frame
 
     def errors(self) -> PandasFrame:
-        """Return failures of statements at run time, and of what feeds them: statement, time, sequence, error.
-
-        A failure ends nothing, as in a notebook.
-        """
+        """Return failures of statements at run time, and of what feeds them: statement, time, sequence, error."""
         self._check_finite()
         for number in range(len(self._jobs)):
             if number not in self._failures:
@@ -227,6 +242,25 @@ class SparkRun:
                 "a stream has no end\n"
                 "  hint: write them with `frame(name).writeStream` (failures: `failures()`), and read what was written"
             )
+
+    def _required(self, name: str) -> tuple[str, ...]:
+        """Return the names of the statements that must not fail for the rows of `name` to be read."""
+        keep = self.request is None or self.request.errors == "keep"
+        return () if keep else (name, *self.feeders.get(name, ()))
+
+    def _check_failures(self, name: str, result: object) -> None:
+        """Raise ReplayError with `result` if the statement, or one that feeds it, failed on an event."""
+        required = self._required(name)
+        failed = self.errors() if required else None
+        if failed is None or not failed["statement"].isin(required).any():
+            return
+        failed = failed[failed["statement"].isin(required)]
+        statement, first = failed["statement"].iloc[0], failed["error"].iloc[0]
+        message = (
+            f"{format_count(len(failed), 'statement error')} in the run of `{name}`\n{first}\n"
+            '  hint: `SparkRun.errors()` lists the errors; `spark(…, errors="keep")` does not raise'
+        )
+        raise ReplayError(StatementError(statement, first, None, Exception(first)), message, result)
 
     def _output(self, job: int, about: Collection[str]) -> JobOutput:
         return self._jobs[job][1](about)

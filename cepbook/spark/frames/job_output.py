@@ -13,6 +13,8 @@ from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import DELIVERY_COLUMNS, Sql, sql_literal
 
+_HINT = '\n  hint: errors="keep" returns the other rows, and SparkRun.errors() lists the failures'
+
 
 @dataclass(frozen=True, slots=True)
 class JobOutput:
@@ -36,9 +38,21 @@ class JobOutput:
         fine = f"{self.about['error']} IS NULL"
         return fine if len(self.values) == 1 else f"{self.about['statement']} = {sql_literal(name)} AND {fine}"
 
-    def rows_of(self, name: str) -> SqlQuery:
-        """Return the rows of the statement `name`."""
-        return self.rows.where(self.only(name)) if self.failing else self.rows
+    def rows_of(self, name: str, required: Collection[str] = ()) -> SqlQuery:
+        """Return the rows of the statement `name`. To read them is an error if one of the `required` statements failed
+        on an event.
+        """
+        if not self.failing:
+            return self.rows
+        only, error, statement = self.only(name), self.about["error"], self.about["statement"]
+        if not required:
+            return self.rows.where(only)
+        names = ", ".join(map(sql_literal, required))
+        text = f"concat({error}, {sql_literal(_HINT)})"
+        return self.rows.where(
+            f"CASE WHEN {error} IS NOT NULL AND {statement} IN ({names}) THEN CAST(raise_error({text}) AS BOOLEAN) "
+            f"ELSE {only} END"
+        )
 
 
 OutputFactory = Callable[[Collection[str]], JobOutput]

@@ -77,7 +77,7 @@ def test_failures_are_not_rows_whatever_is_asked_for(spark: SparkSession) -> Non
     cep = Workbench()
     cep.register_function("half", _half, returns="int")
     cep.run(SCHEMA + "@name('q') select k, half(v) as h from T")
-    run = cep.spark({"T": FRAME}, time="at", session=spark)
+    run = cep.spark({"T": FRAME}, time="at", session=spark, errors="keep")
     assert sorted(row.h for row in run.frame("q", about=()).collect()) == [1] * 10
     assert len(run.errors()) == 30
 

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from cepbook import Workbench
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import EventError, ReplayError, UsageError
 from cepbook.spark import compare, sql
 from cepbook.spark.execution.execution import OneTaskWarning, UnfedWarning
 from cepbook.spark.execution.spark_actions import run_action
@@ -515,15 +516,24 @@ def test_variables_travel_with_the_values_that_they_were_given(spark: SparkSessi
     assert cep.compare(run).verdict == "equal"
 
 
-def test_failures_of_statements_are_listed(spark: SparkSession) -> None:
+@pytest.mark.parametrize("statement", ["select cast(s, int) as n from A", "select n from B"])
+def test_a_failed_statement_raises_with_the_other_rows_or_is_listed(spark: SparkSession, statement: str) -> None:
     frame = pd.DataFrame({"ts": [1, 2, 3], "s": ["1", "x", "3"]})
     cep = Workbench()
     cep.define("A", frame, time="ts")
-    cep.run("@name('q') select cast(s, int) as n from A")
+    cep.run(f"@name('feeder') insert into B select cast(s, int) as n from A; @name('q') {statement}")
     run = cep.spark({"A": frame}, session=spark)
-    assert run.to_pandas("q")["n"].tolist() == [1, 3]
-    errors = run.errors()
-    assert errors[["statement", "time", "sequence"]].values.tolist() == [["q", 2, 1]]
+    with pytest.raises(ReplayError, match=r"1 statement error in the run of `q`\n.*'x' is not a whole number") as raised:
+        run.to_pandas("q")
+    assert raised.value.result["n"].tolist() == [1, 3]
+    for read in (run.frame("q").collect, run.frame("q", about=()).collect, run.union().collect):
+        with pytest.raises(PySparkException, match=r"(?s)'x' is not a whole number.*hint: errors=\"keep\""):
+            read()
+    keeping = cep.spark({"A": frame}, session=spark, errors="keep")
+    assert keeping.to_pandas("q")["n"].tolist() == [1, 3]
+    assert sorted(row.n for row in keeping.frame("q").collect()) == [1, 3]
+    errors = keeping.errors()
+    assert ["feeder" if "B" in statement else "q", 2, 1] in errors[["statement", "time", "sequence"]].values.tolist()
 
 
 def test_events_that_are_too_large_for_a_batch_are_told_of_with_what_to_do() -> None:
