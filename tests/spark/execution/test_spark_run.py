@@ -523,7 +523,9 @@ def test_a_failed_statement_raises_with_the_other_rows_or_is_listed(spark: Spark
     cep.define("A", frame, time="ts")
     cep.run(f"@name('feeder') insert into B select cast(s, int) as n from A; @name('q') {statement}")
     run = cep.spark({"A": frame}, session=spark)
-    with pytest.raises(ReplayError, match=r"1 statement error in the run of `q`\n.*'x' is not a whole number") as raised:
+    with pytest.raises(
+        ReplayError, match=r"1 statement error in the run of `q`\n.*'x' is not a whole number"
+    ) as raised:
         run.to_pandas("q")
     assert raised.value.result["n"].tolist() == [1, 3]
     for read in (run.frame("q").collect, run.frame("q", about=()).collect, run.union().collect):
