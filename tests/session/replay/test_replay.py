@@ -60,6 +60,12 @@ class FakeEngine:
     def flush_journal(self) -> None:
         pass
 
+    def admit(self, events: int, first: int, *, stepping: bool) -> None:
+        pass
+
+    def check_state(self) -> None:
+        pass
+
     def halt(self, on: bool) -> None:
         self.halted = on
 
