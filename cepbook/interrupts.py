@@ -31,8 +31,13 @@ class InterruptGuard:
         if self._former is None:
             return
         signal.signal(signal.SIGINT, self._former)
+        if self.any:
+            self._withdraw()
         if self.any and not isinstance(failure, KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)  # for the handler that was replaced
+
+    def _withdraw(self) -> None:
+        """Undo `order`: the work is over. A guard around this one gives its own order, if Ctrl-C is for it, too."""
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.any:

@@ -139,7 +139,7 @@ class JournalMixin(ReplayMixin):
             options = JournalOptions(header["sync"], header["limit"], current_notebook())
             self._begin_journal(files, options, stimuli)
         count = sum(statement.kind != "create variable" for statement in self.runtime.statements.values())
-        return Recovered(files.path, repeater.stimuli, behind, str(self.clock), count, tuple(again))
+        return Recovered(files.path, repeater.stimuli, behind, str(self.clock), count, tuple(again), repeater.failures)
 
     def _attach_later(self, name: str, sink: Sink, successor: Successor) -> Callable[[], None]:
         return self._engine.attach_sink(name, sink, successor, later=True)

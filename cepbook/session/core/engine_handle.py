@@ -40,7 +40,7 @@ def plain_offsets(offsets: Offsets) -> list[list[Any]]:
 
 
 class SourceProgress(NamedTuple):
-    """How far live sources are behind a batch of their events: their places, and the events that wait then."""
+    """The progress of live sources once a batch is processed: their offsets, and the events that still wait."""
 
     offsets: Offsets = MappingProxyType({})
     waiting: WaitingEvents | None = None
@@ -70,13 +70,15 @@ class UninterruptedCall(InterruptGuard):
     def _order(self) -> None:
         self._engine.halt(True)
 
+    def _withdraw(self) -> None:
+        self._engine.halt(False)
+
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
         try:
             if failure is not None:
                 self._engine.mark_half_change(failure)
-            super().__exit__(kind, failure, at)
         finally:
-            self._engine.halt(False)  # after the handler is gone, which could set it again
+            InterruptGuard.__exit__(self, kind, failure, at)
 
 
 class JournaledCall(UninterruptedCall):
@@ -93,11 +95,20 @@ class JournaledCall(UninterruptedCall):
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
         try:
+            if self.any or failure is not None:
+                self._note(failure)
             self._journal.depth -= 1
             if self._journal.uncertain:
                 self._journal.settle()
         finally:
-            UninterruptedCall.__exit__(self, kind, failure, at)
+            InterruptGuard.__exit__(self, kind, failure, at)
+
+    def _note(self, failure: BaseException | None) -> None:
+        """Note what settles the journal: a half-done change gets no snapshot, a call that was cut short gets one."""
+        if failure is not None:
+            self._engine.mark_half_change(failure)
+        if self.any or not isinstance(failure, Exception):
+            self._journal.doubt()
 
 
 def _calls_out(runtime: Runtime) -> bool:
@@ -199,11 +210,16 @@ class EngineHandle(SinkHooks):
     def action(self, name: str, /, **arguments: Any) -> Iterator[None]:
         """Context manager for an action of the user that changes the workbench: it is in the journal before it begins.
 
-        Raises JournalError if it cannot be written.
+        Raises JournalError if it cannot be written. Then the journal has whether it failed.
         """
         with self.manual_call():
             self.record_in_journal(name, **arguments)
-            yield
+            try:
+                yield
+            except Exception:
+                if self.journal is not None:
+                    self.journal.record_failure()
+                raise
 
     def record_in_journal(self, action: str, /, **arguments: Any) -> None:
         """Write an action of the user into the journal, if there is one. Raises JournalError."""
@@ -330,7 +346,7 @@ class EngineHandle(SinkHooks):
         event.
 
         Its second argument says whether the clock stops at every due time on the way. If not, `late` counts the timers
-        that fire after they are due. Its third argument says how far live sources are behind these events.
+        that fire after they are due. Its third argument is the progress of the live sources after these events.
         """
         engine_batch = self.runtime.batch(types, late)
         known = self.runtime.catalog.event_types

@@ -1,20 +1,24 @@
 """Events as record batches of Arrow, and back.
 
-A column is a list ``[name, type, form]`` in the header of the frame. The type is that of Arrow: ``int64``, ``double``,
-``bool``, ``string``, or for whole numbers from an array the smallest that has them all, from ``int8`` to ``int64``.
-Values that Arrow cannot hold are in the header, with the type ``graph``, in the form of `value_graph`. The forms:
+A column is a list ``[name, type, form, detail]`` in the header of the frame. The name is that of a property, or the
+number `TIMES` or `RANKS`. The type is that of Arrow: ``int64`` (byte, short, int, long, and biginteger if it has them
+all), ``double``, ``bool``, ``string``; for whole numbers from an array the smallest that has them all, from ``int8`` to
+``uint64``. The forms:
 
 ========  ==============================================================================================
 values    the values; null is Arrow's null
-gaps      NaN stands for null
-codes     positions in the dictionary that an earlier frame wrote; the last position is null
-steps     times that ascend: the distance of each one to the one before; `first` in the header is the first
+gaps      fractions from an array, in which NaN stands for null
+codes     positions in the dictionary with the number `detail`, which an earlier frame wrote; the last one is null
+steps     times that ascend: the distance of each one to the one before; `detail` is the first
+graph     `detail` has the values, in the form of `value_graph`; there is no array. Other types have this form, and any
+          column with a value that Arrow refuses (half a surrogate, a number beyond 64 bits)
 ========  ==============================================================================================
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,8 +30,8 @@ from cepbook.errors import JournalError, SnapshotError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_integral
 
-Columns = Mapping[str, Sequence[Any]]
-Dictionary = Callable[[Any], int]  # the number of an array of texts, which is written if it has none yet
+TIMES, RANKS = 0, 1  # names of columns that no property has, which are texts
+NumberOf = Callable[[Any], int]  # the number of an array of texts, which is written into a frame if it has none yet
 
 
 def arrow() -> Any:
@@ -57,9 +61,8 @@ def as_graph(value: Any) -> Any:
         written = writer.value(value)
     except UnsavableValue as unknown:
         raise JournalError(
-            f"a journal cannot hold {unknown}. Nothing was done\n"
-            "  hint: send plain values (numbers, texts, dates, lists, dicts), or end the journal: "
-            "`cep.journaling.close()`"
+            f"a journal cannot hold {unknown}\n"
+            "  hint: plain values (numbers, texts, dates, lists, dicts), or end the journal: `cep.journaling.close()`"
         ) from None
     return [written, writer.nodes]
 
@@ -81,35 +84,35 @@ class BatchWriter:
         self._arrays: list[Any] = []
         self._arrow = arrow()
 
-    def add(self, name: str, type: str, values: Sequence[Any]) -> None:
+    def add(self, name: str | int, type: str, values: Sequence[Any]) -> None:
         """Add a column of engine values."""
+        array = None
         if type != "graph":
-            try:
-                return self._add(name, "values", self._arrow.array(values, self._arrow.type_for_alias(type)))
-            except (ValueError, TypeError, OverflowError):  # such as half a surrogate, or a number beyond long
-                pass
-        self.header.setdefault("graphs", {})[name] = as_graph(list(values))
-        self.header["columns"].append([name, "graph", "values"])
+            with suppress(ValueError, TypeError, OverflowError, self._arrow.ArrowException):
+                array = self._arrow.array(values, self._arrow.type_for_alias(type))
+        if array is None:
+            self.header["columns"].append([name, type, "graph", as_graph(list(values))])
+        else:
+            self._add(name, "values", array)
 
     def add_times(self, times: npt.NDArray[np.int64]) -> None:
-        """Add times that ascend, as the column without a name."""
+        """Add times that ascend."""
         steps = np.empty_like(times)
         steps[0] = 0
         np.subtract(times[1:], times[:-1], out=steps[1:])
-        self.header["first"] = int(times[0])
-        self._add("", "steps", self._arrow.array(_small(steps)))
+        self._add(TIMES, "steps", self._arrow.array(_small(steps)), int(times[0]))
 
-    def add_stored(self, name: str, column: StoredColumn, dictionary: Dictionary) -> None:
-        """Add a column that is an array."""
-        form = "gaps" if column.gaps else "values"
-        if column.texts is not None:
-            self.header.setdefault("dictionaries", {})[name] = dictionary(column.texts)
-            form = "codes"
-        self._add(name, form, self._arrow.array(_small(column.values)))
+    def add_stored(self, name: str, column: StoredColumn, number_of: NumberOf) -> None:
+        """Add a column that is an array. If it has texts, `number_of` may write a frame of its own for them."""
+        array = self._arrow.array(_small(column.values))
+        if column.texts is None:
+            self._add(name, "gaps" if column.gaps else "values", array)
+        else:
+            self._add(name, "codes", array, number_of(column.texts))
 
-    def _add(self, name: str, form: str, array: Any) -> None:
+    def _add(self, name: str | int, form: str, array: Any, detail: int | None = None) -> None:
         self._arrays.append(array)
-        self.header["columns"].append([name, str(array.type), form])
+        self.header["columns"].append([name, str(array.type), form, detail])
 
     def block(self) -> Any:
         """Return the record batch as a message of Arrow's stream format, without its schema."""
@@ -117,29 +120,31 @@ class BatchWriter:
         return self._arrow.RecordBatch.from_arrays(self._arrays, names).serialize()
 
 
-def read_batch(header: Mapping[str, Any], block: Any, dictionaries: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+def read_batch(
+    header: Mapping[str, Any], block: Any, dictionaries: Mapping[int, Sequence[Any]]
+) -> dict[str | int, list[Any]]:
     """Return the columns of a `BatchWriter` as lists of engine values. Raises SnapshotError if it is invalid."""
     pyarrow = arrow()
-    types = [type for _, type, _ in header["columns"] if type != "graph"]
     try:
+        types = [type for _, type, form, _ in header["columns"] if form != "graph"]
         schema = pyarrow.schema([(str(number), pyarrow.type_for_alias(type)) for number, type in enumerate(types)])
         batch = pyarrow.ipc.read_record_batch(pyarrow.py_buffer(bytes(block)), schema)
         arrays = iter(batch.columns)
-        columns: dict[str, list[Any]] = {}
-        for name, type, form in header["columns"]:
-            if type == "graph":
-                columns[name] = from_graph(header["graphs"][name])
+        columns: dict[str | int, list[Any]] = {}
+        for name, _, form, detail in header["columns"]:
+            if form == "graph":
+                columns[name] = from_graph(detail)
             elif form == "gaps":
                 columns[name] = with_nulls(next(arrays).to_numpy())
             elif form == "codes":
-                known = dictionaries[header["dictionaries"][name]]
-                columns[name] = [known[code] for code in next(arrays).to_pylist()]
+                texts = dictionaries[detail]
+                columns[name] = [texts[code] for code in next(arrays).to_pylist()]
             elif form == "steps":
-                columns[name] = (header["first"] + np.cumsum(next(arrays).to_numpy(), dtype=np.int64)).tolist()
+                columns[name] = (detail + np.cumsum(next(arrays).to_numpy(), dtype=np.int64)).tolist()
             else:
                 columns[name] = next(arrays).to_pylist()
         return columns
-    except (LookupError, TypeError, ValueError, OSError) as error:  # Arrow's errors are of these classes
+    except (LookupError, TypeError, ValueError, OSError, pyarrow.ArrowException) as error:
         raise SnapshotError(f"the journal is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -153,11 +158,11 @@ def _small(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def check_event(event_type: EventType) -> Callable[[Mapping[str, Any]], None] | None:
     """Return a check that raises JournalError for an event that cannot be written; None if all of the type can be."""
-    open_names = [name for name, of in event_type.properties.items() if column_type(of) == "graph"]
-    if not open_names:
+    graph_names = [name for name, of in event_type.properties.items() if column_type(of) == "graph"]
+    if not graph_names:
         return None
 
     def check(event: Mapping[str, Any]) -> None:
-        as_graph([event[name] for name in open_names])
+        as_graph([event[name] for name in graph_names])
 
     return check

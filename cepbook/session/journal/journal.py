@@ -12,9 +12,11 @@ whatever is lost: a sink writes no row before the events that led to it are in t
 other replays, and actions of the user are written at once.
 
 A snapshot is made between two stimuli, when the log has grown to several times the size of the last snapshot, after
-`SOONEST` seconds, and when it takes at most one part in `SHARE` of the time since. It is complete before the former one
-is removed. A stimulus that a listener causes, or that Ctrl-C cut short, may not happen again in the same way; a
-snapshot follows it.
+`SOONEST` seconds, and if snapshots take at most 1/`SHARE` of the time. It is complete before the former one is removed.
+
+Recovery repeats stimuli. Two kinds cannot be repeated exactly: those that a listener caused (listeners are not
+recorded), and those that Ctrl-C cut short. A snapshot follows such a stimulus, so that it is never repeated. An action
+that fails is expected to fail again: a frame that follows it tells.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from cepbook.locks import survives_fork
 from cepbook.session.history.event_log import EventRecorder, LogPosition
 from cepbook.session.io.sinks import end_all_sinks
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.journal.event_columns import BatchWriter, arrow, as_graph, check_event, column_type
+from cepbook.session.journal.event_columns import RANKS, TIMES, BatchWriter, arrow, as_graph, check_event, column_type
 from cepbook.session.journal.journal_files import JournalFiles
 from cepbook.session.journal.log_file import LogWriter
 
@@ -49,6 +51,7 @@ FULL = 2 * GROUP  # the length of the list that holds them
 RUN = 32_768  # events of a replay that are written together
 FEW = 16  # entries up to which a group is written as JSON, because a record batch has fixed costs
 EVERY = 0.05  # seconds after which waiting entries are written
+RETRY = 1.0  # seconds after which they are written if that failed
 LIMIT = 256 << 20  # bytes of a log
 LEAST = 4 << 20  # bytes of a log below which no snapshot is due
 SHARE = 100  # a snapshot takes at most one part in so many of the time
@@ -69,7 +72,10 @@ class JournalOptions:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The workbench that a journal records. `is_sound` is false if no snapshot of it can be continued."""
+    """The workbench that a journal records. `is_sound` is false if no snapshot of it can be continued.
+
+    `ended` is called when the journal is closed.
+    """
 
     snapshot: Callable[[], bytes]
     sink_marks: Callable[[], list[Any]]
@@ -120,9 +126,9 @@ class Journal:
         self._lock = survives_fork(threading.RLock(), 2)  # while a frame is written; behind the locks of sinks
         self._entries: list[Any] = []  # name, value, name, value, …; never rebound: recorders hold it
         self._run: WaitingRun | None = None  # no entry waits behind it
-        self._room = FULL  # the length of the list at which a stimulus looks further; 0 after a failure or a batch
+        self._check_at = FULL  # the length of the list at which a stimulus calls `_make_room`; 0: every one does
         self._types: dict[str, EventType] = {}
-        self._dictionaries: dict[int, Any] = {}
+        self._dictionaries: list[Any] = []  # arrays of texts, at the number that the log has for them
         self.depth = 0  # stimuli under way, one within the other
         self.uncertain = False  # the last stimulus may not happen again in the same way
         self._snapshot_size = 0
@@ -150,10 +156,11 @@ class Journal:
         """Why the journal could not be written; None if it could. The next stimulus tries again."""
         return self._failure
 
-    @failure.setter
-    def failure(self, failure: Exception | None) -> None:
+    def _note(self, failure: Exception | None) -> None:
+        """Note that the journal could not be written, or could, and whether the next stimulus has to look."""
         self._failure = failure
-        self._room = FULL if failure is None and self._run is None else 0
+        at_once = failure is not None or self._run is not None or self._is_due()
+        self._check_at = 0 if at_once else FULL
 
     @property
     def waiting(self) -> int:
@@ -167,7 +174,7 @@ class Journal:
         extend = entries.extend
 
         def record(time: int, event: dict[str, Any], position: LogPosition | None) -> None:
-            if self.depth > 1 or len(entries) >= self._room:
+            if self.depth > 1 or len(entries) >= self._check_at:
                 self._make_room()
             extend((name, event))
             return log(time, event, position)
@@ -183,7 +190,7 @@ class Journal:
 
     def record_clock(self, time: int, stepping: bool) -> None:
         """Record that the clock moves to `time`. Raises JournalError."""
-        if self.depth > 1 or len(self._entries) >= self._room:
+        if self.depth > 1 or len(self._entries) >= self._check_at:
             self._make_room()
         self._entries.extend((STEPS if stepping else CLOCK, time))
 
@@ -193,6 +200,16 @@ class Journal:
         self._make_room()
         self.flush()
         self._write({"is": "action", "do": action, "with": written})
+
+    def record_failure(self) -> None:
+        """Record that the last action has failed, so that it is expected to fail again."""
+        if self.depth > 1:
+            return  # a snapshot follows
+        try:
+            self.flush()
+            self._write({"is": "failed"}, count=0)
+        except JournalError:
+            self.doubt()
 
     def record_batches(
         self,
@@ -204,7 +221,7 @@ class Journal:
     ) -> None:
         """Record batches of a replay or a live run: the columns that statements read. Raises JournalError.
 
-        `progress` says how far live sources are behind them. A batch of one frame waits for those that continue it.
+        `progress` says how far live sources are after them. A batch of one frame waits for those that continue it.
         """
         alone = batches[0] if len(batches) == 1 and not progress else None
         with self._lock:
@@ -218,7 +235,7 @@ class Journal:
             place = None if alone is None else alone.place
             if alone is not None and place is not None and all(alone.stored(name, 1) for name in columns[0]):
                 self._run = WaitingRun(alone, *place, list(columns[0]), types, stepping, len(alone.times))
-                self._room = 0
+                self._check_at = 0
                 return
         self._write_batches(batches, columns, [len(batch.times) for batch in batches], types, stepping, progress)
 
@@ -238,11 +255,11 @@ class Journal:
             times = batch.stored(None, count)
             section.add_times(np.array(batch.times, np.int64) if times is None else times.values)
             if batch.ranks is not None:
-                section.add("#", "int64", batch.ranks)
+                section.add(RANKS, "int64", batch.ranks)
             for name in named:
                 stored = batch.stored(name, count)
                 if stored is not None:
-                    section.add_stored(name, stored, self._dictionary)
+                    section.add_stored(name, stored, self._number_of)
                 else:
                     section.add(name, column_type(types[batch.type_name].properties[name]), named[name])
             sections.append(section)
@@ -257,20 +274,30 @@ class Journal:
         if not self._entries and self._run is None and self.failure is None:
             return
         with InterruptGuard(lambda: None), self._lock:
-            if self._files.process != os.getpid():
-                self._abandon()
-            run, group = self._run, self._entries[:]
-            if run is not None:
-                columns = dict.fromkeys(run.names, ())  # arrays have them
-                self._write_batches([run.batch], [columns], [run.count], run.types, run.stepping, {})
-                self._run, self._room = None, FULL
-            elif group:
-                header, blocks = self._group(group)
-                self._write(header, blocks)
-                del self._entries[: len(group)]
-                self.stimuli += len(group) // 2 - 1
-            elif self.failure is not None:  # try whether the file can be written again
-                self._write({"is": "few", "entries": as_graph([])}, count=0)
+            try:
+                self._write_waiting()
+            except CepbookError as error:
+                self._note(error)
+                raise
+            except Exception as error:
+                self._note(error)
+                text = f"the journal {self.path!r} cannot be written: {type(error).__name__}: {error}"
+                raise JournalError(f"{text}\n  hint: end the journal: `cep.journaling.close()`") from error
+
+    def _write_waiting(self) -> None:
+        run, group = self._run, self._entries[:]
+        if run is not None:
+            columns = dict.fromkeys(run.names, ())  # arrays have them
+            self._write_batches([run.batch], [columns], [run.count], run.types, run.stepping, {})
+            self._run = None
+            self._note(None)
+        elif group:
+            header, blocks = self._group(group)
+            self._write(header, blocks)
+            del self._entries[: len(group)]
+            self.stimuli += len(group) // 2 - 1
+        elif self.failure is not None:  # try whether the file can be written again
+            self._write({"is": "few", "entries": as_graph([])}, count=0)
 
     @contextmanager
     def stimulus(self) -> Iterator[None]:
@@ -292,21 +319,35 @@ class Journal:
 
     def settle(self) -> None:
         """Write a snapshot if a stimulus may not happen again in the same way, once the outermost one is over."""
-        if self.uncertain and not self.depth and self._subject.is_sound():
+        if self.uncertain and not self.depth and self.is_open and self._subject.is_sound():
             try:
                 self.checkpoint()
             except CepbookError as error:  # raised by the next stimulus, which does not happen then
-                self.failure = error
+                self._note(error)
 
     def doubt(self) -> None:
-        """Note that the present stimulus may not happen again in the same way: a snapshot follows it."""
-        self.uncertain = self.depth > 0
+        """Note that the stimulus under way, if any, may not happen again in the same way: a snapshot follows it."""
+        if self.depth:
+            self.uncertain = True
 
     def checkpoint(self) -> None:
         """Write a snapshot and begin a new log. Raises JournalError or SnapshotError; the journal is then as before."""
         began = time.perf_counter()
-        sinks = self._subject.sink_marks()  # before the lock: the thread that writes sinks takes it behind theirs
-        with InterruptGuard(lambda: None), self._lock:
+        owed, self.uncertain = self.uncertain, False  # a doubt from now on is about the stimulus that follows
+        try:
+            with InterruptGuard(lambda: None):
+                size = self._write_snapshot()
+        except BaseException:
+            self.uncertain |= owed
+            raise
+        self._snapshot_size = size
+        self._snapshot_time = time.perf_counter()
+        self._snapshot_cost = self._snapshot_time - began
+        self._note(None)
+
+    def _write_snapshot(self) -> int:
+        sinks = self._subject.sink_marks()  # before the lock: the thread that writes sinks takes it after theirs
+        with self._lock:
             if self._log is not None:
                 self.flush()
             try:
@@ -328,37 +369,43 @@ class Journal:
                 sync=self._options.sync,
             )
             former, self._log = self._log, log
-            self._dictionaries = {}
-            self.uncertain = False
-            self.failure = None
+            self._dictionaries = []
             if former is not None:
-                former.close()
+                with suppress(OSError):  # nobody reads it any more
+                    former.close()
             self._files.remove_former()
-        self._snapshot_size = len(data)
-        self._snapshot_time = time.perf_counter()
-        self._snapshot_cost = self._snapshot_time - began
+        return len(data)
 
     def close(self) -> None:
-        """Write what waits and end the journal. The workbench goes on without it."""
+        """Write what waits and end the journal. The workbench goes on without it.
+
+        Raises JournalError if that cannot be written; the journal is closed nevertheless.
+        """
         with self._lock:
             if self._log is None:
                 return
             try:
                 self.flush()
+            except JournalError as error:
+                lost = f"{self.waiting:,} stimuli" if self.waiting != 1 else "stimulus"
+                reason = str(error).partition("\n")[0]
+                raise JournalError(f"the journal is closed without its last {lost}: {reason}") from error
             finally:
-                log, self._log = self._log, None
-                log.close()
-                self._files.release()
-                self._subject.ended()
+                self._end()
 
-    def _abandon(self) -> None:
-        """End the journal in a child process: the files are those of the parent."""
-        self._log = self._run = None
+    def _end(self) -> None:
+        """Let go of the files. A forked process does only that: they are those of its parent."""
+        log, self._log, self._run = self._log, None, None
         self._entries.clear()
-        self._subject.ended()
+        self._check_at = FULL
+        if log is not None:
+            with suppress(OSError):
+                log.close()
+            self._files.release()
+            self._subject.ended()
 
     def __del__(self) -> None:
-        if getattr(self, "_log", None) is not None and self._files.process == os.getpid():
+        if getattr(self, "_log", None) is not None:
             with suppress(JournalError):
                 self.close()
 
@@ -378,24 +425,33 @@ class Journal:
         """Prepare for one more stimulus. Raises JournalError if it cannot be written; then it must not happen."""
         if self.depth > 1:
             self.doubt()  # caused by a listener, at a moment that is not known
-        if len(self._entries) >= self._room:
+        if len(self._entries) >= FULL or self._run is not None or self.failure is not None:
             self.flush()
-        assert self._log is not None
-        if self.depth == 1 and self._is_due(self._log.size) and self._subject.is_sound():
-            self.checkpoint()
+        if self.depth == 1 and self._is_due() and self._subject.is_sound():
+            try:
+                self.checkpoint()
+            except JournalError:
+                if self.failure is not None or self._must_snapshot():
+                    raise
+                self._snapshot_time = time.perf_counter()  # the log is whole: it grows until another try
+                self._note(None)
 
-    def _is_due(self, size: int) -> bool:
-        if self.uncertain or size >= self._options.limit:
+    def _must_snapshot(self) -> bool:
+        return self.uncertain or (self._log is not None and self._log.size >= self._options.limit)
+
+    def _is_due(self) -> bool:
+        if self._must_snapshot():
             return True
         since = time.perf_counter() - self._snapshot_time
-        return size >= max(LEAST, 4 * self._snapshot_size) and since >= max(SOONEST, SHARE * self._snapshot_cost)
+        large = self._log is not None and self._log.size >= max(LEAST, 4 * self._snapshot_size)
+        return large and since >= max(SOONEST, SHARE * self._snapshot_cost)
 
-    def _dictionary(self, texts: Any) -> int:
-        number = next((n for n, known in enumerate(self._dictionaries.values()) if known is texts), None)
+    def _number_of(self, texts: Any) -> int:
+        number = next((n for n, known in enumerate(self._dictionaries) if known is texts), None)
         if number is None:
             number = len(self._dictionaries)
-            self._write({"is": "dictionary", "texts": texts.tolist()}, count=0)
-            self._dictionaries[number] = texts
+            self._write({"is": "dictionary", "number": number, "texts": texts.tolist()}, count=0)
+            self._dictionaries.append(texts)
         return number
 
     def _write(self, header: dict[str, Any], blocks: Sequence[Any] = (), *, count: int = 1) -> None:
@@ -405,9 +461,9 @@ class Journal:
             try:
                 self._log.write(header, blocks)
             except JournalError as error:
-                self.failure = error
+                self._note(error)
                 raise
-            self.failure = None
+            self._note(None)
             self.stimuli += count
 
     def _group(self, flat: list[Any]) -> tuple[dict[str, Any], list[Any]]:
@@ -421,9 +477,9 @@ class Journal:
             values = all_values if alone else [all_values[rank] for rank in ranks]
             section = BatchWriter(name, len(values))
             if not alone:
-                section.add("#", "int64", ranks)
+                section.add(RANKS, "int64", ranks)
             if name in (CLOCK, STEPS):
-                section.add("", "int64", values)
+                section.add(TIMES, "int64", values)
             else:
                 properties = self._types[name].properties
                 columns = zip(*map(dict.values, values), strict=True)  # a checked event has them in order
@@ -439,23 +495,34 @@ _OPEN: WeakSet[Journal] = WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    end_all_sinks()
+    for end in (end_all_sinks, *(journal.close for journal in list(_OPEN))):
+        try:
+            end()
+        except JournalError as error:
+            sys.stderr.write(f"cepbook: {error}\n")
+
+
+def _end_all_in_child() -> None:
     for journal in list(_OPEN):
-        if journal.is_open and journal._files.process == os.getpid():
-            try:
-                journal.close()
-            except JournalError as error:
-                sys.stderr.write(f"cepbook: {error}\n")
+        journal._end()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_end_all_in_child)
 
 
 def _keep_flushing(journal: ref[Journal]) -> None:
     """Write waiting entries again and again, as long as the journal is open."""
+    pause = EVERY
     while True:
-        time.sleep(EVERY)
+        time.sleep(pause)
         open_journal = journal()
-        if open_journal is None or not open_journal.is_open or open_journal._files.process != os.getpid():
+        if open_journal is None or not open_journal.is_open:
             return
-        if open_journal.waiting and open_journal.failure is None:
-            with suppress(JournalError):  # kept in `failure`, and raised by the next stimulus
+        pause = EVERY
+        if open_journal.waiting:
+            try:
                 open_journal.flush()
+            except CepbookError:  # kept in `failure`, and raised by the next stimulus
+                pause = RETRY
         del open_journal

@@ -62,6 +62,7 @@ class JournalFiles:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(unfinished, self._named("snapshot", number))
+            _to_disk(self.path)
         except OSError as error:
             log.remove()
             hint = "make room, or end the journal: `cep.journaling.close()`"
@@ -76,7 +77,10 @@ class JournalFiles:
 
     def remove_former(self) -> None:
         """Remove the files that do not count any more."""
-        for name in os.listdir(self.path):
+        names: list[str] = []
+        with suppress(OSError):  # the next time removes them, too
+            names = os.listdir(self.path)
+        for name in names:
             match = _NAME.fullmatch(name)
             if (match is not None and int(match[2]) != self.number) or name.startswith(".snapshot-"):
                 with suppress(OSError):
@@ -117,6 +121,16 @@ def notebook_of(path: str) -> str | None:
         for header, _ in reader:
             return header.get("notebook")
     return None
+
+
+def _to_disk(directory: str) -> None:
+    """Let the names in a directory survive a power cut. Windows has no such call."""
+    if hasattr(os, "O_DIRECTORY"):
+        number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def _locked(path: str) -> IO[str]:

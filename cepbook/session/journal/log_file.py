@@ -34,37 +34,49 @@ _MOST_PARTS = 512  # buffers of one call of the operating system
 
 
 class LogWriter:
-    """A new log file. Each frame is written by one call of the operating system, in whole or not at all.
+    """A new log file. Frames are appended, usually each by one call of the operating system.
 
-    With `sync` a frame is on the disk when `write` returns, otherwise with the operating system.
+    A process that is killed meanwhile leaves a torn frame at the end, which `LogReader` leaves out. If a frame cannot
+    be written, the file gets its former size. With `sync` a frame is on the disk when `write` returns, otherwise with
+    the operating system.
     """
 
     def __init__(self, path: str, *, sync: bool) -> None:
         self.path = path
         self.size = 0
-        self._sync = sync
+        self._torn = False  # bytes of a frame that failed are at the end, and could not be removed
+        self._file = -1
+        self._to_disk = getattr(os, "fdatasync", os.fsync) if sync else None  # some systems have the second only
         try:
             self._file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
             self._append([MAGIC])
-        except OSError as error:
-            raise JournalError(f"the journal {path!r} cannot be written: {error.strerror}") from error
+        except BaseException as error:
+            self.remove()
+            if not isinstance(error, OSError):
+                raise
+            raise self._failure(error) from error
 
     def write(self, header: Header, blocks: Sequence[Any] = ()) -> None:
         """Append a frame. Raises JournalError if that fails; the file is then as before."""
         views = [memoryview(block).cast("B") for block in blocks]
         described = {**header, "blocks": list(map(len, views)), "sums": list(map(_sum, views))}
         text = json.dumps(described, separators=(",", ":")).encode()
-        head = _HEAD_FIELDS.pack(len(text) + sum(map(len, views)), len(text), zlib.crc32(text))
         try:
+            head = _HEAD_FIELDS.pack(len(text) + sum(map(len, views)), len(text), zlib.crc32(text))
             self._append([head + _CHECKSUM.pack(zlib.crc32(head)) + text, *views])
-        except OSError as error:
-            raise JournalError(
-                f"the journal {self.path!r} cannot be written: {error.strerror}\n"
-                "  hint: make room and try again, or end the journal: `cep.journaling.close()`"
-            ) from error
+        except (OSError, struct.error) as error:  # the second one: the frame has more than 4 GiB
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> JournalError:
+        return JournalError(
+            f"the journal {self.path!r} cannot be written: {getattr(error, 'strerror', None) or error}\n"
+            "  hint: make room and try again, or end the journal: `cep.journaling.close()`"
+        )
 
     def _append(self, parts: Sequence[Any]) -> None:
         length = sum(memoryview(item).nbytes for item in parts)
+        if self._torn:
+            self._shorten()
         try:
             written = 0
             if len(parts) <= _MOST_PARTS and hasattr(os, "writev"):
@@ -73,14 +85,19 @@ class LogWriter:
                 rest = memoryview(b"".join(parts))[written:]
                 while rest:
                     rest = rest[os.write(self._file, rest) :]
-            if self._sync:
-                os.fdatasync(self._file)
+            if self._to_disk is not None:
+                self._to_disk(self._file)
+            self.size += length
         except BaseException:
-            with suppress(OSError):
-                os.ftruncate(self._file, self.size)
-                os.lseek(self._file, self.size, os.SEEK_SET)
+            self._torn = True
+            with suppress(OSError):  # the next frame tries again
+                self._shorten()
             raise
-        self.size += length
+
+    def _shorten(self) -> None:
+        os.ftruncate(self._file, self.size)
+        os.lseek(self._file, self.size, os.SEEK_SET)
+        self._torn = False
 
     def remove(self) -> None:
         """Close and remove the file."""
@@ -96,9 +113,9 @@ class LogWriter:
 
 
 class LogReader:
-    """The frames of a log. After the last one `cut` has the number of bytes of a torn end.
+    """The frames of a log. After the last one `cut` has the number of bytes of a torn end: the file is too short.
 
-    Raises JournalError for a file that is no log, and for a frame that is damaged and not the last.
+    Raises JournalError for a file that is missing or no log, and for a frame that is damaged.
     """
 
     def __init__(self, path: str) -> None:
@@ -108,8 +125,8 @@ class LogReader:
         try:
             with open(path, "rb") as file:
                 self._data = memoryview(file.read())
-        except FileNotFoundError:
-            self._data = memoryview(MAGIC)
+        except FileNotFoundError as error:
+            raise JournalError(f"the journal {path!r} is missing") from error
         except OSError as error:
             raise JournalError(f"the journal {path!r} cannot be read: {error.strerror}") from error
         if bytes(self._data[: len(MAGIC)]) != MAGIC[: len(self._data)]:
@@ -132,10 +149,8 @@ class LogReader:
             if end > len(data):
                 break
             frame = self._frame(begin, size, end) if zlib.crc32(data[begin : begin + size]) == checksum else None
-            if frame is None and end < len(data):
-                raise self._damage(at)
             if frame is None:
-                break
+                raise self._damage(at)
             self.position = at = end
             yield frame
         self.cut = max(0, len(data) - at)

@@ -1,29 +1,35 @@
-"""Recovery: a workbench from a snapshot and the log behind it.
+"""Recovery: a workbench from a snapshot and the log that follows it.
 
-The stimuli of the log happen again in a second workbench. Nothing of the log is executed, except that EPL is compiled
-and calls the Python functions that are registered. Statement errors happen again and are no errors of the recovery.
+Recovery repeats the stimuli of the log in a second workbench. It compiles the EPL of the log. It runs no code that is
+stored in the log; registered Python functions are called as the statements call them. Errors of statements happen again
+and are no errors of the recovery. An action that did not fail when it was recorded must not fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from cepbook.engine.snapshot.file_format import unpack_document
-from cepbook.errors import CepbookError, JournalError, SnapshotError, UsageError
+from cepbook.engine.snapshot.file_format import WRITTEN_BY, unpack_document
+from cepbook.errors import JournalError, SnapshotError, StatementError, UsageError, exception_text
 from cepbook.session.io.frame_source import EventChunk
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.journal.event_columns import from_graph, read_batch
+from cepbook.session.journal.event_columns import RANKS, TIMES, from_graph, read_batch
 from cepbook.session.journal.journal import CLOCK, STEPS, Entry
 from cepbook.session.journal.log_file import Frame, LogReader
 
-Feed = Callable[[Sequence[SourceBatch], bool], None]
+TakeBatches = Callable[[Sequence[SourceBatch], bool], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The result of `Workbench.recover`: stimuli behind the snapshot, bytes of a torn end, and open sinks."""
+    """The result of `Workbench.recover`.
+
+    `stimuli` were repeated since the snapshot, `failures` of them raised an error, `cut` bytes at the end of the log
+    were left out, and `sinks` are open.
+    """
 
     path: str
     stimuli: int
@@ -31,18 +37,20 @@ class Recovered:
     clock: str
     statements: int
     sinks: tuple[Any, ...] = field(default=())
+    failures: int = 0
 
     def __repr__(self) -> str:
-        torn = f", {self.cut:,} bytes of an unfinished group left out" if self.cut else ""
+        failed = f", {self.failures:,} of them failed" if self.failures else ""
+        cut = f", {self.cut:,} bytes at the end of the log left out" if self.cut else ""
         lines = [
             f"recovered from {self.path}: {self.statements:,} statements, clock {self.clock}; "
-            f"{self.stimuli:,} stimuli since the snapshot{torn}"
+            f"{self.stimuli:,} stimuli since the snapshot{failed}{cut}"
         ]
         return "\n".join([*lines, *(f"  {sink!r}" for sink in self.sinks)])
 
 
 def read_log(path: str, *, cut: bool) -> tuple[list[Frame], int]:
-    """Return the frames of a log and the number of bytes behind them.
+    """Return the frames of a log and the number of bytes that follow them and were left out.
 
     Raises JournalError if it is damaged; with `cut`, the frames before the damage are returned.
     """
@@ -74,71 +82,109 @@ def functions_needed(snapshot: bytes, frames: Sequence[Frame], registered: Colle
 
 
 class LogRepeater:
-    """Makes the stimuli of a log happen again.
+    """Repeats the stimuli of a log.
 
-    `send`, `advance` and `feeder` are those of the engine; `actions` has the actions of the user by name. `stimuli`
-    counts them.
+    `send`, `advance` and `taker`, which returns the function that takes batches of some event types, are those of an
+    engine that has no journal; `actions` has the actions of the user by name. `stimuli` counts what was repeated (a
+    batch is one), `failures` what raised an error.
     """
 
     def __init__(
         self,
         send: Callable[[str, dict[str, Any]], object],
         advance: Callable[[int, bool], object],
-        feeder: Callable[[Sequence[str]], Feed],
+        taker: Callable[[Sequence[str]], TakeBatches],
         actions: Mapping[str, Callable[..., object]],
     ) -> None:
-        self._send, self._advance, self._feeder, self._actions = send, advance, feeder, actions
-        self._feeds: dict[tuple[str, ...], Feed] = {}
-        self._dictionaries: list[list[Any]] = []
+        self._send, self._advance, self._taker, self._actions = send, advance, taker, actions
+        self._takers: dict[tuple[str, ...], TakeBatches] = {}
+        self._dictionaries: dict[int, list[Any]] = {}
+        self._written_by = WRITTEN_BY
         self.stimuli = 0
+        self.failures = 0
 
     def repeat(self, frames: Sequence[Frame]) -> None:
-        """Repeat the frames in order. Raises SnapshotError or JournalError for one that is invalid."""
-        for header, blocks in frames:
+        """Repeat the frames in order.
+
+        Raises SnapshotError or JournalError for one that is invalid, and for an action that fails now only.
+        """
+        may_fail = {len(frames) - 1}  # a process that was killed then has not told
+        action = 0
+        for number, (header, _) in enumerate(frames):
+            if header.get("is") == "action":
+                action = number
+            elif header.get("is") == "failed":
+                may_fail.add(action)
+        for number, (header, blocks) in enumerate(frames):
             try:
-                self._repeat(header, blocks)
+                act = self._prepared(header, blocks)
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise SnapshotError(f"the journal is damaged: {type(error).__name__}: {error}") from error
+            if act is not None:
+                self._act(header, act, number in may_fail)
 
-    def _repeat(self, header: Mapping[str, Any], blocks: Sequence[memoryview]) -> None:
-        kind = header["is"]
-        if kind == "dictionary":
-            self._dictionaries.append(header["texts"])
-        elif kind == "action":
-            action, arguments = self._actions[header["do"]], from_graph(header["with"])
-            if header["do"] in ("reset", "rewind", "run", "drop", "define"):
-                self._feeds.clear()
-            self._attempt(lambda: action(**arguments))
-        elif kind == "few":
-            self._entries(from_graph(header["entries"]))
-        elif kind == "group":
-            self._entries(self._group(header["parts"], blocks))
-        elif kind == "batches":
-            self._batches(header, blocks)
+    def _prepared(self, header: Mapping[str, Any], blocks: Sequence[memoryview]) -> Callable[[], object] | None:
+        """Return the function that repeats a frame; None if it is no stimulus."""
+        match header["is"]:
+            case "begin":
+                self._written_by = header["cepbook"]
+            case "failed":
+                pass
+            case "dictionary":
+                self._dictionaries[header["number"]] = header["texts"]
+            case "action":
+                return partial(self._actions[header["do"]], **from_graph(header["with"]))
+            case "few":
+                return partial(self._entries, from_graph(header["entries"]))
+            case "group":
+                return partial(self._entries, self._group(header["parts"], blocks))
+            case "batches":
+                return self._batches(header, blocks)
+            case kind:
+                raise ValueError(f"unknown frame {kind!r}")
+        return None
 
-    def _attempt(self, act: Callable[[], object]) -> None:
+    def _act(self, header: Mapping[str, Any], act: Callable[[], object], may_fail: bool) -> None:
+        if header["is"] in ("few", "group"):
+            act()
+            return
+        failure = self._attempt(act)
+        if header["is"] != "action":
+            return
+        self._takers.clear()  # it may have changed the event types or the runtime
+        if failure is not None and not may_fail:
+            other = "" if self._written_by == WRITTEN_BY else f" by cepbook {self._written_by} (this is {WRITTEN_BY})"
+            raise SnapshotError(
+                f"`{header['do']}` fails now, and did not when it was recorded{other}: {exception_text(failure)}\n"
+                "  hint: recover with the same version of cepbook, the same plug-ins and functions"
+            ) from failure
+
+    def _attempt(self, act: Callable[..., object], *arguments: Any) -> Exception | None:
+        """Call `act`. Return an error that is not that of a statement; those happen again."""
         self.stimuli += 1
         try:
-            act()
-        except (JournalError, SnapshotError):
-            raise
-        except CepbookError:  # it failed before, too
+            act(*arguments)
+        except StatementError:
             pass
+        except Exception as error:  # noqa: BLE001  it failed before, too, or `_act` refuses it
+            self.failures += 1
+            return error
+        return None
 
     def _entries(self, entries: Sequence[Entry]) -> None:
         for name, value in entries:
             if name in (CLOCK, STEPS):
-                self._attempt(lambda time=value, steps=name == STEPS: self._advance(time, steps))  # type: ignore[misc]
+                self._attempt(self._advance, value, name == STEPS)
             else:
-                self._attempt(lambda name=name, event=value: self._send(name, event))  # type: ignore[misc]
+                self._attempt(self._send, name, value)
 
     def _group(self, parts: Sequence[Mapping[str, Any]], blocks: Sequence[memoryview]) -> list[Entry]:
         ranked: list[tuple[int, Entry]] = []
         for section, block in zip(parts, blocks, strict=True):
             columns = read_batch(section, block, self._dictionaries)
-            ranks: Sequence[int] = columns.pop("#") if len(parts) > 1 else range(section["count"])
+            ranks: Sequence[int] = columns.pop(RANKS) if len(parts) > 1 else range(section["count"])
             if section["type"] in (CLOCK, STEPS):
-                values: Iterator[Any] = iter(columns[""])
+                values: Iterator[Any] = iter(columns[TIMES])
             else:
                 names = list(columns)
                 rows = zip(*columns.values(), strict=True) if names else iter([()] * section["count"])
@@ -147,23 +193,27 @@ class LogRepeater:
         ranked.sort(key=lambda item: item[0])
         return [entry for _, entry in ranked]
 
-    def _batches(self, header: Mapping[str, Any], blocks: Sequence[memoryview]) -> None:
+    def _batches(self, header: Mapping[str, Any], blocks: Sequence[memoryview]) -> Callable[[], object]:
         batches = []
         for section, block in zip(header["parts"], blocks, strict=True):
             columns = read_batch(section, block, self._dictionaries)
-            times = columns.pop("")
-            ranks = columns.pop("#", None)
+            times = columns.pop(TIMES)
+            ranks = columns.pop(RANKS, None)
             chunk = EventChunk(times, _reader(section["type"], columns))
             batches.append(SourceBatch(section["source"], section["type"], times, chunk, 0, ranks))
-        types = tuple(header["types"])
-        if types not in self._feeds:
-            self._feeds[types] = self._feeder(types)
-        if "progress" in header:
-            self._actions["reach"](**from_graph(header["progress"]))
-        self._attempt(lambda: self._feeds[types](batches, header["stepping"]))
+        types, progress = tuple(header["types"]), from_graph(header["progress"]) if "progress" in header else None
+
+        def take() -> None:
+            if progress is not None:
+                self._actions["reach"](**progress)
+            if types not in self._takers:
+                self._takers[types] = self._taker(types)
+            self._takers[types](batches, header["stepping"])
+
+        return take
 
 
-def _reader(type_name: str, columns: Mapping[str, list[Any]]) -> Callable[[str], list[Any]]:
+def _reader(type_name: str, columns: Mapping[str | int, list[Any]]) -> Callable[[str], list[Any]]:
     def read(name: str) -> list[Any]:
         if name not in columns:
             raise UsageError(f"the journal does not have the column `{name}` of `{type_name}`")

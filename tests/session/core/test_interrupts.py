@@ -231,3 +231,27 @@ def test_a_query_that_changes_rows_is_finished(cep: Workbench, query: str, total
         cep.query(query)
     assert not cep.runtime.turn.broken and not cep.runtime.turn.halt
     assert cep.query("select sum(x) as s from W")["s"].tolist() == [total]
+
+
+def test_a_call_within_a_listener_withdraws_no_ctrl_c(cep: Workbench) -> None:
+    """Ctrl-C is for the advance: in the listener, before its own call or within."""
+    for pressed_within in (False, True):
+        cep.run("@name('a') select 1 as n from pattern[every timer:interval(1 sec)]")
+        cep.run("create schema F(x int); @name('f') select x from F")
+        steps: list[int] = []
+
+        def listener(_: object, steps: list[int] = steps, within: bool = pressed_within) -> None:
+            steps.append(cep.clock.ms)
+            if len(steps) == 2 and not within:
+                press()
+            cep.send("F", x=len(steps))
+
+        stop = cep.on("a", listener)
+        stop_within = cep.on("f", press if pressed_within else lambda _: None)
+        with pytest.raises(KeyboardInterrupt):
+            cep.advance(by="20 sec", stepping=True)
+        assert len(steps) == (1 if pressed_within else 2)
+        stop()
+        stop_within()
+        assert not cep.runtime.turn.halt
+        cep.reset()
