@@ -90,7 +90,8 @@ class JournalMixin(ReplayMixin):
         again, functions before this call. `cut` leaves out what follows a damage.
 
         Raises UsageError if there is no journal or another process writes it, SnapshotError for functions that are not
-        registered, JournalError for a damaged log, SinkError for a file with other rows. Then nothing has changed.
+        registered and for an action that worked and fails now, JournalError for a damaged log, SinkError for a file
+        with other rows. Then nothing has changed.
         """
         arrow()
         target = os.path.abspath(os.path.expanduser(os.fspath(path)))

@@ -269,6 +269,7 @@ class ReplayMixin(WorkbenchCore):
             except SnapshotError as error:
                 raise SnapshotError(f"`{path}`: {error}") from error
             if self._engine.journal is not None:
+                self._engine.journal.doubt()  # the log does not lead here: nothing is recorded before a snapshot
                 self._engine.journal.checkpoint()
 
     def _load_snapshot(self, data: bytes, key: bytes | str | None = None) -> None:

@@ -120,6 +120,25 @@ def test_a_snapshot_that_is_merely_due_stops_no_stimulus(tmp_path: Path, monkeyp
     assert digest(recovered(tmp_path / "j")) == state
 
 
+def test_a_loaded_workbench_is_not_recorded_before_its_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Workbench()
+    other.run(BASE)
+    other.save(tmp_path / "other.cep")
+    cep = Workbench()
+    cep.journal(tmp_path / "j")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(JournalError, match=r"a snapshot for .* cannot be written"):
+            cep.load(tmp_path / "other.cep")
+        with pytest.raises(JournalError, match=r"a snapshot for .* cannot be written"):
+            cep.send("Tick", symbol="A", price=1.0)
+    cep.send("Tick", symbol="A", price=2.0)
+    state = closed(cep)
+    assert digest(recovered(tmp_path / "j")) == state
+
+
 # ---------------------------------------------------------------- a full disk
 def test_a_dictionary_that_could_not_be_written_has_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cep = begun(tmp_path / "j")
