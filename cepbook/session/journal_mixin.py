@@ -124,7 +124,10 @@ class JournalMixin(ReplayMixin):
             raise JournalError(f"the journal {files.log_path!r} is damaged: its first frame is missing")
         header = frames[0][0]
         for mark in from_graph(header["sinks"]):
-            interrupted.open(**mark)
+            if "lost" in mark:
+                interrupted.lost.append(mark["lost"])
+            else:
+                interrupted.open(**mark)
         repeater = twin._repeater(self._functions, interrupted)
         repeater.repeat(frames)
         if sinks:
@@ -140,7 +143,9 @@ class JournalMixin(ReplayMixin):
             options = JournalOptions(header["sync"], header["limit"], current_notebook())
             self._begin_journal(files, options, stimuli)
         count = sum(statement.kind != "create variable" for statement in self.runtime.statements.values())
-        return Recovered(files.path, repeater.stimuli, behind, str(self.clock), count, tuple(again), repeater.failures)
+        open_sinks, lost = tuple(again), tuple(interrupted.lost)
+        clock = str(self.clock)
+        return Recovered(files.path, repeater.stimuli, behind, clock, count, open_sinks, repeater.failures, lost)
 
     def _attach_later(self, name: str, sink: Sink, successor: Successor) -> Callable[[], None]:
         return self._engine.attach_sink(name, sink, successor, later=True)

@@ -264,12 +264,15 @@ class EngineHandle(SinkHooks):
         """Write waiting rows of sinks into their files, and return how far each of them is.
 
         Sinks whose files nobody could continue are left out: the standard output, Parquet files that are not `whole`.
+        Of a sink that has failed there is only the error.
         """
         self.file_sinks = [sink for sink in self.file_sinks if sink.is_open]
         marks = []
         for sink in [sink for sink in self.file_sinks if sink.survives]:
-            with suppress(SinkError):  # kept in the sink, which is not continued
+            try:
                 marks.append(sink.flush().mark())
+            except SinkError as error:
+                marks.append({"lost": str(error)})
         return marks
 
     def ahead(self) -> None:

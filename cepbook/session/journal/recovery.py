@@ -28,7 +28,7 @@ class Recovered:
     """The result of `Workbench.recover`.
 
     `stimuli` were repeated since the snapshot, `failures` of them raised an error, `cut` bytes at the end of the log
-    were left out, and `sinks` are open.
+    were left out. `sinks` are open, `lost` has the errors of those that had failed and are not continued.
     """
 
     path: str
@@ -38,6 +38,7 @@ class Recovered:
     statements: int
     sinks: tuple[Any, ...] = field(default=())
     failures: int = 0
+    lost: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         failed = f", {self.failures:,} of them failed" if self.failures else ""
@@ -46,7 +47,7 @@ class Recovered:
             f"recovered from {self.path}: {self.statements:,} statements, clock {self.clock}; "
             f"{self.stimuli:,} stimuli since the snapshot{failed}{cut}"
         ]
-        return "\n".join([*lines, *(f"  {sink!r}" for sink in self.sinks)])
+        return "\n".join([*lines, *(f"  {sink!r}" for sink in self.sinks), *(f"  {text}" for text in self.lost)])
 
 
 def read_log(path: str, *, cut: bool) -> tuple[list[Frame], int]:

@@ -34,11 +34,15 @@ class _Interrupted:
 
 
 class SinkRecovery:
-    """The sinks of a log. `attach` connects a sink with a statement of the workbench in which the log happens again."""
+    """The sinks of a log. `attach` connects a sink with a statement of the workbench in which the log happens again.
+
+    `lost` has the errors of sinks that had failed.
+    """
 
     def __init__(self, attach: AttachLater) -> None:
         self._attach = attach
         self._sinks: dict[str, _Interrupted] = {}
+        self.lost: list[str] = []
 
     def open(self, **mark: Any) -> None:
         """Note that a sink is open from now on, `mark` tells how far it is."""

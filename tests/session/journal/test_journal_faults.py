@@ -479,3 +479,20 @@ def test_damage_in_the_last_frame_is_damage(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="damaged at byte"):
         recovered(tmp_path / "j")
     recovered(tmp_path / "j", cut=True)
+
+
+def test_a_sink_that_had_failed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cep = begun(tmp_path / "j")
+    sink = cep.sink("sums", tmp_path / "sums.csv")
+
+    def broken(_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(sink._writer, "write", broken)
+    cep.send("Tick", symbol="A", price=1.0)
+    cep.journaling.checkpoint()
+    cep.journaling.close()
+    again = Workbench()
+    result = again.recover(tmp_path / "j")
+    assert result.sinks == () and "1 row of `sums` lost" in result.lost[0]
+    assert result.lost[0] in repr(result)
