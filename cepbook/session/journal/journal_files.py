@@ -27,7 +27,6 @@ class JournalFiles:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(os.path.expanduser(os.fspath(path)))
-        self.process = os.getpid()
         if os.path.exists(self.path) and not os.path.isdir(self.path):
             raise UsageError(f"{self.path!r} is a file; a journal is a directory\n  hint: give another name")
         try:
