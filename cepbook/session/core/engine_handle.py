@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakMethod
 
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
@@ -26,39 +25,10 @@ from cepbook.session.history.event_log import EventLog, EventRecorder, LogPositi
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
 from cepbook.session.io.sinks import DeliveryStream, FileSink, SinkError, SinkHooks, Successor
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.io.waiting_events import WaitingEvent, WaitingEvents
+from cepbook.session.io.waiting_events import NO_PROGRESS, SourcePart, SourceProgress, WaitingEvent, WaitingEvents
 from cepbook.session.journal.journal import Journal
 
-SourcePart = tuple[str, str, str]  # event type, source, and part of the source
 BatchTaker = Callable[..., None]  # of batches, whether the clock stops on the way, and progress (default: none)
-Offsets = Mapping[SourcePart, Any]
-
-
-def plain_offsets(offsets: Offsets) -> list[list[Any]]:
-    """Return offsets of live sources as plain data."""
-    return [[*source, offset() if callable(offset) else offset] for source, offset in offsets.items()]
-
-
-class SourceProgress(NamedTuple):
-    """The progress of live sources once a batch is processed: their offsets, and the events that still wait."""
-
-    offsets: Offsets = MappingProxyType({})
-    waiting: WaitingEvents | None = None
-
-    def plain(self) -> dict[str, Any]:
-        """Return the progress as plain data: arguments of `EngineHandle.repeat_progress`."""
-        changes = None if self.waiting is None or not self.waiting.changed else self.waiting.changes()
-        data = {"offsets": plain_offsets(self.offsets), "waiting": changes}
-        return {name: value for name, value in data.items() if value}
-
-    def commit(self, offsets: dict[SourcePart, Any]) -> None:
-        """Let the progress count, the places in `offsets`."""
-        offsets.update(self.offsets)
-        if self.waiting is not None:
-            self.waiting.commit()
-
-
-NO_PROGRESS = SourceProgress()
 
 
 class UninterruptedCall(InterruptGuard):

@@ -1,4 +1,4 @@
-"""The events of live sources that wait for earlier ones, as `save` and the journal write them.
+"""The events of live sources that wait for earlier ones, and how far the sources are, as `save` and the journal write them.
 
 A batch of live events changes the buffer, the engine and the places of the sources. All three count from the same
 moment, that of `commit`. A snapshot before it has the events that waited before the batch.
@@ -7,7 +7,8 @@ moment, that of `commit`. A snapshot before it has the events that waited before
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from cepbook.session.io.reorder import Entry, ReorderBuffer
 
@@ -90,3 +91,34 @@ class WaitingEvents(ReorderBuffer):
         super().replace([])
         self.watermark = None
         self.commit()
+
+
+SourcePart = tuple[str, str, str]  # event type, source, and part of the source
+Offsets = Mapping[SourcePart, Any]
+
+
+def plain_offsets(offsets: Offsets) -> list[list[Any]]:
+    """Return offsets of live sources as plain data."""
+    return [[*source, offset() if callable(offset) else offset] for source, offset in offsets.items()]
+
+
+class SourceProgress(NamedTuple):
+    """The progress of live sources once a batch is processed: their offsets, and the events that still wait."""
+
+    offsets: Offsets = MappingProxyType({})
+    waiting: WaitingEvents | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """Return the progress as plain data: arguments of `EngineHandle.repeat_progress`."""
+        changes = None if self.waiting is None or not self.waiting.changed else self.waiting.changes()
+        data = {"offsets": plain_offsets(self.offsets), "waiting": changes}
+        return {name: value for name, value in data.items() if value}
+
+    def commit(self, offsets: dict[SourcePart, Any]) -> None:
+        """Let the progress count, the places in `offsets`."""
+        offsets.update(self.offsets)
+        if self.waiting is not None:
+            self.waiting.commit()
+
+
+NO_PROGRESS = SourceProgress()

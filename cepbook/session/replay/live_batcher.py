@@ -22,7 +22,7 @@ from cepbook.engine.time.clock import check_unit
 from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.errors import EventError, UsageError, exception_text, printable
 from cepbook.lang.plan.catalog import LATE_EVENT, EventType
-from cepbook.session.core.engine_handle import BatchTaker, SourceProgress
+from cepbook.session.core.engine_handle import BatchTaker
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
 from cepbook.session.io.frame_source import EventChunk
@@ -33,6 +33,7 @@ from cepbook.session.io.sinks import SinkError, write_waiting
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.text_files import FileFields
 from cepbook.session.io.time_conversion import check_clock_range, int_or_text, to_clock_units
+from cepbook.session.io.waiting_events import SourceProgress
 from cepbook.session.journal.event_columns import check_event
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
 from cepbook.session.replay.source_status import SourceStatus
