@@ -1,4 +1,4 @@
-"""The events of live sources that wait for earlier ones, and how far the sources are, as `save` and the journal write them.
+"""The events of live sources that wait, and how far the sources are, as `save` and the journal write them.
 
 A batch of live events changes the buffer, the engine and the places of the sources. All three count from the same
 moment, that of `commit`. A snapshot before it has the events that waited before the batch.
