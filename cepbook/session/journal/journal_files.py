@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from cepbook.errors import CepbookError, JournalError, UsageError
 from cepbook.session.journal.log_file import LogReader, LogWriter
@@ -31,7 +30,7 @@ class JournalFiles:
             raise UsageError(f"{self.path!r} is a file; a journal is a directory\n  hint: give another name")
         try:
             os.makedirs(self.path, exist_ok=True)
-            self._lock: IO[str] | None = _locked(self.path)
+            self._lock: int | None = _locked(self.path)
         except OSError as error:
             raise UsageError(f"the journal {self.path!r} cannot be opened: {error.strerror}") from error
         self.number = newest(self.path)
@@ -88,7 +87,7 @@ class JournalFiles:
     def release(self) -> None:
         """Let other processes write the journal."""
         if self._lock is not None:
-            self._lock.close()
+            os.close(self._lock)
             self._lock = None
 
 
@@ -107,7 +106,7 @@ def is_journal(path: str) -> bool:
 def is_in_use(path: str) -> bool:
     """Return True if a process writes the journal."""
     try:
-        _locked(path).close()
+        os.close(_locked(path))
     except UsageError:
         return True
     return False
@@ -132,8 +131,9 @@ def _to_disk(directory: str) -> None:
             os.close(number)
 
 
-def _locked(path: str) -> IO[str]:
-    file = Path(path, _LOCK).open("a+")  # noqa: SIM115  until `release`
+def _locked(path: str) -> int:
+    """Return the descriptor of the locked file: a file object would complain if it is collected before its journal."""
+    file = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         import fcntl  # Windows has none; there the user takes care
     except ImportError:
@@ -141,6 +141,6 @@ def _locked(path: str) -> IO[str]:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        file.close()
+        os.close(file)
         raise UsageError(f"the journal {path!r} is written by another process or workbench") from None
     return file

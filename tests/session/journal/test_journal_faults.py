@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ from cepbook.errors import BindError, JournalError, SnapshotError, UsageError
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.journal import journal as journal_module
 from cepbook.session.journal.event_columns import RANKS, TIMES, BatchWriter, read_batch
+from cepbook.session.journal.journal_files import is_in_use
 from cepbook.session.journal.log_file import LogReader, LogWriter
 from tests.session.journal.kill_chain import digest
 from tests.session.journal.test_journal import BASE, begun, recovered
@@ -496,3 +498,11 @@ def test_a_sink_that_had_failed_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     result = again.recover(tmp_path / "j")
     assert result.sinks == () and "1 row of `sums` lost" in result.lost[0]
     assert result.lost[0] in repr(result)
+
+
+def test_a_journal_that_is_collected_lets_go_without_a_warning(tmp_path: Path) -> None:
+    begun(tmp_path / "j").send("Tick", symbol="A", price=1.0)
+    gc.collect()
+    assert not is_in_use(str(tmp_path / "j"))
+    again = recovered(tmp_path / "j")
+    assert len(again.changes("sums")) == 1
