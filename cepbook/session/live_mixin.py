@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, Iterable, Mapping
 from datetime import timedelta
 
 from cepbook.errors import UsageError
-from cepbook.session.io.live_sources import Sleep
+from cepbook.session.io.live.live_sources import Sleep
 from cepbook.session.replay.live_ingestion import Live, check_sources
 from cepbook.session.replay.wall_clock import Now, WallClock, unix_ns
 from cepbook.session.replay_mixin import ReplayMixin

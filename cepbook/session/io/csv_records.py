@@ -15,8 +15,7 @@ from io import TextIOBase
 from typing import NamedTuple, TextIO
 
 from cepbook.argument_checks import short_repr
-from cepbook.session.io.live_sources import LONGEST
-from cepbook.session.io.text_files import TextFormat
+from cepbook.session.io.text_files import LONGEST, TextFormat
 
 EMPTY = "\ufdd0"  # which Unicode excludes from texts
 BLOCK = 262_144  # characters

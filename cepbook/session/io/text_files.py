@@ -28,6 +28,7 @@ from cepbook.lang.types import Type, is_integral, is_numeric
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 _REAL = re.compile(r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
 TEXTS = ("string", "object")  # types whose values may be empty texts
+LONGEST = 16 * 1024 * 1024  # bytes of a line or a message of a live source, characters of a record of CSV
 _DIGITS = 4_300  # that Python converts
 
 

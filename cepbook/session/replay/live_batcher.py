@@ -26,7 +26,7 @@ from cepbook.session.core.engine_handle import BatchTaker
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
 from cepbook.session.io.frame_source import EventChunk
-from cepbook.session.io.live_sources import Located, Malformed
+from cepbook.session.io.live.live_sources import Located, Malformed
 from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.reorder import late_event, late_reason
 from cepbook.session.io.sinks import SinkError, write_waiting

@@ -20,7 +20,7 @@ from cepbook.errors import EventError, UsageError, exception_text, printable
 from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import find_type
-from cepbook.session.io.live_sources import Link, Located, Sleep, Source
+from cepbook.session.io.live.live_sources import Link, Located, Sleep, Source
 from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.batch_sizer import SLICE

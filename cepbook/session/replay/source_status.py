@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from cepbook.session.io.live_sources import Link, Malformed
+from cepbook.session.io.live.live_sources import Link, Malformed
 
 WINDOW = 5.0  # seconds over which a rate is measured
 GRAIN = 0.25  # seconds between two samples of a rate

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from cepbook.display import format_time
 from cepbook.errors import StatementError, UsageError, exception_text
 from cepbook.session.core.workbench_core import WorkbenchCore
-from cepbook.session.io.live_sources import Sleep
+from cepbook.session.io.live.live_sources import Sleep
 
 GRAIN = 0.05  # seconds between two checks for due timers
 JUMP = 60  # seconds: a longer gap (a suspended machine) is one advance without stops at due times

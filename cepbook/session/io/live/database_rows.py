@@ -12,7 +12,7 @@ from typing import Any
 
 from cepbook.argument_checks import describe_value
 from cepbook.errors import EventError, UsageError, exception_text
-from cepbook.session.io.live_sources import (
+from cepbook.session.io.live.live_sources import (
     Link,
     Located,
     Malformed,

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from cepbook.session.io.text_files import json_object
+from cepbook.session.io.text_files import LONGEST, json_object
 from cepbook.session.io.time_conversion import period_units
 
 Event = Mapping[str, Any]
 Sleep = Callable[[float], Awaitable[object]]
 Period = str | timedelta
-LONGEST = 16 * 1024 * 1024  # maximum bytes of a line or a message
 READ = 262_144  # bytes per read
 BEGINNING = 1_000  # bytes that are kept of a line that is too long
 

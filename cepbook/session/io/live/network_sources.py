@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from cepbook.errors import UsageError
-from cepbook.session.io.live_sources import (
-    LONGEST,
+from cepbook.session.io.live.live_sources import (
     READ,
     LineSplitter,
     Link,
@@ -31,6 +30,7 @@ from cepbook.session.io.live_sources import (
     seconds_of,
     text_of,
 )
+from cepbook.session.io.text_files import LONGEST
 
 PROBES = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # seconds and count; not every system has them
 NO_CODE, NORMAL, TOO_LONG = 1005, 1000, 1009

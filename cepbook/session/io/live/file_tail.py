@@ -15,8 +15,7 @@ from typing import Any
 
 from cepbook.errors import EventError, UsageError
 from cepbook.session.io.csv_records import OPEN_QUOTE, columns_of, fields_of, wrong_fields
-from cepbook.session.io.live_sources import (
-    LONGEST,
+from cepbook.session.io.live.live_sources import (
     READ,
     Item,
     LineSplitter,
@@ -30,7 +29,7 @@ from cepbook.session.io.live_sources import (
     seconds_of,
     text_of,
 )
-from cepbook.session.io.text_files import FileFields, TextFields, TextFormat, text_format
+from cepbook.session.io.text_files import LONGEST, FileFields, TextFields, TextFormat, text_format
 
 SAMPLE = 256  # bytes by which a file is recognized
 OPEN = 100  # lines that a record of CSV may have
