@@ -319,14 +319,18 @@ class EngineHandle(SinkHooks):
         event.
 
         Its second argument says whether the clock stops at every due time on the way. If not, `late` counts the timers
-        that fire after they are due. Its third argument is the progress of the live sources after these events.
+        that fire after they are due. Its third argument is the progress of live sources after these events. The
+        function is for the present runtime only.
         """
-        engine_batch = self.runtime.batch(types, late)
-        known = self.runtime.catalog.event_types
+        runtime = self.runtime
+        engine_batch = runtime.batch(types, late)
+        known = runtime.catalog.event_types
         types_at_start = {name: known[name] for name in types}
         record_replayed = self.event_log.record_replayed
 
         def feed(batches: Sequence[SourceBatch], stepping: bool, progress: SourceProgress = NO_PROGRESS) -> None:
+            if self.runtime is not runtime:
+                raise UsageError("the workbench was rewound or loaded, and this feeds its former contents")
             self._same_types(types_at_start)
             columns = engine_batch.columns  # deployments change it
             column_batches = []
@@ -528,13 +532,14 @@ class EngineHandle(SinkHooks):
         return leave
 
     def reorder_buffer(self, lateness: int) -> WaitingEvents:
-        """Return a buffer for live sources, whose events are saved with the workbench until `forget_buffer`."""
+        """Return a buffer for live sources, whose events are saved with the workbench until `release_buffer`."""
         number = max(self._buffers, default=0) + 1
         return self._buffers.setdefault(number, WaitingEvents(number, lateness, owned=True))
 
-    def forget_buffer(self, buffer: WaitingEvents) -> None:
-        """Save the events of a buffer no longer."""
-        if self._buffers.get(buffer.number) is buffer:
+    def release_buffer(self, buffer: WaitingEvents) -> None:
+        """End the use of a buffer by its source. Events that are left in it are saved, and wait for another source."""
+        buffer.disown()
+        if not len(buffer) and self._buffers.get(buffer.number) is buffer:
             del self._buffers[buffer.number]
 
     @property
@@ -544,13 +549,16 @@ class EngineHandle(SinkHooks):
 
     def restore_waiting(self, events: Iterable[WaitingEvent]) -> None:
         """Keep loaded events until `claim_waiting`."""
-        self._buffers = {}
+        by_number: dict[int, list[tuple[int, str, Any]]] = {}
         for time, name, event, number in events:
-            self._buffers.setdefault(number, WaitingEvents(number)).repeat(0, [(time, name, event)])
+            by_number.setdefault(number, []).append((time, name, event))
+        self._buffers = {number: WaitingEvents(number) for number in by_number}
+        for number, entries in by_number.items():
+            self._buffers[number].repeat(0, entries)
 
     def claim_waiting(self, names: Collection[str], heir: WaitingEvents | None) -> None:
         """Move the loaded events of these types into the buffer `heir`, or drop them if there is none."""
-        origins = [buffer.number for buffer in self._buffers.values() if not buffer.owned]
+        origins = [buffer.number for buffer in self._buffers.values() if len(buffer) and not buffer.owned]
         if origins:
             number = None if heir is None else heir.number
             with self.action("move_waiting", names=sorted(names), origins=origins, number=number):
@@ -558,7 +566,8 @@ class EngineHandle(SinkHooks):
 
     def move_waiting(self, names: Collection[str], origins: Sequence[int], number: int | None) -> None:
         """Move the waiting events of these types from the buffers `origins` into another one, or drop them."""
-        entries = [entry for origin in origins for entry in self._buffers[origin].take(names)]
+        buffers = [self._buffers[origin] for origin in origins if origin in self._buffers]
+        entries = [entry for buffer in buffers for entry in buffer.take(names)]
         self._buffers = {key: buffer for key, buffer in self._buffers.items() if buffer.owned or len(buffer)}
         if number is not None:
             self._buffers.setdefault(number, WaitingEvents(number)).fill(entries)

@@ -1,7 +1,8 @@
 """The events of live sources that wait, and how far the sources are, as `save` and the journal write them.
 
-A batch of live events changes the buffer, the engine and the places of the sources. All three count from the same
-moment, that of `commit`. A snapshot before it has the events that waited before the batch.
+A batch of live events changes three things: this buffer, the engine and the offsets of the sources. `commit` makes the
+three changes take effect together. A snapshot that is written before `commit` has the buffer as it was before the
+batch.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ WaitingEvent = tuple[int, str, Mapping[str, Any], int]  # time, type and values 
 
 
 class WaitingEvents(ReorderBuffer):
-    """A buffer whose entries are an event type and an event. `owned` is false for a loaded buffer without a source."""
+    """A buffer whose entries are an event type and an event.
+
+    `owned`: a live source uses the buffer. A loaded buffer has no source until one claims its events. The entry that
+    `release` returns is the tuple that `insert` got: what is committed is told by the identity of entries.
+    """
 
     def __init__(self, number: int, lateness: int = 0, *, owned: bool = False) -> None:
         super().__init__(lateness)
         self.number, self.owned = number, owned
+        self.commits = 0
         self._added: list[Entry] = []  # since the last commit
         self._removed: list[Entry] = []
         self._former: Sequence[Entry] | None = None  # what is committed, if all entries were replaced
@@ -33,6 +39,14 @@ class WaitingEvents(ReorderBuffer):
         released = super().release(most)
         self._removed += released
         return released
+
+    def put_back(self, released: list[Entry]) -> None:
+        """Undo the last `release`, after which nothing was committed. If there was none, these events are new."""
+        super().replace([*released, *self.entries()])
+        if self._removed:
+            del self._removed[len(self._removed) - len(released) :]
+        else:
+            self._added += released
 
     def replace(self, entries: Iterable[Entry]) -> None:
         if self._former is None:
@@ -52,15 +66,18 @@ class WaitingEvents(ReorderBuffer):
         return [entry for entries in (self._removed, self.entries()) for entry in entries if id(entry) not in added]
 
     def commit(self) -> None:
-        """Let all changes count."""
+        """Let all changes take effect."""
         self._added, self._removed, self._former = [], [], None
+        self.commits += 1
 
     def saved(self) -> list[WaitingEvent]:
         """Return the committed events."""
         return [(time, name, event, self.number) for time, (name, event) in self._committed]
 
     def changes(self) -> list[Any]:
-        """Return what `repeat` needs besides the number: how many committed events are gone (None: all), new events."""
+        """Return ``[number, gone, added]``: the number of this buffer, how many of the first committed events were
+        removed (None: all), and the events that were added. `repeat` takes the last two.
+        """
         if self._former is not None:
             return [self.number, None, [[time, *item] for time, item in self.entries()]]
         added, removed = set(map(id, self._added)), set(map(id, self._removed))
@@ -85,6 +102,12 @@ class WaitingEvents(ReorderBuffer):
         for time, item in sorted(entries, key=lambda entry: entry[0]):
             self.add(time, item)
         self.commit()
+
+    def disown(self) -> None:
+        """Undo what is not committed, and let another live source claim the rest."""
+        super().replace(self._committed)
+        self.commit()
+        self.owned = False
 
     def clear(self) -> None:
         """Forget everything, as if nothing had arrived."""

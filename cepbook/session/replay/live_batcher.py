@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import time as wall
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from cepbook.engine.expressions.plain_values import plain_value
+from cepbook.engine.runtime import Runtime
 from cepbook.engine.time.clock import check_unit
 from cepbook.engine.time.clock_stops import leaps_from_epoch
-from cepbook.errors import EventError, UsageError, exception_text, printable
+from cepbook.errors import EventError, JournalError, UsageError, exception_text, printable
 from cepbook.lang.plan.catalog import LATE_EVENT, EventType
 from cepbook.session.core.engine_handle import BatchTaker
 from cepbook.session.core.workbench_core import WorkbenchCore
@@ -33,7 +36,7 @@ from cepbook.session.io.sinks import SinkError, write_waiting
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.text_files import FileFields
 from cepbook.session.io.time_conversion import check_clock_range, int_or_text, to_clock_units
-from cepbook.session.io.waiting_events import SourceProgress
+from cepbook.session.io.waiting_events import SourcePart, SourceProgress
 from cepbook.session.journal.event_columns import check_event
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
 from cepbook.session.replay.source_status import SourceStatus
@@ -43,7 +46,8 @@ TOGETHER = 0.002  # seconds for which events wait for others if some came just b
 MOST = 1_024  # waiting items at which sources are held back
 KEPT = 100  # malformed items that are kept
 SHOWN = 200  # characters of an item that are kept
-LOOKS = 4  # times that somebody looks before a source counts as quiet
+LOOKS = 4  # calls of `look` with the same watermark before a source counts as quiet
+RETRY = 1.0  # seconds until the next try after a failure, such as a full disk of the journal
 
 
 class _Reading(NamedTuple):
@@ -56,17 +60,22 @@ class _Reading(NamedTuple):
 
 
 TypedEvent = tuple[str, dict[str, Any]]  # type and values of an event
-# The type, the item, the time of arrival, the time of the event (None: that of arrival), the event, why it is none.
-Arrival = tuple[str, object, int, int | None, dict[str, Any], str | None]
+EventsByType = dict[str, tuple[list[int], list[int], list[dict[str, Any]]]]  # times, ranks within the batch, events
+Entry = tuple[int, TypedEvent]
+Refusal = tuple[str, object, str | None, int, int]  # type, item, reason; for a late event None, its time, the watermark
 
 
 class LiveBatcher:
-    """Items that arrived and are not in the engine yet. `put` and `take` are called in the thread of the event loop.
+    """Queue of live items on their way into the engine.
 
-    `time` names the column of the event time by event type. Where it is None, `clock` gives the time of arrival, and
-    the engine's clock stops at every due time. The counters are those of `Live`. The engine gets the places of sources
-    that have a key in `keys`, with the items before them. Events may be out of order by `lateness` clock units. Late
-    ones become events of the type `LateEvent` if that is among the names of `time`. `file` gets what is rejected.
+    `put` adds an item, `take` hands items over; both run in the thread of the event loop. `time` has the column of the
+    event time by event type; None: the time of arrival, taken from `clock`. The clock of the engine stops at every due
+    time. `keys` has the key of a source by event type if its offsets are saved: an offset takes effect together with
+    the items before it. Events may be out of order by `lateness` clock units; late ones become events of the type
+    `LateEvent` if that is among the names of `time`. `file` gets what is rejected. The counters are those of `Live`.
+
+    If the engine refuses a batch before anything has happened (a full disk of the journal), its events and offsets wait
+    for the next try; `failure` is the reason.
     """
 
     def __init__(
@@ -80,6 +89,7 @@ class LiveBatcher:
         lateness: int = 0,
         file: RejectedFile | None = None,
     ) -> None:
+        self._loop = asyncio.get_running_loop()
         self._workbench = workbench
         self._engine = workbench._engine
         self._second = workbench.runtime.config.second
@@ -87,8 +97,9 @@ class LiveBatcher:
         self._time = time
         self._clock = clock
         self._sources, self._keys, self._file = sources, keys, file
+        self._lateness = lateness
         self._buffer = self._engine.reorder_buffer(lateness)
-        self._looks = 0, self._buffer.watermark  # how often somebody has seen the watermark where it is
+        self._looks = 0, self._buffer.watermark  # how often `look` has seen this watermark
         self._loads = self._engine.loads
         self.events: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
@@ -100,6 +111,9 @@ class LiveBatcher:
         self._readings: dict[str, _Reading] = {}
         self._feed: BatchTaker = lambda *_: None
         self._fed: dict[str, EventType] = {}
+        self._runtime: Runtime | None = None  # that `_feed` is for
+        self._reached: dict[SourcePart, Any] = {}  # offsets that have not taken effect
+        self.failure: Exception | None = None
         self._busy = False
         self._taken = 0.0  # time of the last `take`
         self._handle: asyncio.Handle | None = None
@@ -123,19 +137,23 @@ class LiveBatcher:
     def put(self, name: str, item: object) -> None:
         """Add an item from the source of `name` and schedule `take`."""
         self._waiting.append((name, item, 0 if self._clock is None else self._clock.present))
+        self._schedule(self._taken + TOGETHER - wall.perf_counter())
+
+    def _schedule(self, due: float) -> None:
         if self._handle is None:
-            loop, due = asyncio.get_running_loop(), self._taken + TOGETHER - wall.perf_counter()
+            loop = self._loop
             self._handle = loop.call_later(due, self._turn) if due > 0 else loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         self._handle = None
         if not self.take(SLICE):
-            self._handle = asyncio.get_running_loop().call_soon(self._turn)
+            self._schedule(0 if self.failure is None else RETRY)
 
     def take(self, seconds: float | None = None) -> bool:
         """Hand waiting items to the engine for about `seconds`. Return True if none is left.
 
-        A call from within (by a listener) does nothing. Items for a workbench that was reset or loaded are dropped.
+        After a `failure` the rest waits for the next call. A call from within (by a listener) does nothing. Items for a
+        workbench that was reset or loaded are dropped.
         """
         if self._busy:
             return True
@@ -145,9 +163,13 @@ class LiveBatcher:
             while not self._is_done and (deadline is None or wall.perf_counter() < deadline):
                 if self.superseded:
                     self._waiting.clear()
+                    self._reached = {}
                     break
                 with self._workbench._lock, self._engine.uninterrupted():
                     self._run_batch()
+                self.failure = None
+        except Exception as error:  # noqa: BLE001  kept: `Live` shows it, and `flush` raises it
+            self._fail(error)
         finally:
             self._busy = False
             write_waiting()
@@ -156,21 +178,41 @@ class LiveBatcher:
 
     @property
     def _is_done(self) -> bool:
-        return not (self._waiting or (self._buffer.ready and not self.superseded))
+        return not (self._waiting or self._reached or (self._buffer.ready and not self.superseded))
+
+    def _fail(self, error: Exception) -> None:
+        """Report a failure, once for all tries, and try again later."""
+        if self.failure is None:
+            context = {"message": f"cepbook: live events wait: {_reason(error)}", "exception": error}
+            self._loop.call_exception_handler(context)
+        self.failure = error
+        self._schedule(RETRY)
 
     def flush(self) -> None:
-        """Hand everything to the engine, events that wait for earlier ones included."""
+        """Hand everything to the engine, events that wait for earlier ones included.
+
+        Raises the exception that keeps them from going in.
+        """
+        self._flush()
+        if self.failure is not None and not self._is_done:
+            raise self.failure
+
+    def _flush(self) -> None:
         self.take()
         self._buffer.advance()
         self.take()
 
     def close(self) -> None:
-        """Hand everything to the engine, for the last time."""
-        self.flush()
-        self._engine.forget_buffer(self._buffer)
-        if self._file is not None:
-            with suppress(SinkError):  # printed when it happened, and `Live` tells it
-                self._file.close()
+        """Hand everything to the engine, for the last time. Raises as `flush` does, and is closed then, too."""
+        try:
+            self.flush()
+        finally:
+            if self._handle is not None:
+                self._handle.cancel()
+            self._engine.release_buffer(self._buffer)
+            if self._file is not None:
+                with suppress(SinkError):  # printed when it happened, and `Live` tells it
+                    self._file.close()
 
     def look(self) -> None:
         """Flush if the latest time has not risen since the last few looks, so that a quiet source holds no event."""
@@ -178,30 +220,29 @@ class LiveBatcher:
         same = watermark == self._buffer.watermark and len(self._buffer) > 0
         self._looks = count + 1 if same else 0, self._buffer.watermark
         if self._looks[0] >= LOOKS:
-            self.flush()
+            self._flush()
 
     def claim(self, *, drop: bool = False) -> None:
         """Take over events of these types that waited when the workbench was saved, or `drop` them."""
         self._engine.claim_waiting(self._time, None if drop else self._buffer)
-        self._revise()
+        self._revise(self._time)
         if self._buffer.ready:
-            self._handle = asyncio.get_running_loop().call_soon(self._turn)
+            self._schedule(0)
 
-    def _revise(self) -> None:
-        """Check the waiting events again, after a change of event types."""
-        checked = [(time, self._checked(item)) for time, item in self._buffer.entries()]
-        if checked:
+    def _revise(self, names: Collection[str]) -> None:
+        """Check the waiting events of types that have changed again."""
+        entries = self._buffer.entries()
+        if any(name in names for _, (name, _) in entries):
+            checked = [(time, self._checked(item) if item[0] in names else item) for time, item in entries]
             self._buffer.replace((time, item) for time, item in checked if item is not None)
 
     def _checked(self, entry: TypedEvent) -> TypedEvent | None:
         """Return an event as one of the event type of today, or reject it."""
         name, event = entry
-        if name not in self._sources:
-            return entry
         try:
             return name, self._reading(name).check(event)
-        except EventError as error:
-            self.reject(name, event, str(error))
+        except Exception as error:  # noqa: BLE001  the values are anything, as in `_run_batch`
+            self.reject(name, event, _reason(error))
             return None
 
     def _run_batch(self) -> None:
@@ -211,88 +252,129 @@ class LiveBatcher:
         if self._clock is not None and count:
             self._clock.touch(self._waiting[0][2])
         types = self._workbench.runtime.catalog.event_types
-        if any(types.get(name) is not reading.type for name, reading in self._readings.items()):
-            self._revise()
+        changed = [name for name, reading in self._readings.items() if types.get(name) is not reading.type]
+        if changed:
+            for name in changed:
+                del self._readings[name]
+            self._revise(changed)
         now = self._workbench.runtime.now
-        arrivals, offsets = list[Arrival](), dict[tuple[str, str], Any]()
+        entries, refused, offsets, watermark = self._read_items(count, now)
+        reached = self._reached
+        try:
+            for _ in range(count):  # only now, so that an interruption above loses none
+                self._waiting.popleft()
+            for (name, partition), offset in offsets.items():
+                if name in self._keys:
+                    reached[name, self._keys[name], partition] = offset
+            self._buffer.watermark = watermark
+            self._refuse(refused)
+            if self._lateness or self._buffer:
+                for entry in entries:
+                    self._buffer.insert(entry)
+                entries = self._buffer.release(most)
+            if entries:
+                self._hand_over(entries, now, SourceProgress(reached, self._buffer))
+            missing = {key: offset for key, offset in reached.items() if self._engine.offsets.get(key) is not offset}
+            if (missing or self._buffer.changed) and not self.superseded:
+                self._engine.reach(SourceProgress(missing, self._buffer))
+        except BaseException as failure:
+            self._engine.runtime.turn.mark_broken(failure)
+            raise
+        self._reached = {}
+        count = max(count, len(entries))
+        self._batch_sizer.took(wall.perf_counter() - began, count, most, stepping=True, span=0, cut=False)
+
+    def _read_items(self, count: int, now: int) -> tuple[list[Entry], list[Refusal], dict[tuple[str, str], Any], int]:
+        """Return the events among the first `count` items, with late events in place of late ones; what is refused; the
+        offsets; and the watermark after them.
+        """
+        entries, refused, offsets = list[Entry](), list[Refusal](), dict[tuple[str, str], Any]()
+        watermark = now if self._buffer.watermark is None else max(now, self._buffer.watermark)
         for name, item, arrived in islice(self._waiting, count):
             if type(item) is Located:
                 offsets[name, item.partition] = item.offset
                 item = item.item
                 if item is None:
                     continue
-            time, event, reason = None, dict[str, Any](), None
             if type(item) is Malformed:
-                reason, item = str(item.reason), item.text
-            else:
-                try:
-                    time, event = self._read(name, item)
-                except Exception as error:  # noqa: BLE001  the item is anything, and so is what its methods raise
-                    reason = _reason(error)
-            arrivals.append((name, item, arrived, time, event, reason))
-        reached = {
-            (name, self._keys[name], partition): offset
-            for (name, partition), offset in offsets.items()
-            if name in self._keys
-        }
-        try:
-            for _ in range(count):  # only now, so that an interruption of the loop above loses none
-                self._waiting.popleft()
-            self._order(arrivals, now)
-            released = self._buffer.release(most)
-            if released:
-                self._hand_over(released, now, SourceProgress(reached, self._buffer))
-            behind = {key: offset for key, offset in reached.items() if self._engine.offsets.get(key) is not offset}
-            if (behind or self._buffer.changed) and not self.superseded:
-                self._engine.reach(SourceProgress(behind, self._buffer))
-        except BaseException as failure:
-            self._engine.runtime.turn.mark_broken(failure)
-            raise
-        count = max(count, len(released))
-        self._batch_sizer.took(wall.perf_counter() - began, count, most, stepping=True, span=0, cut=False)
-
-    def _order(self, arrivals: Iterable[Arrival], now: int) -> None:
-        """Put events in order, and late ones as late events between them. Reject items that are no events."""
-        buffer = self._buffer
-        buffer.advance(now)
-        for name, item, arrived, time, event, reason in arrivals:
-            if reason is not None:
-                self.reject(name, item, reason)
+                refused.append((name, item.text, str(item.reason), 0, 0))
                 continue
-            watermark = now if buffer.watermark is None else buffer.watermark
+            try:
+                time, event = self._read(name, item)
+            except Exception as error:  # noqa: BLE001  the item is anything, and so is what its methods raise
+                refused.append((name, item, _reason(error), 0, 0))
+                continue
             if time is None:
-                time = max(arrived, watermark)
-            if not buffer.add(time, (name, event)):
-                late = self._late(name, time, watermark, event, item)
-                if late is not None:
-                    buffer.add(watermark, late)
+                time = arrived if arrived > watermark else watermark
+            elif time < watermark:
+                refused.append((name, item, None, time, watermark))
+                entries += self._late_entries(name, time, watermark, event)
+                continue
+            entries.append((time, (name, event)))
+            if time - self._lateness > watermark:
+                watermark = time - self._lateness
+        return entries, refused, offsets, watermark
 
-    def _late(self, name: str, time: int, now: int, event: dict[str, Any], item: object) -> TypedEvent | None:
-        """Count an event as late, and return the late event that it becomes."""
+    def _refuse(self, refused: Iterable[Refusal]) -> None:
+        for name, item, reason, time, late_at in refused:
+            if reason is None:
+                self._count_late(name, time, late_at, item)
+            else:
+                self.reject(name, item, reason)
+
+    def _late_entries(self, name: str, time: int, now: int, event: dict[str, Any]) -> list[Entry]:
+        """Return the late event that a late event becomes, if somebody can read it."""
+        if LATE_EVENT.name not in self._time:
+            return []
+        return [(now, (LATE_EVENT.name, late_event(name, time, now - time, event)))]
+
+    def _count_late(self, name: str, time: int, now: int, item: object) -> None:
         self.late[name] += 1
         if self._file is not None:
             self._file.write(name, late_reason(time, now, self._second), item, now)
-        if LATE_EVENT.name not in self._time:
-            return None
-        return LATE_EVENT.name, late_event(name, time, now - time, event)
 
-    def _hand_over(self, released: Iterable[tuple[int, TypedEvent]], now: int, progress: SourceProgress) -> None:
-        failures = self._engine.failures
-        events_by_type: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
-        index = 0
-        for time, (name, event) in released:
-            if time < now:  # the clock was moved while the event waited
-                late = self._late(name, time, now, event, event)
-                if late is None:
-                    continue
-                time, (name, event) = now, late
-            times, places, events = events_by_type.setdefault(name, ([], [], []))
+    def _hand_over(self, entries: list[Entry], now: int, progress: SourceProgress) -> None:
+        """Let the engine take events, or reject them. If it refuses them before anything happens, they wait again, and
+        the exception is raised.
+        """
+        failures, commits = self._engine.failures, self._buffer.commits
+        waited, late = entries, list[tuple[str, int, int, object]]()
+        if entries[0][0] < now:  # the clock was moved while they waited
+            first = bisect_left(entries, now, key=itemgetter(0))
+            overtaken, entries = entries[:first], entries[first:]
+            timed = [(time, name, event) for time, (name, event) in overtaken if self._time.get(name) is not None]
+            late = [(name, time, now, event) for time, name, event in timed]
+            untimed = [(now, item) for _, item in overtaken if self._time.get(item[0]) is None]
+            replaced = [entry for time, name, event in timed for entry in self._late_entries(name, time, now, event)]
+            entries = [*replaced, *untimed, *entries]
+        events_by_type: EventsByType = {}
+        for rank, (time, (name, event)) in enumerate(entries):
+            columns = events_by_type.get(name)
+            if columns is None:
+                columns = events_by_type[name] = [], [], []
+            times, ranks, events = columns
             times.append(time)
-            places.append(index)
+            ranks.append(rank)
             events.append(event)
-            index += 1
-        if not events_by_type:
-            return
+        try:
+            if entries:
+                self._feed_events(events_by_type, len(entries), progress)
+        except Exception as error:
+            if isinstance(error, JournalError) and self._buffer.commits == commits:
+                self._buffer.put_back(waited)
+                raise
+            reason = f"a batch of events did not enter the engine: {_reason(error)}"
+            for name, (_, _, events) in events_by_type.items():
+                for event in events:
+                    self.reject(name, event, reason)
+        else:
+            for name, (times, _, _) in events_by_type.items():
+                self.events[name] += len(times)
+            self.errors += self._engine.failures - failures
+        for lateness in late:
+            self._count_late(*lateness)
+
+    def _feed_events(self, events_by_type: EventsByType, count: int, progress: SourceProgress) -> None:
         batches = [
             SourceBatch(
                 number,
@@ -300,36 +382,28 @@ class LiveBatcher:
                 times,
                 EventChunk(times, partial(_pick, events)),
                 0,
-                places if len(events_by_type) > 1 else None,
+                ranks if len(events_by_type) > 1 else None,
             )
-            for number, (name, (times, places, events)) in enumerate(events_by_type.items())
+            for number, (name, (times, ranks, events)) in enumerate(events_by_type.items())
         ]
-        try:
-            first = min(batch.times[0] for batch in batches)
-            if leaps_from_epoch(self._engine.now, first, self._engine.second):
-                self._engine.advance_to(first)
-            self._engine.admit(index, first, stepping=True)
-            self._feeder(events_by_type)(batches, True, progress)
-        except Exception as error:  # noqa: BLE001  whatever it is, these events are told
-            reason = f"a batch of events did not enter the engine: {_reason(error)}"
-            for name, (_, _, events) in events_by_type.items():
-                for event in events:
-                    self.reject(name, event, reason)
-            return
-        for batch in batches:
-            self.events[batch.type_name] += len(batch.times)
-        self.errors += self._engine.failures - failures
+        first = min(batch.times[0] for batch in batches)
+        if leaps_from_epoch(self._engine.now, first, self._engine.second):
+            self._engine.advance_to(first)
+        self._engine.admit(count, first, stepping=True)
+        self._feeder(events_by_type)(batches, True, progress)
 
     def _feeder(self, names: Iterable[str]) -> BatchTaker:
-        types = self._workbench.runtime.catalog.event_types
-        if any(self._fed.get(name) is not types[name] for name in names):
+        runtime = self._workbench.runtime
+        types = runtime.catalog.event_types
+        if runtime is not self._runtime or any(self._fed.get(name) is not types[name] for name in names):
+            self._runtime = runtime
             self._fed = {name: types[name] for name in self._time if name in types}
             self._feed = self._engine.feeder(list(self._fed))
         return self._feed
 
     def _read(self, name: str, item: Any) -> tuple[int | None, dict[str, Any]]:
         reading = self._reading(name)
-        if isinstance(item, FileFields):
+        if type(item) is not dict and isinstance(item, FileFields):
             item = item.values_for(reading.type.properties, reading.column)
         event = reading.check(item)
         if reading.can_be_recorded is not None and self._engine.journal is not None:

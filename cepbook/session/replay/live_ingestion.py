@@ -11,6 +11,7 @@ import asyncio
 import time as wall
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import pandas as pd
@@ -79,25 +80,26 @@ class Live:
         self.statuses = {name: SourceStatus(name, now) for name in sources}
         keys = {name: source.key for name, source in sources.items() if isinstance(source, Source)}
         self._file = file
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise UsageError("live sources need a running event loop, as a notebook or asyncio.run have") from None
         self._batcher = LiveBatcher(workbench, columns, clock, self.statuses, keys, lateness=lateness, file=file)
         self.events, self.late = self._batcher.events, self._batcher.late
         self.malformed, self.rejected = self._batcher.malformed, self._batcher.rejected
         self.failures: dict[str, Exception] = {}
         self._stopped = False
         self.reason = ""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            raise UsageError("live sources need a running event loop, as a notebook or asyncio.run have") from None
         self._going = asyncio.Event()
         self._going.set()
         offsets = self._engine.offsets if resume else {}
         try:
             opened = {name: _opened(source, name, offsets) for name, source in sources.items()}
+            self._batcher.claim(drop=not resume)
         except BaseException:  # a source of the user's that cannot be iterated
-            self._batcher.close()
             if clock is not None and owns_clock:
                 clock.stop()
+            self._batcher.close()
             raise
         if clock is not None:
             clock.takers.append(self._batcher.take)
@@ -105,7 +107,6 @@ class Live:
             name: loop.create_task(self._pump(name, items), name=f"cepbook source of {name}")
             for name, items in opened.items()
         }
-        self._batcher.claim(drop=not resume)
         self._end = loop.create_task(self._finish(), name="cepbook live")
         pause = lateness / self._second / LOOKS
         self._watch = loop.create_task(self._look(max(pause, FULL)), name="cepbook watch") if lateness else None
@@ -216,12 +217,14 @@ class Live:
         return forget
 
     def stop(self, reason: str = "") -> None:
-        """Close all sources. Their events so far are in the engine."""
+        """Close all sources. Their events so far are in the engine. Raises the exception that keeps them out of it."""
         if not self._end.done():
             self._stopped, self.reason = True, reason
-            self._batcher.flush()
-            for task in self._tasks.values():
-                task.cancel()
+            try:
+                self._batcher.flush()
+            finally:
+                for task in self._tasks.values():
+                    task.cancel()
 
     def _report(self, name: str, state: str, reason: str = "", gap: float = 0.0) -> None:
         """Send an event about a source, if an event type is for that."""
@@ -251,14 +254,15 @@ class Live:
         try:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         finally:
-            self._batcher.close()
-            if self._watch is not None:
-                self._watch.cancel()
-            if self._clock is not None:
-                self._clock.takers.remove(self._batcher.take)
-                if self._owns_clock:
-                    self._clock.touch()
-                    self._clock.stop()
+            with ExitStack() as closing:  # backwards, and all of it whatever fails
+                if self._clock is not None:
+                    if self._owns_clock:
+                        closing.callback(self._clock.stop)
+                        closing.callback(self._clock.touch)
+                    closing.callback(self._clock.takers.remove, self._batcher.take)
+                closing.callback(self._batcher.close)
+                if self._watch is not None:
+                    closing.callback(self._watch.cancel)
 
     async def _look(self, pause: float) -> None:
         """See to it that no event waits for ever for a source that is quiet, unless that is our own doing."""
@@ -289,7 +293,7 @@ class Live:
                 if self._engine.streams or len(self._batcher) >= MOST:
                     self._batcher.take(None if self._engine.streams else SLICE)
                 while wall.perf_counter() - turn > SLICE or len(self._batcher) >= MOST:
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0 if self._batcher.failure is None else FULL)
                     turn = wall.perf_counter()
                 if not self._going.is_set():
                     await self._going.wait()
@@ -322,6 +326,8 @@ class Live:
         counts += [f"{self.errors:,} statement errors"] if self.errors else []
         lines = [f"Live of {', '.join(self._tasks)}: {', '.join(counts)}, {self.state}"]
         lines += [f"  {self.reason}"] if self.reason else []
+        if self._batcher.failure is not None:
+            lines.append(f"  events wait: {exception_text(self._batcher.failure)}")
         lines += [f"  the source of {name} failed: {_failure_text(error)}" for name, error in self.failures.items()]
         lines += [
             f"  the source of {status.name}, {status.state}: {status.note.splitlines()[0]}"

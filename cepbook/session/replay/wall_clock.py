@@ -7,7 +7,7 @@ import time as wall
 from collections.abc import Callable
 
 from cepbook.display import format_time
-from cepbook.errors import StatementError, UsageError, exception_text
+from cepbook.errors import JournalError, StatementError, UsageError, exception_text
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.live.live_sources import Sleep
 
@@ -26,8 +26,9 @@ class WallClock:
     """Advances the clock of a workbench with real time, in an asyncio task, until `stop`.
 
     The first advance goes to the present (UTC) in one step. With `here`, time runs on from the current clock, also
-    after that is moved by hand. `failures` counts advances with statement errors. `failure` is the exception that ended
-    the clock, if one did. Raises UsageError without a running event loop, and if the clock is past the present.
+    after that is moved by hand. `failures` counts advances with statement errors. `obstacle` is the reason why the
+    journal has refused the last advance; the next one tries again. `failure` is the exception that ended the clock, if
+    one did. Raises UsageError without a running event loop, and if the clock is past the present.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class WallClock:
         self._runtime = workbench.runtime
         self.failures = 0
         self.failure: Exception | None = None
+        self.obstacle: JournalError | None = None
         self.takers: list[Callable[[], object]] = []  # called before time moves on, to take what has arrived
         if here:
             self._anchor()
@@ -80,6 +82,8 @@ class WallClock:
             return f"the live clock ended: {exception_text(self.failure)}"
         if self._task is not None and self._task.done():
             return "the live clock ended with its event loop"
+        if self.obstacle is not None:
+            return f"the live clock waits: {self.obstacle}"
         if self.running and not self._here and self.lead >= self._second:
             return f"{format_time(self.lead, second=self._second)} ahead of the present: the live clock waits for it"
         return ""
@@ -110,7 +114,11 @@ class WallClock:
                 due = self._workbench.runtime.next_due
                 wait = GRAIN if due is None else (due - self.present) / self._second
                 await self._sleep(min(max(wait, 0.001), GRAIN))
-                self.touch()
+                try:
+                    self.touch()
+                    self.obstacle = None
+                except JournalError as error:  # nothing was done
+                    self.obstacle = error
         except Exception as error:  # noqa: BLE001  kept: `note` tells of it, and so do the panel and `%clock`
             self.failure = error
             context = {"message": f"cepbook: {self.note}", "exception": error, "task": self._task}
