@@ -186,7 +186,7 @@ class JournalMixin(ReplayMixin):
             "send_together": lambda events: self.runtime.send_together(list(map(tuple, events))),
             "query": lambda **arguments: repeat_query(self.runtime, **arguments),
             "reach": lambda **progress: self._engine.repeat_progress(**progress),
-            "move_waiting": lambda **arguments: self._engine.move_waiting(**arguments),
+            "move_waiting": lambda **arguments: self._engine.buffers.move(**arguments),
             "reset": reset,
             "sink": sinks.open,
             "close_sink": sinks.closing,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 from weakref import WeakMethod
@@ -25,7 +25,14 @@ from cepbook.session.history.event_log import EventLog, EventRecorder, LogPositi
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
 from cepbook.session.io.sinks import DeliveryStream, FileSink, SinkError, SinkHooks, Successor
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.io.waiting_events import NO_PROGRESS, SourcePart, SourceProgress, WaitingEvent, WaitingEvents
+from cepbook.session.io.waiting_events import (
+    NO_PROGRESS,
+    SourcePart,
+    SourceProgress,
+    WaitingBuffers,
+    WaitingEvent,
+    WaitingEvents,
+)
 from cepbook.session.journal.journal import Journal
 
 BatchTaker = Callable[..., None]  # of batches, whether the clock stops on the way, and progress (default: none)
@@ -117,7 +124,7 @@ class EngineHandle(SinkHooks):
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
         self.offsets: dict[SourcePart, Any] = {}  # of live sources: by event type, source and part
-        self._buffers: dict[int, WaitingEvents] = {}  # by number, of running live sources and of loaded ones
+        self.buffers = WaitingBuffers()
         self.loads = 0  # how often a saved workbench has replaced the contents
         self._restarting = False  # the runtime is being replaced
         self.journal: Journal | None = None
@@ -274,7 +281,7 @@ class EngineHandle(SinkHooks):
         self.offsets.update({(name, source, place): offset for name, source, place, offset in offsets})
         if waiting is not None:
             number, gone, events = waiting
-            self._buffers.setdefault(number, WaitingEvents(number)).repeat(gone, events)
+            self.buffers.repeat(number, gone, events)
 
     def count_manual_action(self) -> None:
         """Count an action of the user, so that a replay takes a snapshot after it."""
@@ -437,8 +444,7 @@ class EngineHandle(SinkHooks):
         self.failures = 0
         self.failed, self.failed_since_deployed = Counter(), Counter()
         self.offsets = {}
-        for buffer in self._buffers.values():
-            buffer.clear()
+        self.buffers.clear()
         self.event_log = EventLog()
         self.partition_lifetimes = PartitionLifetimes()
         self._attend(runtime)
@@ -531,46 +537,18 @@ class EngineHandle(SinkHooks):
 
         return leave
 
-    def reorder_buffer(self, lateness: int) -> WaitingEvents:
-        """Return a buffer for live sources, whose events are saved with the workbench until `release_buffer`."""
-        number = max(self._buffers, default=0) + 1
-        return self._buffers.setdefault(number, WaitingEvents(number, lateness, owned=True))
-
-    def release_buffer(self, buffer: WaitingEvents) -> None:
-        """End the use of a buffer by its source. Events that are left in it are saved, and wait for another source."""
-        buffer.disown()
-        if not len(buffer) and self._buffers.get(buffer.number) is buffer:
-            del self._buffers[buffer.number]
-
     @property
     def waiting(self) -> list[WaitingEvent]:
         """The events of live sources that wait for earlier ones."""
-        return [event for buffer in self._buffers.values() for event in buffer.saved()]
-
-    def restore_waiting(self, events: Iterable[WaitingEvent]) -> None:
-        """Keep loaded events until `claim_waiting`."""
-        by_number: dict[int, list[tuple[int, str, Any]]] = {}
-        for time, name, event, number in events:
-            by_number.setdefault(number, []).append((time, name, event))
-        self._buffers = {number: WaitingEvents(number) for number in by_number}
-        for number, entries in by_number.items():
-            self._buffers[number].repeat(0, entries)
+        return self.buffers.saved()
 
     def claim_waiting(self, names: Collection[str], heir: WaitingEvents | None) -> None:
         """Move the loaded events of these types into the buffer `heir`, or drop them if there is none."""
-        origins = [buffer.number for buffer in self._buffers.values() if len(buffer) and not buffer.owned]
+        origins = self.buffers.unclaimed()
         if origins:
             number = None if heir is None else heir.number
             with self.action("move_waiting", names=sorted(names), origins=origins, number=number):
-                self.move_waiting(names, origins, number)
-
-    def move_waiting(self, names: Collection[str], origins: Sequence[int], number: int | None) -> None:
-        """Move the waiting events of these types from the buffers `origins` into another one, or drop them."""
-        buffers = [self._buffers[origin] for origin in origins if origin in self._buffers]
-        entries = [entry for buffer in buffers for entry in buffer.take(names)]
-        self._buffers = {key: buffer for key, buffer in self._buffers.items() if buffer.owned or len(buffer)}
-        if number is not None:
-            self._buffers.setdefault(number, WaitingEvents(number)).fill(entries)
+                self.buffers.move(names, origins, number)
 
     def is_reader_full(self) -> bool:
         """True if a stream that somebody reads has no room for another delivery."""

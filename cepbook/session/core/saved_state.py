@@ -143,7 +143,7 @@ def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, A
     engine.loads += 1
     for type_name, source, partition, offset in extra.get("offsets", ()):  # files of earlier versions have none
         engine.offsets[type_name, source, partition] = offset
-    engine.restore_waiting(extra.get("waiting", ()))
+    engine.buffers.restore(extra.get("waiting", ()))
     for name, feed in extra["feeds"].items():
         engine.feed(name).load(feed)
     return CellRuns({id_: CellRun(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]})

@@ -5,8 +5,9 @@ time. An event whose time is less than the watermark is late, because events of 
 already. Events of one time keep the order of arrival. With a lateness of 0 no event waits, and an event is late if one
 of a greater time has arrived earlier.
 
-A late event becomes an event of the type `LateEvent`, at the time of the watermark: its type, its time, by how much it
-is late, and the event itself. Replays use this module for iterables and DataFrames, live sources for all their events.
+Callers turn a late event into an event of the type `LateEvent`. Its time is that of the watermark; its properties are
+the type and the time of the late event, how late it is, and the event itself. Replays use this module for iterables and
+DataFrames, live sources for all their events.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.io.time_conversion import clock_text, clock_unit
 
 Entry = tuple[int, Any]  # time and event
 
 
 class ReorderBuffer:
-    """The waiting events with their times, in order, and the `watermark`: None before the first event."""
+    """Puts events into the order of their times, within a `lateness`: the time by which they may be out of order.
+
+    `add` takes an event, `release` returns those that need not wait any longer. The `watermark` is None before the
+    first event.
+    """
 
     def __init__(self, lateness: int = 0) -> None:
         self._lateness = lateness
@@ -40,10 +44,10 @@ class ReorderBuffer:
     @property
     def ready(self) -> bool:
         """True if `release` has an event to return."""
-        return bool(self._entries) and self._entries[0][0] <= (self.watermark or 0)
+        return bool(self._entries) and self.watermark is not None and self._entries[0][0] <= self.watermark
 
     def entries(self) -> Sequence[Entry]:
-        """Return the times and the waiting events, in order."""
+        """Return the times and the waiting events, in order; valid until the next change."""
         return self._entries
 
     def add(self, time: int, item: Any) -> bool:
@@ -62,16 +66,23 @@ class ReorderBuffer:
         else:
             self._entries.append(entry)
 
-    def advance(self, watermark: int | None = None) -> None:
-        """Move the watermark forward, by default to the time of the latest waiting event."""
-        if watermark is None:
-            watermark = self._entries[-1][0] if self._entries else None
-        if watermark is not None and (self.watermark is None or watermark > self.watermark):
+    def advance(self, watermark: int) -> None:
+        """Move the watermark forward."""
+        if self.watermark is None or watermark > self.watermark:
             self.watermark = watermark
+
+    def end_waiting(self) -> None:
+        """Move the watermark to the time of the latest waiting event: `release` returns all, and an event of an
+        earlier time is late from now on.
+        """
+        if self._entries:
+            self.advance(self._entries[-1][0])
 
     def release(self, most: int | None = None) -> list[Entry]:
         """Remove the events up to the watermark, at most `most`, and return their times and the events in order."""
-        end = bisect_right(self._entries, self.watermark or 0, key=_time)
+        if self.watermark is None:
+            return []
+        end = bisect_right(self._entries, self.watermark, key=_time)
         end = end if most is None else min(end, most)
         released = self._entries[:end]
         del self._entries[:end]
@@ -88,7 +99,7 @@ _time = itemgetter(0)
 def reordered(
     times: npt.NDArray[np.int64], lateness: int
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Do what a new `ReorderBuffer` does, for all `times` at once.
+    """Do what a new `ReorderBuffer` does for all `times` at once, and then release everything.
 
     Return the positions of the events that are not late, sorted by time; the positions of the late events; and for each
     late event the watermark when it arrived.
@@ -101,7 +112,7 @@ def reordered(
 
 def late_event(type_name: str, time: int, late_by: int, event: Mapping[str, Any]) -> dict[str, Any]:
     """Return an event of the type `LateEvent`."""
-    return dict(zip(LATE_EVENT.properties, (type_name, time, late_by, dict(event)), strict=True))
+    return {"type": type_name, "time": time, "lateness": late_by, "event": dict(event)}
 
 
 def late_reason(time: int, watermark: int, second: int) -> str:

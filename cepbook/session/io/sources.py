@@ -255,7 +255,7 @@ class IterableSource(ReplaySource):
                 options.reject(self.type_name, late_reason(time, mark, options.second), event, mark)
             if options.late_stream:
                 yield mark, _Entry(number, event, late_event(self.type_name, time, mark - time, row), late=True)
-        buffer.advance()
+        buffer.end_waiting()
         yield from buffer.release()
         if failure is not None:
             yield last, failure

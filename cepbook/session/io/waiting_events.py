@@ -41,12 +41,11 @@ class WaitingEvents(ReorderBuffer):
         return released
 
     def put_back(self, released: list[Entry]) -> None:
-        """Undo the last `release`, after which nothing was committed. If there was none, these events are new."""
+        """Let events wait again, before all others. They are new, or of the last `release`, and not committed since."""
         super().replace([*released, *self.entries()])
-        if self._removed:
-            del self._removed[len(self._removed) - len(released) :]
-        else:
-            self._added += released
+        removed, back = set(map(id, self._removed)), set(map(id, released))
+        self._added += [entry for entry in released if id(entry) not in removed]
+        self._removed = [entry for entry in self._removed if id(entry) not in back]
 
     def replace(self, entries: Iterable[Entry]) -> None:
         if self._former is None:
@@ -98,9 +97,11 @@ class WaitingEvents(ReorderBuffer):
         return taken
 
     def fill(self, entries: Iterable[Entry]) -> None:
-        """Add events in any order."""
-        for time, item in sorted(entries, key=lambda entry: entry[0]):
-            self.add(time, item)
+        """Add events in any order. None of them is late."""
+        for entry in entries:
+            self.insert(entry)
+        if self.entries():
+            self.advance(self.entries()[-1][0] - self._lateness)
         self.commit()
 
     def disown(self) -> None:
@@ -114,6 +115,58 @@ class WaitingEvents(ReorderBuffer):
         super().replace([])
         self.watermark = None
         self.commit()
+
+
+class WaitingBuffers:
+    """The buffers of a workbench by number: those of running live sources, and those that no source has claimed."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[int, WaitingEvents] = {}
+
+    def open(self, lateness: int) -> WaitingEvents:
+        """Return a buffer for live sources, whose events are saved with the workbench until `release`."""
+        number = max(self._buffers, default=0) + 1
+        return self._buffers.setdefault(number, WaitingEvents(number, lateness, owned=True))
+
+    def release(self, buffer: WaitingEvents) -> None:
+        """End the use of a buffer by its source. Events that are left in it are saved, and wait for another source."""
+        buffer.disown()
+        if not len(buffer) and self._buffers.get(buffer.number) is buffer:
+            del self._buffers[buffer.number]
+
+    def saved(self) -> list[WaitingEvent]:
+        """Return the committed events of all buffers."""
+        return [event for buffer in self._buffers.values() for event in buffer.saved()]
+
+    def restore(self, events: Iterable[WaitingEvent]) -> None:
+        """Replace all buffers by loaded ones."""
+        by_number: dict[int, list[tuple[int, str, Any]]] = {}
+        for time, name, event, number in events:
+            by_number.setdefault(number, []).append((time, name, event))
+        self._buffers = {}
+        for number, entries in by_number.items():
+            self.repeat(number, 0, entries)
+
+    def unclaimed(self) -> list[int]:
+        """Return the numbers of the buffers whose events have no source."""
+        return [buffer.number for buffer in self._buffers.values() if len(buffer) and not buffer.owned]
+
+    def move(self, names: Collection[str], origins: Iterable[int], number: int | None) -> None:
+        """Move the events of these types from the buffers `origins` into that of `number`; None: drop them."""
+        buffers = [self._buffers[origin] for origin in origins if origin in self._buffers]
+        entries = [entry for buffer in buffers for entry in buffer.take(names)]
+        self._buffers = {key: buffer for key, buffer in self._buffers.items() if buffer.owned or len(buffer)}
+        if number is not None:
+            self._buffers.setdefault(number, WaitingEvents(number)).fill(entries)
+
+    def repeat(self, number: int, gone: int | None, events: Iterable[tuple[int, str, Any]]) -> None:
+        """Make the changes of another buffer in that of `number`."""
+        self._buffers.setdefault(number, WaitingEvents(number)).repeat(gone, events)
+
+    def clear(self) -> None:
+        """Empty all buffers."""
+        for buffer in self._buffers.values():
+            buffer.clear()
 
 
 SourcePart = tuple[str, str, str]  # event type, source, and part of the source
@@ -138,7 +191,7 @@ class SourceProgress(NamedTuple):
         return {name: value for name, value in data.items() if value}
 
     def commit(self, offsets: dict[SourcePart, Any]) -> None:
-        """Let the progress count, the places in `offsets`."""
+        """Let the progress take effect: the offsets in `offsets`."""
         offsets.update(self.offsets)
         if self.waiting is not None:
             self.waiting.commit()

@@ -98,7 +98,7 @@ class LiveBatcher:
         self._clock = clock
         self._sources, self._keys, self._file = sources, keys, file
         self._lateness = lateness
-        self._buffer = self._engine.reorder_buffer(lateness)
+        self._buffer = self._engine.buffers.open(lateness)
         self._looks = 0, self._buffer.watermark  # how often `look` has seen this watermark
         self._loads = self._engine.loads
         self.events: Counter[str] = Counter()
@@ -199,7 +199,7 @@ class LiveBatcher:
 
     def _flush(self) -> None:
         self.take()
-        self._buffer.advance()
+        self._buffer.end_waiting()
         self.take()
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class LiveBatcher:
         finally:
             if self._handle is not None:
                 self._handle.cancel()
-            self._engine.release_buffer(self._buffer)
+            self._engine.buffers.release(self._buffer)
             if self._file is not None:
                 with suppress(SinkError):  # printed when it happened, and `Live` tells it
                     self._file.close()

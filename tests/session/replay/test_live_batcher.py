@@ -121,7 +121,8 @@ def test_a_full_disk_holds_live_events_back(tmp_path: Path, monkeypatch: pytest.
                 print(json.dumps(row(v)), file=file, flush=True)
             await until(lambda: live.events["E"] + live.buffered["E"] == 5)
             disk = FullDisk(monkeypatch)
-            print(json.dumps(row(5)), "rubbish", *map(json.dumps, map(row, range(6, 20))), sep="\n", file=file, flush=True)
+            lines = [json.dumps(row(5)), "rubbish", *map(json.dumps, map(row, range(6, 20)))]
+            print(*lines, sep="\n", file=file, flush=True)
             await until(lambda: "No space left" in repr(live))
             await asyncio.sleep(0.05)
         assert live.state == "running" and live.malformed["E"] <= 1 and max(values(cep)) < 5
@@ -178,7 +179,7 @@ def test_a_source_that_fails_while_a_run_begins_leaves_nothing_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cep = workbench()
-    cep._engine.restore_waiting([(1, "E", row(1), 1)])
+    cep._engine.buffers.restore([(1, "E", row(1), 1)])
     cep.journal(tmp_path / "j")
 
     async def scenario() -> None:
@@ -232,7 +233,8 @@ def test_a_late_event_that_waits_is_late_once() -> None:
         live = cep.live({"E": gate}, time="ts", lateness="5 sec", sleep=never)
         gate.let(row(10), row(11))
         await until(lambda: live.buffered["E"] == 2)
-        cep._engine._buffers[1].insert((8_000, ("LateEvent", {"type": "E", "time": 1, "lateness": 7, "event": {}})))
+        late = {"type": "E", "time": 1, "lateness": 7, "event": {}}
+        cep._engine.buffers._buffers[1].insert((8_000, ("LateEvent", late)))
         cep.advance(by="20 sec")
         gate.let(None)
         await live
