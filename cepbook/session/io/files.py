@@ -23,7 +23,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype, is_string_dtype
 from pandas.io.common import get_handle  # type: ignore[import-not-found]  # the stubs lack it
 
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_numeric
 from cepbook.session.io.csv_records import EMPTY, CsvRecords, Reject
@@ -100,10 +100,10 @@ def _parquet(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 
-def _stored(schema: Any, columns: ColumnSelection) -> list[str]:
-    """Return those of `columns` that a file has, and its index of dates, which may be the column ``time``."""
+def _stored(schema: Any, columns: ColumnSelection | None) -> list[str]:
+    """Return those of `columns` that a file has (None: all), and its index of dates, which may be the column `time`."""
     index = date_index(schema)
-    return [name for name in schema.names if name in columns or name == index]
+    return [name for name in schema.names if columns is None or name in columns or name == index]
 
 
 def parquet_rows(path: str) -> int:
@@ -116,7 +116,7 @@ def parquet_rows(path: str) -> int:
         return 0
 
 
-def parquet_chunks(path: str, columns: ColumnSelection, rows: int) -> Iterator[pd.DataFrame]:
+def parquet_chunks(path: str, columns: ColumnSelection | None, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file as in `read_file`, `rows` at a time. Raises EventError if it cannot be read."""
     parquet = _reader()
     import pyarrow  # optional, and there
@@ -153,7 +153,7 @@ def pieces(
     """
     lower = path.lower()
     if lower.endswith(PARQUET):
-        yield from parquet_chunks(path, columns or {}, rows)
+        yield from parquet_chunks(path, columns, rows)
     elif lower.endswith(CSV):
         with (
             _csv_records(path, form, reject) as records,
@@ -192,7 +192,7 @@ def file_samples(path: str, columns: ColumnSelection, form: TextFormat = DEFAULT
     elif lower.endswith((".jsonl", ".ndjson")):
         for text in _texts(path, heading=False):
             try:
-                lines = text.decode(form.encoding).splitlines()
+                lines = text.decode(form.marked).split("\n")
                 rows = [row for line in lines if (row := form.object(line)) is not None]
             except ValueError as error:
                 raise EventError(f"{path!r}: {error}") from None
@@ -273,7 +273,9 @@ def _csv_records(path: str, form: TextFormat, reject: Reject | None = None) -> I
             yield CsvRecords(handles.handle, form, reject=reject)
     except UnicodeDecodeError as error:
         raise EventError(f"{path!r} cannot be read as a CSV file: {form.wrong_encoding(error)}") from error
-    except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
+    except CepbookError:
+        raise
+    except Exception as error:  # decompressors raise errors of their own classes
         raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
 
 
@@ -329,21 +331,29 @@ def _objects(path: str, form: TextFormat, reject: Reject | None = None) -> Itera
                     yield row
     except UnicodeDecodeError as error:
         raise EventError(f"{path!r} cannot be read as JSON lines: {form.wrong_encoding(error)}") from error
-    except (OSError, EOFError) as error:
+    except CepbookError:
+        raise
+    except Exception as error:  # as above
         raise EventError(f"{path!r} cannot be read as JSON lines: {error}") from error
 
 
 def frame_of_objects(rows: Sequence[Mapping[str, Any]], names: Collection[str]) -> pd.DataFrame:
-    """Return columns with the dtype of their values. Whole numbers with gaps stay whole numbers."""
+    """Return columns with the dtype of their values. Whole numbers with gaps stay whole numbers, and keep all their
+    digits beside fractions.
+    """
     return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names}, columns=list(names))
 
 
 def _column(values: list[Any]) -> pd.Series[Any]:
     kinds = {type(value) for value in values} - {type(None)}
+    exact = kinds == {int, float} and any(type(value) is int and abs(value) > 2**53 for value in values)
+    if exact:
+        values = [int(value) if type(value) is float and value.is_integer() else value for value in values]
+        kinds = {type(value) for value in values} - {type(None)}
     dtype = "object"
     if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
         dtype = "Int64"
-    elif kinds and kinds <= {int, float} and float in kinds:
+    elif kinds and kinds <= {int, float} and float in kinds and not exact:
         dtype = "float64"
     elif kinds == {bool}:
         dtype = "boolean"

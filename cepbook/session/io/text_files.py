@@ -2,11 +2,11 @@
 
 The same text is the same value however a file is read, by a replay, by `define`, or line by line while it grows:
 
-- An empty field of CSV is null, and ``""`` an empty text. Any other text is itself, also ``NA`` and ``null``;
-  `TextFormat.na` names more nulls.
-- Numbers have ASCII digits without underscores, such as ``-1``, ``1e3``, ``1.50``. Whole numbers may have a fraction of
-  zeros, as pandas writes columns with gaps. ``biginteger`` and ``bigdecimal`` keep all digits; ``007`` is a text for a
-  string property.
+- An empty field of CSV is null, and ``""`` an empty text. ``NA`` and ``null`` are ordinary texts, unless
+  `TextFormat.na` lists them.
+- Numbers have ASCII digits without underscores, such as ``-1``, ``1e3``, ``1.50``, for ``double`` and ``float`` also
+  ``inf``; blanks around them do not matter. Whole numbers may have a fraction of zeros, as pandas writes columns with
+  gaps. ``biginteger`` and ``bigdecimal`` keep all digits; ``007`` is a text for a string property.
 - A name that occurs twice, in the first line of CSV or in a JSON object, is an error, and so is a record of CSV with
   another number of fields than there are columns.
 """
@@ -25,11 +25,13 @@ from cepbook.argument_checks import short_repr
 from cepbook.errors import UsageError
 from cepbook.lang.types import Type, is_integral, is_numeric
 
-_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
-_REAL = re.compile(r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(  # each digit can be read in one way: a long text that is no number is refused at once
+    r"\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]++)?\s*+", re.ASCII | re.IGNORECASE
+)
+_INFINITE = re.compile(r"\s*+[+-]?inf(?:inity)?\s*+", re.ASCII | re.IGNORECASE)
 TEXTS = ("string", "object")  # types whose values may be empty texts
 LONGEST = 16 * 1024 * 1024  # bytes of a line or a message of a live source, characters of a record of CSV
-_DIGITS = 4_300  # that Python converts
+_DIGITS = 4_300  # of a whole number, the most that Python converts
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ class TextFields(FileFields):
 
 
 def field_value(value: Any, of: Type | None) -> Any:
-    """Return the value of a file for a property of type `of`; as it is if it does not fit: a check reports it.
+    """Return the value of a file for a property of type `of`. A value that does not fit is returned as it is; the
+    validation of the event reports it.
 
     An empty text is null for any other property than texts.
     """
@@ -129,13 +132,26 @@ def field_value(value: Any, of: Type | None) -> Any:
         return None
     if of.name == "boolean":
         return {"true": True, "false": False}.get(value.lower(), value)
-    if is_integral(of) and _WHOLE.fullmatch(value) and len(value) < _DIGITS:
-        return int(value)
-    if not is_numeric(of) or not _REAL.fullmatch(value):
+    if not is_numeric(of):
         return value
+    if not _NUMBER.fullmatch(value):
+        return float(value) if of.name in ("double", "float") and _INFINITE.fullmatch(value) else value
     if of.name == "bigdecimal":
         return Decimal(value.strip())
-    return field_value(float(value), of) if is_integral(of) else float(value)
+    return _whole(value) if is_integral(of) else float(value)
+
+
+def _whole(text: str) -> Any:
+    """Return the value of a number for a whole property, with all its digits; a fraction as a float, for a check to
+    report; the text itself if neither can have its value.
+    """
+    number = Decimal(text.strip())
+    if number.adjusted() >= _DIGITS:
+        return text
+    if number == number.to_integral_value():
+        return int(number)
+    real = float(number)
+    return text if real.is_integer() else real
 
 
 class _TwiceError(ValueError):
