@@ -51,8 +51,7 @@ KINDS = {
         PARTIALS,
     ),
     "table": (
-        "@name('s') create table T(n int primary key, c count(*)); "
-        "into table T select count(*) as c from E group by n",
+        "@name('s') create table T(n int primary key, c count(*)); into table T select count(*) as c from E group by n",
         ROWS,
     ),
     "named window": ("@name('s') create window W#keepall as E; insert into W select * from E", ROWS),
@@ -173,8 +172,7 @@ def test_instants_before_a_refusal_can_be_looked_at() -> None:
 @pytest.mark.parametrize("leap", [False, True])
 def test_a_replay_within_the_limit_is_the_same_with_and_without(leap: bool) -> None:
     text = (
-        "@name('s') select irstream n from E#time(50 msec); "
-        "@name('o') select count(*) as c from E output every 7 msec"
+        "@name('s') select irstream n from E#time(50 msec); @name('o') select count(*) as c from E output every 7 msec"
     )
     rows = []
     for limit in (None, 52):

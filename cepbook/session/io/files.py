@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from io import StringIO
 from itertools import islice
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from pandas.io.common import get_handle  # type: ignore[import-not-found]  # the
 
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.types import Type, is_numeric
+from cepbook.lang.types import Type, is_integral, is_numeric
 from cepbook.session.io.csv_records import EMPTY, CsvRecords, Reject
 from cepbook.session.io.event_validation import is_missing
 from cepbook.session.io.foreign_frames import date_index, frame_of_table
@@ -42,6 +42,7 @@ BLOCK = 65_536  # bytes per sample
 ColumnSelection = Mapping[str, Type | None]
 """Selected columns of text files, with the type of the property that decides how a text is read; None: its looks do."""
 
+_EXACT = 2**53  # all whole numbers up to it are doubles
 _AS_TEXT = ("string", "char", "biginteger", "bigdecimal")
 _NULLS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?", "\\N")  # what other programs write for null
 
@@ -83,8 +84,7 @@ def read_file(
     if lower.endswith(PARQUET):
         return _parquet(path, columns)
     if lower.endswith(CSV):
-        with _csv_records(path, form, reject) as records:
-            return _typed(_csv_frame(records, columns, form), columns, records)
+        return next(_csv_pieces(path, columns, None, form, reject))
     if lower.endswith(JSON_LINES):
         rows = list(_objects(path, form, reject))
         return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
@@ -155,12 +155,7 @@ def pieces(
     if lower.endswith(PARQUET):
         yield from parquet_chunks(path, columns, rows)
     elif lower.endswith(CSV):
-        with (
-            _csv_records(path, form, reject) as records,
-            _csv_frame(records, columns, form, chunksize=rows) as reader,
-        ):
-            for piece in reader:
-                yield _typed(piece, columns, records)
+        yield from _csv_pieces(path, columns, rows, form, reject)
     else:
         lines = _objects(path, form, reject)
         while some := list(islice(lines, rows)):
@@ -218,8 +213,55 @@ def _reader() -> Any:
     return parquet
 
 
-def _csv_frame(records: CsvRecords, columns: ColumnSelection | None, form: TextFormat, **settings: Any) -> Any:
+def _csv_pieces(
+    path: str, columns: ColumnSelection | None, rows: int | None, form: TextFormat, reject: Reject | None
+) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a CSV file, `rows` at a time; None: all at once.
+
+    pandas reads whole numbers with gaps as doubles. Where these are too large for that, the file is read again from its
+    beginning, with such columns as texts.
+    """
+    exact: set[str] = set()
+    yielded = rejected = 0
+    while True:
+        repeated = rejected
+
+        def report(reason: str, text: str) -> None:
+            nonlocal repeated, rejected
+            if repeated:
+                repeated -= 1
+                return
+            rejected += 1
+            assert reject is not None
+            reject(reason, text)
+
+        with _csv_records(path, form, report if reject is not None else None) as records:
+            tables = _csv_frame(records, columns, form, exact, chunksize=rows)
+            with tables if rows is not None else nullcontext([tables]) as frames:
+                for frame in islice(frames, yielded, None):
+                    rounded = _rounded_columns(frame, columns)
+                    if rounded:
+                        break
+                    yielded += 1
+                    yield _typed(frame, columns, records)
+                else:
+                    return
+        exact |= rounded
+
+
+def _rounded_columns(frame: pd.DataFrame, columns: ColumnSelection | None) -> set[str]:
+    """Return the columns of whole numbers that are doubles beyond the whole numbers that a double can hold."""
+    whole = {name for name, of in (columns or {}).items() if of is not None and is_integral(of)}
+    doubles = [name for name in whole.intersection(frame.columns) if frame[name].dtype == "float64"]
+    return {name for name in doubles if frame[name].abs().max() >= _EXACT}
+
+
+def _csv_frame(
+    records: CsvRecords, columns: ColumnSelection | None, form: TextFormat, exact: Iterable[str] = (), **settings: Any
+) -> Any:
+    """Return what pandas reads, with texts in the columns `exact`."""
     text: Any = {name: "str" for name, of in (columns or {}).items() if of is not None and of.name in _AS_TEXT}
+    text |= dict.fromkeys(exact, "str")
     return pd.read_csv(
         records,
         sep=form.sep,
@@ -346,7 +388,7 @@ def frame_of_objects(rows: Sequence[Mapping[str, Any]], names: Collection[str]) 
 
 def _column(values: list[Any]) -> pd.Series[Any]:
     kinds = {type(value) for value in values} - {type(None)}
-    exact = kinds == {int, float} and any(type(value) is int and abs(value) > 2**53 for value in values)
+    exact = kinds == {int, float} and any(type(value) is int and abs(value) > _EXACT for value in values)
     if exact:
         values = [int(value) if type(value) is float and value.is_integer() else value for value in values]
         kinds = {type(value) for value in values} - {type(None)}

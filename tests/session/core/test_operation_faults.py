@@ -41,6 +41,7 @@ from tests.magics.conftest import new_shell
 
 pytestmark = [
     pytest.mark.histories,
+    pytest.mark.filterwarnings("ignore::cepbook.errors.MissingRowsWarning"),  # the check reads statements without rows
     pytest.mark.skipif(not hasattr(os, "fork"), reason="each fault is injected into a copy of the process"),
 ]
 
@@ -185,13 +186,13 @@ def aspects(cep: Workbench, path: Path) -> str:
 
     def rows() -> list[str]:
         names = sorted(cep.runtime.statements)
-        return [attempt(lambda: (cep.changes(name).to_json(), cep.iterate(name))) for name in names]  # noqa: B023
+        return [attempt(lambda: (cep.changes(name).to_json(date_format="iso"), cep.iterate(name))) for name in names]  # noqa: B023
 
     aspects.append(rows())
     aspects.append(attempt(lambda: cep.run("@name('call') select twice(x) as y from E").statements[0].name))
     aspects.append(attempt(lambda: cep.send("E", k="a", x=4)))
     aspects.append(attempt(lambda: cep.advance(by="20 sec")))
-    aspects.append(attempt(lambda: cep.query("select * from W").to_json()))
+    aspects.append(attempt(lambda: cep.query("select * from W").to_json(date_format="iso")))
     aspects.append(rows())
     aspects.append(attempt(lambda: [cep.rewind(), cep.send("E", k="a", x=4), rows()]))
     return json.dumps(aspects, default=str)

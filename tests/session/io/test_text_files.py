@@ -8,6 +8,7 @@ import zipfile
 from decimal import Decimal
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cepbook.errors import EventError
@@ -135,3 +136,24 @@ def test_a_header_of_one_column_with_another_separator(tmp_path: Path) -> None:
     path.write_text("a;b\n1;2\n")
     with pytest.raises(EventError, match='sep=";"'):
         read_file(str(path), None, TextFormat())
+
+
+@pytest.mark.parametrize("rows", [None, 2, 100])
+def test_a_column_with_gaps_keeps_all_digits_and_bad_lines_are_rejected_once(tmp_path: Path, rows: int | None) -> None:
+    path = tmp_path / "e.csv"
+    lines = ["1,1", "2,2,2", ",3", "4,4", "5", "9007199254740993,6", ",7", "9007199254740995.0,8"]
+    path.write_text("\n".join(["id,n", *lines, ""]))
+    columns = {"id": types.LONG, "n": types.INT}
+    rejected: list[str] = []
+
+    def reject(reason: str, text: str) -> None:
+        rejected.append(text)
+
+    if rows is None:
+        frames = [read_file(str(path), columns, reject=reject)]
+    else:
+        frames = list(pieces(str(path), columns, rows, reject=reject))
+    ids = [None if pd.isna(value) else int(value) for frame in frames for value in frame["id"]]
+    assert ids == [1, None, 4, 9007199254740993, None, 9007199254740995]
+    assert [value for frame in frames for value in frame["n"]] == [1, 3, 4, 6, 7, 8]
+    assert rejected == ["2,2,2", "5"]
