@@ -249,6 +249,8 @@ class FileSink:
             if count and self._hooks is not None:
                 self._hooks.ahead()
             self._tap.forget(columns)
+            if count and os.getpid() != self._process:
+                self.error = UsageError("a forked process does not write into the file of its parent")
             if self._writer is None or self.error is not None:
                 self.lost += count
                 return
@@ -292,7 +294,7 @@ class FileSink:
         `failed`: the rows are incomplete, so a `whole` file does not get its name.
         """
         with self._lock, InterruptGuard(lambda: None):
-            if self._writer is None:
+            if self._writer is None or os.getpid() != self._process:  # a forked process closes nothing
                 return
             if self._hooks is not None:
                 self._hooks.closing(self)
@@ -383,10 +385,7 @@ def _keep_writing() -> None:
     """
     while True:
         time.sleep(EVERY)
-        sinks = _open_sinks()
-        for sink in sinks:
-            sink.write_waiting()
-        del sinks[:]
+        _write_all()
         while _ABANDONED:
             _end(_ABANDONED.pop(), anywhere=True)
         with _OPENING:
@@ -395,15 +394,20 @@ def _keep_writing() -> None:
                 return
 
 
+def _write_all() -> None:
+    for sink in _open_sinks():
+        sink.write_waiting()
+
+
 def _end(sink: FileSink, *, anywhere: bool = False) -> None:
-    if getattr(sink, "_writer", None) is None or sink._process != os.getpid():  # a child process closes nothing
+    if getattr(sink, "_writer", None) is None:
         return
     if not anywhere and current_thread() in _THREADS:
         _ABANDONED.append(sink)
         return
     try:
         sink.close(failed=sink._must_close)
-    except SinkError as error:
+    except CepbookError as error:  # of the file or the journal; the other sinks are closed all the same
         sys.stderr.write(f"cepbook: {error}\n")
 
 
@@ -476,6 +480,7 @@ class DeliveryStream(AsyncIterator[Delivery]):
         self.capacity = capacity
         self.missed = self._told = 0
         self._waiting: deque[Delivery] = deque()
+        self._draining = survives_fork(Lock())
         self._closed = False
         self._poked: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -491,10 +496,11 @@ class DeliveryStream(AsyncIterator[Delivery]):
             self.close()
 
     def _drain(self) -> None:
-        self._waiting.extend(self._tap.take_deliveries())
-        while len(self._waiting) > self.capacity:
-            self._waiting.popleft()
-            self.missed += 1
+        with self._draining:  # the thread that sends and that of the reader may both do it
+            self._waiting.extend(self._tap.take_deliveries())
+            while len(self._waiting) > self.capacity:
+                self._waiting.popleft()
+                self.missed += 1
 
     @property
     def is_full(self) -> bool:

@@ -230,7 +230,8 @@ class Journal:
             if sound and alone is not None and run is not None and run.goes_on(alone, types, stepping):
                 run.count += len(alone.times)
                 return
-            self._make_room()
+        self._make_room()  # without the lock: a snapshot waits for sinks, and the thread that writes these for the lock
+        with self._lock:
             self.flush()
             place = None if alone is None else alone.place
             if alone is not None and place is not None and all(alone.stored(name, 1) for name in columns[0]):

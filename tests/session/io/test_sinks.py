@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,10 +18,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.errors import MissingRowsWarning, UsageError
+from cepbook.errors import JournalError, MissingRowsWarning, UsageError
 from cepbook.session import Workbench
-from cepbook.session.io.sinks import SinkError
+from cepbook.session.io.sinks import SinkError, end_all_sinks
 from cepbook.session.io.writers import CsvWriter, RowWriter, open_writer
+from tests.engine.dispatch.test_faults import in_a_copy
 
 AT = "1970-01-01T00:00:00.000+00:00"
 EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
@@ -309,3 +311,67 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(
     with pytest.raises(SinkError, match=r"q\.csv' cannot be written: .*No space left on device"):
         cep.export("q", path)
     assert [each.read_text() for each in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a forked process")
+def test_a_forked_process_writes_nothing_into_the_file_of_its_parent(cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    with cep.sink("q", path) as sink:
+        send(cep, 1)
+
+        def in_child() -> str:
+            send(cep, 2)
+            with pytest.raises(SinkError, match="a forked process does not write into the file of its parent; 1 row"):
+                sink.flush()
+            sink.close()
+            return path.read_text()
+
+        assert "e1" not in in_a_copy(in_child)
+        send(cep, 3)
+    assert pd.read_csv(path)["id"].tolist() == ["e1", "e3"]
+
+
+def test_a_sink_whose_journal_fails_keeps_no_other_open(
+    cep: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / f"{number}.csv" for number in range(3)]
+    opened = [cep.sink("q", path) for path in paths]
+    send(cep, 1)
+
+    def closing(self: object, *, failed: bool = False) -> None:
+        raise JournalError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(opened[0]), "close", _once(closing, type(opened[0]).close))
+        end_all_sinks()
+    assert "no room" in capsys.readouterr().err
+    assert sum("e1" in path.read_text() for path in paths) == 2
+    for sink in opened:
+        sink.close()
+
+
+def _once(first: Any, then: Any) -> Any:
+    calls: list[object] = []
+
+    def call(*values: Any, **options: Any) -> Any:
+        calls.append(None)
+        return (first if len(calls) == 1 else then)(*values, **options)
+
+    return call
+
+
+def test_deliveries_come_once_when_they_are_sent_in_a_thread(cep: Workbench) -> None:
+    async def read() -> list[int]:
+        stream = cep.stream("q", capacity=1_000_000)
+        sender = threading.Thread(target=send, args=(cep, *range(6_000)))
+        sender.start()
+        numbers = []
+        async for delivery in stream:
+            numbers += [row["x"] for row in delivery.insert or ()]
+            if numbers[-1] == 5_999:
+                break
+        sender.join()
+        stream.close()
+        return numbers
+
+    assert asyncio.run(read()) == list(range(6_000))

@@ -102,6 +102,32 @@ def test_the_limit_holds_for_events_that_come_slowly(tmp_path: Path) -> None:
     assert digest(recovered(tmp_path / "j")) == state
 
 
+def test_a_snapshot_in_a_replay_asks_sinks_without_the_lock_that_they_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cep = begun(tmp_path / "j")
+    for name, value in (("LEAST", 0), ("SOONEST", 0.0), ("SHARE", 0)):
+        monkeypatch.setattr(journal_module, name, value)
+    cep.run("@name('all') select * from Tick")
+    owned = []
+    marks = EngineHandle.sink_marks
+
+    def asked(handle: EngineHandle) -> Any:
+        assert cep.journaling is not None
+        owned.append(cep.journaling._lock._is_owned())
+        return marks(handle)
+
+    monkeypatch.setattr(EngineHandle, "sink_marks", asked)
+    frame = pd.DataFrame({"at": range(0, 60_000, 1000), "symbol": "A", "price": 1.0})
+    with cep.sink("all", tmp_path / "all.csv"):
+        for _ in range(3):
+            cep.journaling._snapshot_size = 0
+            cep.replay({"Tick": frame}, time="at").run()
+            frame = frame.assign(at=frame["at"] + 60_000)
+    closed(cep)
+    assert owned and not any(owned)
+
+
 def test_a_snapshot_that_is_merely_due_stops_no_stimulus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cep = begun(tmp_path / "j")
     for name, value in (("LEAST", 0), ("SOONEST", 0.0), ("SHARE", 0)):
