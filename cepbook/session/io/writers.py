@@ -150,13 +150,12 @@ class CsvWriter(_Lines):
     """A header, then a line per row. Every batch is formatted before its first line is written."""
 
     def __init__(self, path: str, columns: Mapping[str, Type], append: bool = False) -> None:
+        header = _first_record(path, columns) if append and os.path.exists(path) else []
+        if header and header != list(columns):
+            raise _other_columns(path, header)
         super().__init__(path, columns, append)
-        header = _first_record(path) if append else []
         if not header:
             self._write([list(columns)])
-        elif header != list(columns):
-            self.close()
-            raise _other_columns(path, header)
 
     def text(self, rows: Rows) -> str:
         return csv_lines(rows)
@@ -185,9 +184,14 @@ def _csv_text(field: object) -> str:
     return text if text and _TO_QUOTE.isdisjoint(text) else f'"{text.replace(chr(34), chr(34) * 2)}"'
 
 
-def _first_record(path: str) -> list[str]:
+def _first_record(path: str, columns: Iterable[str]) -> list[str]:
+    """Return the names in the first line of a file; none if it is empty or holds the torn beginning of our own line."""
     with Path(path).open(encoding="utf-8", newline="") as file:
-        return next(csv.reader(file), [])
+        record = next(csv.reader(file), [])
+        own = csv_lines([list(columns)])
+        file.seek(0)
+        torn = own.startswith(file.read(len(own) + 1))
+    return [] if torn else record
 
 
 def _other_columns(path: str, names: Sequence[str]) -> UsageError:
@@ -198,18 +202,33 @@ def _other_columns(path: str, names: Sequence[str]) -> UsageError:
 
 
 def _cut_torn_line(path: str, *, quotes: bool) -> None:
-    """Remove the last line of a file if it has no end: a process was killed while it wrote.
+    """Remove the last line of a file if it has no end, as after the kill of a process, and print what was removed.
 
-    With `quotes`, line ends within quotation marks are part of a line.
+    A whole JSON object gets its line end. With `quotes`, line ends within quoted fields are part of a line.
     """
     with suppress(FileNotFoundError), Path(path).open("r+b") as file:
         inside, position, end = False, 0, 0
         for line in file:
             position += len(line)
-            inside ^= quotes and line.count(b'"') % 2 == 1
+            if quotes and line.count(b'"') % 2 == 1:  # only a quote at the beginning of a field opens one
+                inside = not inside and (line.startswith(b'"') or b',"' in line)
             if line.endswith(b"\n") and not inside:
                 end = position
-        file.truncate(end)
+        file.seek(end)
+        rest = file.read()
+        if rest and not quotes and _is_json(rest):
+            file.write(b"\n")
+        elif rest:
+            file.truncate(end)
+            text = rest.decode("utf-8", "replace")
+            sys.stderr.write(f"cepbook: {path!r} ended within a line, which was removed: {text!r}\n")
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _field(value: object) -> object:

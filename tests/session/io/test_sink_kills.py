@@ -158,7 +158,8 @@ def test_append_removes_a_torn_line(cep: Workbench, tmp_path: Path) -> None:
         for size in range(len(good), len(both)):
             path.write_bytes(both[:size])
             cep.sink("q", path, append=True).close()
-            assert path.read_bytes() == good, (kind, both[:size])
+            whole = kind == "jsonl" and size == len(both) - 1  # only the line end is missing
+            assert path.read_bytes() == (both if whole else good), (kind, both[:size])
         path.write_bytes(b"ti")  # even of the header
         cep.sink("q", path, append=True).close()
         assert path.read_bytes() == (good.splitlines(keepends=True)[0] if kind == "csv" else b"")

@@ -375,3 +375,25 @@ def test_deliveries_come_once_when_they_are_sent_in_a_thread(cep: Workbench) -> 
         return numbers
 
     assert asyncio.run(read()) == list(range(6_000))
+
+
+def test_append_removes_nothing_that_is_whole(
+    cep: Workbench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign, torn, lines = tmp_path / "foreign.csv", tmp_path / "torn.csv", tmp_path / "q.jsonl"
+    foreign.write_text('size\n12" disk\n14 inch')
+    with pytest.raises(UsageError, match="has other columns"):
+        cep.sink("q", foreign, append=True)
+    assert foreign.read_text() == 'size\n12" disk\n14 inch'
+    head = "time,seq,kind,id,x\n"
+    torn.write_text(f'{head}{AT},0,insert,12" disk,1\n{AT},1,insert,e2,2\n{AT},2,ins')
+    lines.write_text('{"id": "whole"}')
+    with cep.sink("q", torn, append=True), cep.sink("q", lines, append=True):
+        send(cep, 3)
+    assert torn.read_text() == f'{head}{AT},0,insert,12" disk,1\n{AT},1,insert,e2,2\n{AT},0,insert,e3,3\n'
+    assert f"'{AT},2,ins'" in capsys.readouterr().err
+    assert [json.loads(line)["id"] for line in lines.read_text().splitlines()] == ["whole", "e3"]
+    torn.write_text("time,se")
+    with cep.sink("q", torn, append=True):
+        send(cep, 4)
+    assert torn.read_text().startswith(head)
