@@ -391,6 +391,29 @@ def test_a_file_that_is_truncated_without_a_copy_says_so(tmp_path: Path) -> None
     assert "truncated or written anew: lines after byte 990 may be lost" in run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [(["2,9.5", "3,9.5"], [1, 2, 3]), (["x,p", "2,9.5", "3,9.5"], [1, 2, 3]), (["p,x", "9.5,2", "9.5,3"], [1, 2, 3])],
+)
+def test_a_csv_file_that_is_truncated_needs_no_second_line_of_names(
+    tmp_path: Path, after: list[str], expected: list[int]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,p\n1,9.5\n")
+    cep = workbench()
+
+    async def scenario() -> None:
+        live = cep.live({"A": inlets.tail(path, begin=True, every="5 msec")})
+        await until(lambda: len(numbers(cep)) == 1)
+        path.write_text("\n".join([*after, ""]))
+        await until(lambda: len(numbers(cep)) == 3)
+        live.stop()
+        await live
+
+    run(scenario())
+    assert numbers(cep) == expected
+
+
 # ---------------------------------------------------------------- databases
 @pytest.mark.parametrize(
     ("query", "options"),

@@ -103,6 +103,8 @@ class _File:
     def __init__(self, name: str, form: TextFormat, longest: int) -> None:
         self._name, self._form, self._longest = name, form, longest
         self._as_csv = name.lower().endswith(".csv")
+        self._columns: list[str] | None = None
+        self._former: list[str] | None = None  # the columns before the file was truncated or replaced
         self._open(name)
 
     def _open(self, name: str, at: int = 0, sample: tuple[int, bytes] = (0, b"")) -> None:
@@ -113,7 +115,7 @@ class _File:
         self._at, self._sample = at, sample
         self._splitter = LineSplitter(self._longest)
         self._splitter.taken = at
-        self._columns: list[str] | None = None
+        self._former, self._columns = self._columns or self._former, None
         self._begun: list[str] = []  # the lines of a record of CSV that goes on
         for line in os.pread(self._descriptor, READ, 0).split(b"\n") if at and self._as_csv else ():
             if self._columns is None:
@@ -203,8 +205,10 @@ class _File:
             line, self._begun = "\n".join(begun), []
             fields = fields_of(line, form)
         if self._columns is None:
-            self._columns = columns_of(line, form)
-            return
+            if not self._former or not set(self._former).isdisjoint(fields or ()):
+                self._columns = columns_of(line, form)
+                return
+            self._columns = self._former  # the program that writes has written the names once, at its own start
         wrong = wrong_fields(fields, self._columns)
         if fields is None or wrong is not None:
             yield Malformed(line.rstrip(), wrong or "")
