@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 from cepbook.session import Workbench, inlets
+from cepbook.session.io.live.network_sources import _skip_deleted
 from tests.session.replay.test_live_faults import bad_lines
 from tests.waiting import until
 
 pytest.importorskip("aiokafka", reason="aiokafka is not installed (extra `kafka`)")
 confluent = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (group `test`)")
+from aiokafka import TopicPartition  # noqa: E402  optional, see above
+
 MESSAGES = (
     json.dumps({"symbol": "A", "price": 1.5}).encode(),
     b"not JSON",
@@ -199,3 +202,25 @@ def test_bad_messages_cost_no_good_one() -> None:
 
     asyncio.run(receive())
     assert cep.changes("out")["price"].tolist() == [float(number) for number in range(len(lines))]
+
+
+def test_messages_that_the_broker_has_deleted_are_skipped_and_told_of() -> None:
+    """The mock cluster deletes nothing, so this is the consumer's side alone."""
+
+    class Consumer:
+        sought: dict[object, int] = {}
+
+        def assignment(self) -> list[TopicPartition]:
+            return [TopicPartition("ticks", number) for number in range(3)]
+
+        async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+            return dict.fromkeys(partitions, 50)
+
+        def seek(self, partition: TopicPartition, offset: int) -> None:
+            self.sought[partition] = offset
+
+    offsets = {"ticks/0": 20, "ticks/1": 70}
+    texts = asyncio.run(_skip_deleted(Consumer(), offsets))
+    assert texts == ["30 messages of ticks/0 are lost: the broker has deleted them"]
+    assert Consumer.sought == {TopicPartition("ticks", 0): 50}
+    assert offsets == {"ticks/0": 50, "ticks/1": 70}

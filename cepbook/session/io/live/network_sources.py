@@ -264,7 +264,7 @@ async def _kafka(
             await consumer.start()
             yield Link(False)
             _seek(consumer, consumer.assignment(), next_offsets)
-            for reason in await _missing(consumer, next_offsets):
+            for reason in await _skip_deleted(consumer, next_offsets):
                 yield Link(False, reason)
             while True:
                 batches = await consumer.getmany(timeout_ms=round(1000 * limit) if limit else 60_000)
@@ -301,12 +301,17 @@ def _seek(consumer: Any, partitions: Any, offsets: Offsets) -> None:
             consumer.seek(partition, offset)
 
 
-async def _missing(consumer: Any, offsets: Offsets) -> list[str]:
-    """Return a text for each partition whose next messages the broker has deleted."""
+async def _skip_deleted(consumer: Any, offsets: dict[str, Any]) -> list[str]:
+    """Go to the first message that the broker has where it has deleted the next ones; return a text for each partition.
+
+    Without that aiokafka goes on at the end.
+    """
     partitions = {f"{one.topic}/{one.partition}": one for one in consumer.assignment()}
     known = [name for name in partitions if name in offsets]
     first = await consumer.beginning_offsets([partitions[name] for name in known]) if known else {}
     gaps = {name: first[partitions[name]] - offsets[name] for name in known}
-    return [
-        f"{gap:,} messages of {name} are lost: the broker has deleted them" for name, gap in gaps.items() if gap > 0
-    ]
+    gaps = {name: gap for name, gap in gaps.items() if gap > 0}
+    for name, gap in gaps.items():
+        offsets[name] += gap
+    _seek(consumer, [partitions[name] for name in gaps], offsets)
+    return [f"{gap:,} messages of {name} are lost: the broker has deleted them" for name, gap in gaps.items()]
