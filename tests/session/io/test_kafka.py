@@ -208,7 +208,8 @@ def test_messages_that_the_broker_has_deleted_are_skipped_and_told_of() -> None:
     """The mock cluster deletes nothing, so this is the consumer's side alone."""
 
     class Consumer:
-        sought: dict[object, int] = {}
+        def __init__(self) -> None:
+            self.sought: dict[object, int] = {}
 
         def assignment(self) -> list[TopicPartition]:
             return [TopicPartition("ticks", number) for number in range(3)]
@@ -220,7 +221,8 @@ def test_messages_that_the_broker_has_deleted_are_skipped_and_told_of() -> None:
             self.sought[partition] = offset
 
     offsets = {"ticks/0": 20, "ticks/1": 70}
-    texts = asyncio.run(_skip_deleted(Consumer(), offsets))
+    consumer = Consumer()
+    texts = asyncio.run(_skip_deleted(consumer, offsets))
     assert texts == ["30 messages of ticks/0 are lost: the broker has deleted them"]
-    assert Consumer.sought == {TopicPartition("ticks", 0): 50}
+    assert consumer.sought == {TopicPartition("ticks", 0): 50}
     assert offsets == {"ticks/0": 50, "ticks/1": 70}
