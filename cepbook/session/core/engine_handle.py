@@ -420,7 +420,6 @@ class EngineHandle(SinkHooks):
             for sink, _ in self._sinks.get(name, ()):
                 statement.add_sink(sink)
         self.runtime.touched.clear()
-        self._restarting = False
 
     def _follow_context(self, name: str) -> None:
         context = self.runtime.catalog.contexts.get(name)
@@ -448,10 +447,11 @@ class EngineHandle(SinkHooks):
         self.event_log = EventLog()
         self.partition_lifetimes = PartitionLifetimes()
         self._attend(runtime)
-        for name, _, value, constant in runtime.external_variables():
+        self.follow_deployments()
+        for name, _, value, constant in runtime.external_variables():  # behind the deployments that declare them
             if not constant:
                 self.event_log.record_assignment(runtime.now, name, value)
-        self.follow_deployments()
+        self._restarting = False
 
     def _attend(self, runtime: Runtime) -> None:
         names = (runtime.statements, runtime.deployments, runtime.catalog.contexts, self._feeds, self._contexts)

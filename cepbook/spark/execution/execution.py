@@ -199,7 +199,7 @@ def plan_jobs(
         tagged = until_time(tagged, until)
     by_key = streams is None and task_count(session) > 1 and any(p.path == "by key" for p in placements.values())
     even = by_key and is_worth_balancing(session, frames.values())
-    jobs, reporting = [], set(lines)
+    jobs = []
     for group in _group_jobs(placements):
         together = [lines[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
@@ -209,9 +209,8 @@ def plan_jobs(
         if placement.window is not None:
             program = _for_vectorized_window(program, placement)
         elif placement.path != "native":  # which nothing feeds
-            others = dict.fromkeys(name for line in together for name in line.feeders if name not in reporting)
+            others = dict.fromkeys(name for line in together for name in line.feeders if name not in group)
             program = replace(program, upstream=tuple(others))
-            reporting |= set(others)
         unread = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = leap and placement.ticks and (placement.path == "by key" or unread)
         program = replace(program, leaps=leap, has_ticks=stops)

@@ -92,6 +92,7 @@ class SparkRun:
         for job, (program, _) in enumerate(self._jobs):
             for number, (name, event_type) in enumerate(program.outputs):
                 self._places[name] = (job, number, tuple(event_type.properties))
+        self._reporting = _reporting([program for program, _ in self._jobs])
         self.statements = tuple(name for name in coverage if name in self._places)
 
     @property
@@ -144,7 +145,7 @@ class SparkRun:
         job, number, _ = self._find(name)
         output = self._output(job, about if observed is None else (*about, "time"))
         if observed is not None:
-            others = () if number else self._jobs[job][0].upstream
+            others = () if number else set(self._jobs[job][0].upstream).intersection(self._reporting[job])
             mine = " OR ".join(f"{output.about['statement']} = {sql_literal(feeder)}" for feeder in (name, *others))
             error = F.expr(f"CASE WHEN {mine} THEN {output.about['error']} END")
             at = F.when(error.isNotNull(), F.expr(output.about["time"]))
@@ -178,7 +179,7 @@ class SparkRun:
         """Return failures of statements at run time, of what feeds them, and late events, as a DataFrame: statement,
         time, …
         """
-        return union([_failure_frame(self._output(job, _FAILURE)) for job in range(len(self._jobs))])
+        return union([self._failure_frame(job) for job in range(len(self._jobs))])
 
     def to_arrow(self, name: str) -> pa.Table:
         """Return the rows of one statement in the order of delivery. Null and NaN are kept apart.
@@ -198,7 +199,9 @@ class SparkRun:
         table = run_action(rows.toArrow, self.session)
         if number not in self._failures:  # they came along, so that nothing is computed twice for them
             failed = pc.is_valid(table.column(error))
-            self._failures[number] = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
+            failures = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
+            mine = pc.is_in(failures.column("statement"), pa.array(self._reporting[number], pa.string()))
+            self._failures[number] = failures.filter(mine)
             table = table.filter(pc.invert(failed))
         table = table.sort_by([(column, "ascending") for column in (*_DELIVERY_ORDER, row)])
         return table.drop_columns([row, error])
@@ -216,8 +219,7 @@ class SparkRun:
         self._check_finite()
         for number in range(len(self._jobs)):
             if number not in self._failures:
-                failed = _failure_frame(self._output(number, _FAILURE))
-                self._failures[number] = run_action(failed.toArrow, self.session)
+                self._failures[number] = run_action(self._failure_frame(number).toArrow, self.session)
         table = pa.concat_tables(self._failures.values(), promote_options="default")
         errors: PandasFrame = table.sort_by([("time", "ascending"), ("sequence", "ascending")]).to_pandas()
         return errors
@@ -261,6 +263,13 @@ class SparkRun:
             '  hint: `SparkRun.errors()` lists the errors; `spark(…, errors="keep")` does not raise'
         )
         raise ReplayError(StatementError(statement, first, None, Exception(first)), message, result)
+
+    def _failure_frame(self, job: int) -> DataFrame:
+        """Return the failures of the statements that this job reports."""
+        output = self._output(job, _FAILURE)
+        names = ", ".join(map(sql_literal, self._reporting[job]))
+        failed = f"{output.about['error']} IS NOT NULL AND {output.about['statement']} IN ({names})"
+        return output.rows.where(failed).select(*_metadata(output, _FAILURE)).frame
 
     def _output(self, job: int, about: Collection[str]) -> JobOutput:
         return self._jobs[job][1](about)
@@ -310,5 +319,15 @@ def _metadata(output: JobOutput, columns: Sequence[str]) -> list[Sql]:
     return [f"{output.about[column]} AS {column}" for column in columns]
 
 
-def _failure_frame(output: JobOutput) -> DataFrame:
-    return output.rows.where(f"{output.about['error']} IS NOT NULL").select(*_metadata(output, _FAILURE)).frame
+def _reporting(programs: Sequence[TaskProgram]) -> list[list[str]]:
+    """Return by job the statements whose failures it reports: its own, and feeders that no job before it reports.
+
+    Every job has the failures of all statements that feed it, so that its rows are not read without these.
+    """
+    reported = {name for program in programs for name, _ in program.outputs}
+    by_job = []
+    for program in programs:
+        feeders = [name for name in program.upstream if name not in reported]
+        reported.update(feeders)
+        by_job.append([*(name for name, _ in program.outputs), *feeders])
+    return by_job

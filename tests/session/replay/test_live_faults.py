@@ -311,8 +311,10 @@ def test_how_a_websocket_ended_is_told(close: object, retry: str | None) -> None
 
 def test_a_line_socket_that_goes_silent_is_told() -> None:
     async def scenario() -> None:
-        async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b'{"x": 1}\n')
+            await reader.read()
+            writer.close()
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         async with server:

@@ -30,6 +30,14 @@ OTHER = EventType("F", {"at": t.LONG, "n": t.LONG})
 TYPES = {"E": KIND, "F": OTHER}
 
 
+@pytest.fixture(autouse=True)
+def wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that changes the wall clock changes that of replays, not that of threads in the background."""
+    wall = SimpleNamespace(**vars(module.wall))
+    for user in (module, replay_loop):
+        monkeypatch.setattr(user, "wall", wall)
+
+
 class FakeEngine:
     """Notes what it is given. `due` are the times of its timers."""
 

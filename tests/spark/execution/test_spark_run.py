@@ -538,6 +538,23 @@ def test_a_failed_statement_raises_with_the_other_rows_or_is_listed(spark: Spark
     assert ["feeder" if "B" in statement else "q", 2, 1] in errors[["statement", "time", "sequence"]].values.tolist()
 
 
+def test_a_failed_feeder_is_named_by_every_job_and_listed_once(spark: SparkSession) -> None:
+    frame = pd.DataFrame({"ts": [1, 2, 3], "s": ["1", "x", "3"]})
+    cep = Workbench()
+    cep.define("A", frame, time="ts")
+    cep.run("@name('feeder') insert into B select cast(s, int) as n from A; @name('plain') select n from B")
+    cep.run("@name('window') select sum(n) as total from B#length(2)")
+    for statements in (["plain", "window"], ["feeder", "plain", "window"]):
+        run = cep.spark({"A": frame}, session=spark, statements=statements)
+        assert run.errors()["statement"].tolist() == ["feeder"]
+        assert [row.statement for row in run.failures().collect()] == ["feeder"]
+        for name in statements:
+            with pytest.raises(PySparkException, match="'x' is not a whole number"):
+                run.frame(name).collect()
+            with pytest.raises(ReplayError, match="1 statement error"):
+                run.to_arrow(name)
+
+
 def test_events_that_are_too_large_for_a_batch_are_told_of_with_what_to_do() -> None:
     said = "An error occurred while calling o120.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: "
     reason = "Lost task 0.0: org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.\n\tat io"
