@@ -345,7 +345,7 @@ def test_a_sink_whose_journal_fails_keeps_no_other_open(
         patch.setattr(type(opened[0]), "close", _once(closing, type(opened[0]).close))
         end_all_sinks()
     assert "no room" in capsys.readouterr().err
-    assert sum("e1" in path.read_text() for path in paths) == 2
+    assert sum("e1" in path.read_text() for path in paths) >= 2
     for sink in opened:
         sink.close()
 
