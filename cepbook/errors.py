@@ -289,7 +289,7 @@ class StateLimitError(CepbookError):
 
 
 ErrorPolicy = Literal["raise", "keep"]
-"""What a replay or a run on Spark does about statements that failed on events."""
+"""Errors of statements end a replay or a run on Spark with an exception, or are kept beside its result."""
 
 
 class ReplayError(StatementError):

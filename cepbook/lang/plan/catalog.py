@@ -43,8 +43,8 @@ class EventType:
     @property
     def delivered(self) -> EventType:
         """The type of rows of this type that leave the engine: with the properties that EPL can name."""
-        shown = self.shown
-        return self if shown is self.properties else replace(self, properties=shown)
+        properties = self.shown
+        return self if properties is self.properties else replace(self, properties=properties)
 
     @property
     def timed(self) -> frozenset[str]:

@@ -179,7 +179,11 @@ class SparkRun:
         """Return failures of statements at run time, of what feeds them, and late events, as a DataFrame: statement,
         time, …
         """
-        return union([self._failure_frame(job) for job in range(len(self._jobs))])
+        frames = []
+        for job, names in enumerate(self._reporting):
+            mine = F.col("statement").isin(names)
+            frames.append(_failure_frame(self._output(job, _FAILURE)).where(mine))
+        return union(frames)
 
     def to_arrow(self, name: str) -> pa.Table:
         """Return the rows of one statement in the order of delivery. Null and NaN are kept apart.
@@ -199,9 +203,7 @@ class SparkRun:
         table = run_action(rows.toArrow, self.session)
         if number not in self._failures:  # they came along, so that nothing is computed twice for them
             failed = pc.is_valid(table.column(error))
-            failures = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
-            mine = pc.is_in(failures.column("statement"), pa.array(self._reporting[number], pa.string()))
-            self._failures[number] = failures.filter(mine)
+            self._failures[number] = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
             table = table.filter(pc.invert(failed))
         table = table.sort_by([(column, "ascending") for column in (*_DELIVERY_ORDER, row)])
         return table.drop_columns([row, error])
@@ -217,10 +219,12 @@ class SparkRun:
     def errors(self) -> PandasFrame:
         """Return failures of statements at run time, and of what feeds them: statement, time, sequence, error."""
         self._check_finite()
-        for number in range(len(self._jobs)):
-            if number not in self._failures:
-                self._failures[number] = run_action(self._failure_frame(number).toArrow, self.session)
-        table = pa.concat_tables(self._failures.values(), promote_options="default")
+        tables = []
+        for job, names in enumerate(self._reporting):
+            if job not in self._failures:
+                self._failures[job] = run_action(_failure_frame(self._output(job, _FAILURE)).toArrow, self.session)
+            tables.append(_failures_of(names, self._failures[job]))
+        table = pa.concat_tables(tables, promote_options="default")
         errors: PandasFrame = table.sort_by([("time", "ascending"), ("sequence", "ascending")]).to_pandas()
         return errors
 
@@ -252,24 +256,16 @@ class SparkRun:
 
     def _check_failures(self, name: str, result: object) -> None:
         """Raise ReplayError with `result` if the statement, or one that feeds it, failed on an event."""
-        required = self._required(name)
-        failed = self.errors() if required else None
-        if failed is None or not failed["statement"].isin(required).any():
+        failed = _failures_of(self._required(name), self._failures[self._find(name)[0]])
+        if not len(failed):
             return
-        failed = failed[failed["statement"].isin(required)]
-        statement, first = failed["statement"].iloc[0], failed["error"].iloc[0]
+        earliest = failed.sort_by([("time", "ascending"), ("sequence", "ascending")]).slice(0, 1).to_pylist()[0]
+        statement, first = earliest["statement"], earliest["error"]
         message = (
             f"{format_count(len(failed), 'statement error')} in the run of `{name}`\n{first}\n"
             '  hint: `SparkRun.errors()` lists the errors; `spark(…, errors="keep")` does not raise'
         )
         raise ReplayError(StatementError(statement, first, None, Exception(first)), message, result)
-
-    def _failure_frame(self, job: int) -> DataFrame:
-        """Return the failures of the statements that this job reports."""
-        output = self._output(job, _FAILURE)
-        names = ", ".join(map(sql_literal, self._reporting[job]))
-        failed = f"{output.about['error']} IS NOT NULL AND {output.about['statement']} IN ({names})"
-        return output.rows.where(failed).select(*_metadata(output, _FAILURE)).frame
 
     def _output(self, job: int, about: Collection[str]) -> JobOutput:
         return self._jobs[job][1](about)
@@ -317,6 +313,14 @@ def check_about_columns(about: Sequence[str]) -> None:
 
 def _metadata(output: JobOutput, columns: Sequence[str]) -> list[Sql]:
     return [f"{output.about[column]} AS {column}" for column in columns]
+
+
+def _failure_frame(output: JobOutput) -> DataFrame:
+    return output.rows.where(f"{output.about['error']} IS NOT NULL").select(*_metadata(output, _FAILURE)).frame
+
+
+def _failures_of(statements: Sequence[str], failures: pa.Table) -> pa.Table:
+    return failures.filter(pc.is_in(failures.column("statement"), pa.array(statements, pa.string())))
 
 
 def _reporting(programs: Sequence[TaskProgram]) -> list[list[str]]:
