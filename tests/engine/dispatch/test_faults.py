@@ -154,20 +154,27 @@ class Injector:
         self.where = ""
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> Any:
-        name = frame.f_code.co_filename
-        if not (name.startswith((ENGINE, "<")) or frame.f_code in _USERS):
-            return None
-        return self.line
+        return self.line if self.is_traced(frame) else None
 
     def line(self, frame: FrameType, event: str, arg: object) -> Any:
         if event == "line":
             self.lines += 1
-            if self.lines == self.at and frame.f_code.co_code[frame.f_lasti] == NOP:
-                self.at += 1  # `try` in a `try`: CPython covers it by no handler, and no signal is handled at it
+            if self.lines == self.at and self.is_unguarded(frame):
+                self.at += 1
             elif self.lines == self.at and self.failure is not None:
                 self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_name}"
-                raise self.failure
+                self.fail(self.failure)
         return self.line
+
+    def is_traced(self, frame: FrameType) -> bool:
+        return frame.f_code.co_filename.startswith((ENGINE, "<")) or frame.f_code in _USERS
+
+    def is_unguarded(self, frame: FrameType) -> bool:
+        """True at `try` in a `try`: CPython covers it by no handler, and no signal is handled at it."""
+        return frame.f_code.co_code[frame.f_lasti] == NOP
+
+    def fail(self, failure: BaseException) -> None:
+        raise failure
 
 
 _USERS = (twice.__code__, Log.hear.__code__)

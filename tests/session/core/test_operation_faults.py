@@ -35,7 +35,7 @@ from cepbook.errors import CepbookError, UsageError
 from cepbook.magics import COMMANDS
 from cepbook.magics.epl.command import run_cell, run_line
 from cepbook.magics.shell.host import NotebookHost
-from tests.engine.dispatch.test_faults import in_a_copy, traced
+from tests.engine.dispatch.test_faults import Injector, in_a_copy, traced
 from tests.engine.invariants import invariant_violations
 from tests.magics.conftest import new_shell
 
@@ -48,7 +48,7 @@ pytestmark = [
 COUNT = os.environ.get("CEPBOOK_FAULTS", "140")
 SEED = int(os.environ.get("CEPBOOK_SEED", "8"))
 PACKAGE = str(Path(cepbook.__file__).parent)
-NOP, LOAD_CONST = dis.opmap["NOP"], dis.opmap["LOAD_CONST"]
+LOAD_CONST = dis.opmap["LOAD_CONST"]
 LONGEST = 300  # seconds for one fault
 KINDS = ("exception", "interrupt", "ctrl-c")
 SCHEMA = "create schema E(k string, x int); create variable int least = 0"
@@ -198,45 +198,30 @@ def aspects(cep: Workbench, path: Path) -> str:
     return json.dumps(aspects, default=str)
 
 
-class Injector:
+class OperationInjector(Injector):
     """Raises a fault of a kind at the `at`-th line of cepbook; counts lines."""
 
-    def __init__(self, at: int | None, kind: str) -> None:
-        self.lines = 0
-        self.at = at
+    def __init__(self, at: int | None, kind: str = "") -> None:
+        super().__init__(at, ZeroDivisionError("injected") if kind == "exception" else KeyboardInterrupt())
         self.kind = kind
-        self.where = ""
 
-    def __call__(self, frame: FrameType, event: str, arg: object) -> Any:
+    def is_traced(self, frame: FrameType) -> bool:
         name = frame.f_code.co_filename
-        return self.line if name.startswith((PACKAGE, "<")) and not name.startswith("<frozen") else None
+        return name.startswith((PACKAGE, "<")) and not name.startswith("<frozen")
 
-    def line(self, frame: FrameType, event: str, arg: object) -> Any:
-        if event == "line":
-            self.lines += 1
-            if self.lines == self.at and unguarded(frame):
-                self.at += 1
-            elif self.lines == self.at:
-                self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_name}"
-                if self.kind == "ctrl-c":
-                    signal.raise_signal(signal.SIGINT)
-                elif self.kind == "interrupt":
-                    raise KeyboardInterrupt
-                else:
-                    raise ZeroDivisionError("injected")
-        return self.line
+    def is_unguarded(self, frame: FrameType) -> bool:
+        """True also at the end of `with` before `__exit__`, which begins with ``None, None, None``."""
+        code, at = frame.f_code.co_code, frame.f_lasti
+        return super().is_unguarded(frame) or (code[at] == LOAD_CONST and code[at : at + 2] * 3 == code[at : at + 6])
+
+    def fail(self, failure: BaseException) -> None:
+        if self.kind == "ctrl-c":
+            signal.raise_signal(signal.SIGINT)
+        else:
+            super().fail(failure)
 
 
-def unguarded(frame: FrameType) -> bool:
-    """Whether the frame is at an instruction that CPython covers by no handler, and at which it handles no signal.
-
-    These are `try` in a `try`, and the end of `with` before `__exit__`, which begins with ``None, None, None``.
-    """
-    code, at = frame.f_code.co_code, frame.f_lasti
-    return code[at] == NOP or (code[at] == LOAD_CONST and code[at : at + 2] * 3 == code[at : at + 6])
-
-
-def verdict(cep: Workbench, path: Path, name: str, injector: Injector, states: Mapping[str, str]) -> str:
+def verdict(cep: Workbench, path: Path, name: str, injector: OperationInjector, states: Mapping[str, str]) -> str:
     """What became of a fault: old, new, broken, reported as the failure of a statement, or what is wrong."""
     signal.alarm(LONGEST)
     errors = len(cep.runtime.errors)
@@ -309,7 +294,7 @@ def test_a_fault_at_any_line_of_an_operation(name: str, tmp_path: Path) -> None:
     cep.save(tmp_path / "saved", replace=True)
 
     def count() -> str:
-        injector = Injector(None, "")
+        injector = OperationInjector(None)
         raised = traced(injector, lambda: operation(cep, tmp_path))
         assert raised is None, repr(raised)
         return str(injector.lines)
@@ -332,7 +317,7 @@ def test_a_fault_at_any_line_of_an_operation(name: str, tmp_path: Path) -> None:
     verdicts: Counter[str] = Counter()
     wrong: list[str] = []
     for at, kind in points:
-        injector = Injector(at, kind)
+        injector = OperationInjector(at, kind)
         result = in_a_copy(lambda: verdict(cep, tmp_path, name, injector, states))  # noqa: B023
         expected = result in ("broken", "reported") or result in states
         verdicts[result if expected else "wrong"] += 1
