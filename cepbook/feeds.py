@@ -13,19 +13,16 @@ interface.
 
 from __future__ import annotations
 
-import pickle
-import tempfile
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import accumulate, compress, islice, repeat
 from sys import maxsize
 from threading import Lock
-from typing import IO, Any, NamedTuple
-from weakref import finalize
+from typing import Any, NamedTuple
 
 from cepbook.errors import UsageError
+from cepbook.feed_segments import EMPTY, GONE, INSERT, MORE, REMOVE, Segment, SpillFile
 from cepbook.interrupts import InterruptGuard
 from cepbook.locks import survives_fork
 
@@ -35,9 +32,6 @@ Record = tuple[Any, ...]
 
 SPILL_LIMIT = 1 << 28  # bytes of one spill file: some five million rows of four columns
 MAX_PENDING = 1024  # records that may wait for settling; more would not make taking one measurably cheaper
-_INSERT, _MORE, _REMOVE, _GONE, _EMPTY = range(5)  # marks of records
-_BEGIN = (_INSERT, _REMOVE, _EMPTY)  # marks that begin a delivery
-_BEGINS = bytes(mark % 2 == 0 for mark in range(256))  # by mark: 1 if it begins a delivery
 
 
 class Delivery(NamedTuple):
@@ -78,117 +72,6 @@ class FeedColumns(NamedTuple):
         if self.names is None:
             return [row.get(name) for row in self.values[0]]
         return self.values[self.names.index(name)] if name in self.names else [None] * len(self.times)
-
-
-class Segment(NamedTuple):
-    """Whole deliveries that were settled together, as columns of records."""
-
-    marks: bytes
-    times: list[int]
-    values: list[list[Any]]
-
-    @property
-    def deliveries(self) -> int:
-        return sum(map(self.marks.count, _BEGIN))
-
-    @property
-    def rows(self) -> int:
-        return len(self.marks) - self.marks.count(_EMPTY)
-
-    @property
-    def starts(self) -> list[int]:
-        """The indexes of the first records of deliveries."""
-        return list(compress(range(len(self.marks)), self.marks.translate(_BEGINS)))
-
-    @property
-    def plain(self) -> bool:
-        """True if each delivery is one insert row, by far the most common case."""
-        return self.marks.count(_INSERT) == len(self.marks)
-
-    def numbers(self, first: int) -> Iterable[int]:
-        """Return the delivery number of each record; `first` is that of the first record."""
-        if self.plain:
-            return range(first, first + len(self.marks))
-        return accumulate((not mark % 2 for mark in self.marks[1:]), initial=first)
-
-    def before(self, end: int) -> Segment:
-        """Return the records before index `end`."""
-        return Segment(self.marks[:end], self.times[:end], [column[:end] for column in self.values])
-
-    def behind(self, start: int) -> Segment:
-        """Return the records from index `start` on."""
-        return Segment(self.marks[start:], self.times[start:], [column[start:] for column in self.values])
-
-
-class SpillFile:
-    """Dropped segments of a feed in an anonymous file, deleted with the feed: at most `most` bytes, all or nothing.
-
-    `deliveries` and `rows` count its contents. Once there is more, or a value cannot be written, the file is `lost`: it
-    stays empty from then on.
-    """
-
-    BUFFER = 1 << 20  # bytes, so that few segments need a system call
-
-    __slots__ = ("__weakref__", "_close", "_elsewhere", "_file", "_most", "deliveries", "lost", "rows", "size")
-
-    def __init__(self, most: int) -> None:
-        self._file: IO[bytes] | None = None
-        self._close: Callable[[], object] = int  # nothing to close
-        self._elsewhere = False  # the file position may differ from `size`: after a read or an interrupted write
-        self._most = most
-        self.lost = most <= 0
-        self.size = self.deliveries = self.rows = 0
-
-    def take(self, segment: Segment) -> None:
-        if self.lost:
-            return
-        try:
-            data = pickle.dumps(tuple(segment), pickle.HIGHEST_PROTOCOL)
-            if self.size + len(data) <= self._most:
-                if self._file is None:
-                    self._file = tempfile.TemporaryFile(prefix="cepbook-feed-", buffering=self.BUFFER)  # noqa: SIM115
-                    self._close = finalize(self, _close_quietly, self._file)
-                if self._elsewhere:
-                    self._file.seek(self.size)
-                self._elsewhere = True
-                self._file.write(data)
-                self.size += len(data)
-                self.deliveries += segment.deliveries
-                self.rows += segment.rows
-                self._elsewhere = False
-                return
-        except (OSError, pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
-            pass  # a full disk, or a Python value that cannot be pickled: see `lost`
-        self._lose()
-
-    def at(self, position: int) -> tuple[Segment, int] | None:
-        """Return the segment at `position` and the position of the next one; None after the last, or if lost."""
-        if self._file is None or position >= self.size:
-            return None
-        self._elsewhere = True
-        try:
-            self._file.seek(position)
-        except OSError:  # a full disk rejects the buffered data
-            self._lose()
-            return None
-        segment = Segment(*pickle.load(self._file))
-        return segment, self._file.tell()
-
-    def _lose(self) -> None:
-        self.clear()
-        self.lost = True
-
-    def clear(self) -> None:
-        """Delete the contents and start again."""
-        self._close()
-        self._file, self._elsewhere = None, False
-        self.size = self.deliveries = self.rows = 0
-        self.lost = self._most <= 0
-
-
-def _close_quietly(file: IO[bytes]) -> None:
-    with suppress(OSError):  # a full disk rejects the buffered data
-        file.close()
 
 
 def rows_limit(capacity: int | None) -> int:
@@ -272,18 +155,18 @@ class Feed:
     def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
         """Take one delivery of rows, at clock time `time` (ms)."""
         flat: list[Any] = []
-        mark = _INSERT
+        mark = INSERT
         for row in insert or ():
             flat += mark, time
             flat += (row,) if self.names is None else row
-            mark = _MORE
-        mark = _GONE if flat else _REMOVE
+            mark = MORE
+        mark = GONE if flat else REMOVE
         for row in remove or ():
             flat += mark, time
             flat += (row,) if self.names is None else row
-            mark = _GONE
+            mark = GONE
         pending = self._pending
-        pending += flat or [_EMPTY, time, *([None] * (self._width - 2))]  # in one step, as in `extend`
+        pending += flat or [EMPTY, time, *([None] * (self._width - 2))]  # in one step, as in `extend`
         if len(pending) >= self._batch:
             self._news()
 
@@ -353,18 +236,16 @@ class Feed:
             self._settle()
             self._trim_exactly()
             segments = [segment for segment, _, _ in self._segments]
-            end, upto = self._next, self._log.size
+            end, log, count = self._next, self._log, len(self._log)
             number = end - self._kept
-            spilled_number = number - self._log.deliveries
-        position = 0
-        while position < upto:
+            spilled_number = number - log.deliveries
+        for index in range(count):
             with self._lock:
-                spilled = self._log.at(position)
+                spilled = log.at(index)
             if spilled is None:
-                break  # cleared or lost meanwhile
-            segment, position = spilled
-            yield self._rows_of(segment, spilled_number, end)
-            spilled_number += segment.deliveries
+                break  # lost meanwhile
+            yield self._rows_of(spilled, spilled_number, end)
+            spilled_number += spilled.deliveries
         for segment in segments:
             yield self._rows_of(segment, number, end)
             number += segment.deliveries
@@ -386,11 +267,11 @@ class Feed:
 
     def _rows_of(self, segment: Segment, number: int, end: int) -> FeedColumns:
         marks, times, numbers, values = segment.marks, segment.times, list(segment.numbers(number)), segment.values
-        if _EMPTY in marks:
-            chosen = [mark != _EMPTY for mark in marks]
+        if EMPTY in marks:
+            chosen = [mark != EMPTY for mark in marks]
             numbers, times, *values = (list(compress(column, chosen)) for column in (numbers, times, *values))
-            marks = marks.replace(bytes([_EMPTY]), b"")
-        return FeedColumns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
+            marks = marks.replace(bytes([EMPTY]), b"")
+        return FeedColumns(numbers, times, [mark <= MORE for mark in marks], end, self.names, values)
 
     def snapshot(self) -> list[Delivery]:
         """Return all kept deliveries, oldest first."""
@@ -415,7 +296,7 @@ class Feed:
             self._kept = sum(segment.deliveries for segment in loaded)
             self._rows = sum(segment.rows for segment in loaded)
             self._next, self._total_insert, self._total_remove, self._dropped = counters
-            self._log.clear()  # deliveries that the other feed dropped are in no file
+            self._log = SpillFile(self._log.most)  # deliveries that the other feed dropped are in no file
             self._trim_exactly()
 
     def take_spilled(self, other: Feed) -> None:
@@ -430,7 +311,7 @@ class Feed:
             at = bisect_right(times, time)
             later = Segment(marks[at:], [], [])
             following -= later.deliveries
-            more = later.marks.count(_INSERT) + later.marks.count(_MORE)
+            more = later.marks.count(INSERT) + later.marks.count(MORE)
             inserted, removed = inserted - more, removed - (later.rows - more)
             if at:
                 earlier.append((marks[:at], times[:at], [column[:at] for column in values]))
@@ -444,7 +325,7 @@ class Feed:
         with self._lock:
             self._settle()
             self._segments.clear()
-            self._log.clear()
+            self._log = SpillFile(self._log.most)
             self._kept = self._rows = 0
             self._total_insert = self._total_remove = self._dropped = 0
         self._rearm()
@@ -548,7 +429,7 @@ class Feed:
     def _add(self, segment: Segment, waiting: int = 0) -> None:
         """Add a segment, of which `waiting` values are pending. After a failure they are still pending."""
         deliveries, rows = segment.deliveries, segment.rows
-        inserted = segment.marks.count(_INSERT) + segment.marks.count(_MORE)
+        inserted = segment.marks.count(INSERT) + segment.marks.count(MORE)
         segments = self._segments
         with InterruptGuard():
             before = self._next, self._kept, self._rows, self._total_insert, self._total_remove
@@ -573,8 +454,8 @@ class Feed:
                 segment, deliveries, rows = self._segments.popleft()
                 starts = [*segment.starts, len(segment.marks)]
                 filled = starts  # for each delivery the rows before it
-                if _EMPTY in segment.marks:
-                    filled = list(accumulate((mark != _EMPTY for mark in segment.marks), initial=0))
+                if EMPTY in segment.marks:
+                    filled = list(accumulate((mark != EMPTY for mark in segment.marks), initial=0))
                     filled = [filled[at] for at in starts]
                 beyond = max(self._kept - self.capacity, bisect_left(filled, self._rows - self.capacity))
                 gone = min(beyond, deliveries, self._kept - 1)
@@ -592,8 +473,8 @@ def _deliveries(number: int, segment: Segment, rows: Iterator[Any], fresh: Calla
     for i, start in enumerate(bounds[:-1]):
         marks = segment.marks[start : bounds[i + 1]]
         taken = list(islice(rows, len(marks)))
-        inserted = marks.count(_INSERT) + marks.count(_MORE)
-        dicts = [] if marks[0] == _EMPTY else [fresh(row) for row in taken]
+        inserted = marks.count(INSERT) + marks.count(MORE)
+        dicts = [] if marks[0] == EMPTY else [fresh(row) for row in taken]
         insert, remove = dicts[:inserted] or None, dicts[inserted:] or None
         deliveries.append(Delivery(number + i, segment.times[start], insert, remove))
     return deliveries

@@ -26,7 +26,7 @@ from cepbook.engine.delivery import row_layout
 from cepbook.engine.expressions import code_scope
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized import column_batch
-from cepbook.feeds import Segment
+from cepbook.feed_segments import Segment
 from cepbook.session import Workbench
 from cepbook.testing.engines import RowsEngine
 from cepbook.testing.runner import Outcome, run

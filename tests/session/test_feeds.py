@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.feeds import MAX_PENDING, Delivery, Feed, SpillFile
+from cepbook.feeds import MAX_PENDING, Delivery, Feed
 from cepbook.session.workbench import Workbench
 
 
@@ -84,18 +84,75 @@ def test_all_that_was_dropped_is_in_the_log_however_it_is_read_meanwhile() -> No
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file here is always full")
 def test_a_full_disk_loses_the_log_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether a segment that is written meets it, or one that is read since what was written waits in a buffer."""
     full = partial(open, "/dev/full", "w+b")
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix, buffering: full(buffering=buffering))
-    for buffer in (512, 1 << 20):
-        monkeypatch.setattr(SpillFile, "BUFFER", buffer)
-        feed = Feed(10, log=1 << 20)
-        for i in range(100):
-            feed.push(i, [{"i": i}], None)
-        known = told(feed)
-        assert len(known) < feed.total_insert == 100
-        feed.push(100, [{"i": 100}], None)
-        assert told(feed) == list(range(91, 101)), "what the feed keeps itself"
+    feed = Feed(10, log=1 << 20)
+    for i in range(100):
+        feed.push(i, [{"i": i}], None)
+    assert told(feed) == list(range(90, 100)), "what the feed keeps itself"
+    assert (feed.lost, feed.rows) == (90, 10)
+
+
+class Unruly:
+    """Fails as no library does, when it is pickled or when it is unpickled."""
+
+    def __init__(self, fails_late: bool) -> None:
+        self.fails_late = fails_late
+
+    def __reduce__(self) -> Any:
+        if self.fails_late:
+            return int, ("no number",)
+        raise KeyError("anything")
+
+
+@pytest.mark.parametrize("fails_late", [False, True])
+def test_a_value_that_cannot_be_written_or_read_loses_the_log(fails_late: bool) -> None:
+    feed = Feed(10, log=1 << 20)
+    for i in range(40):
+        feed.push(i, [{"i": Unruly(fails_late) if i == 3 else i}], None)
+    assert told(feed)[-10:] == list(range(30, 40))
+    assert feed.lost in (27, 30)
+
+
+def test_a_reader_keeps_reading_what_is_cleared_meanwhile() -> None:
+    feed = Feed(10, log=1 << 20)
+    for i in range(100):
+        feed.push(i, [{"i": i}], None)
+    reader = feed.everything()
+    first = next(reader).values[0]
+    feed.clear()
+    for i in range(100):
+        feed.push(i, [{"i": -i}], None)
+    assert [value["i"] for value in first] + [v["i"] for part in reader for v in part.values[0]] == list(range(100))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forked_processes_share_the_log_only_to_read_it() -> None:
+    """Parent and children append and read at the same time; each sees its own rows."""
+    feed = Feed(10, log=1 << 24)
+    for i in range(3_000):
+        feed.push(i, [{"i": i}], None)
+
+    def work(sign: int) -> bool:
+        right = True
+        for i in range(3_000, 4_000):
+            feed.push(i, [{"i": sign * i}], None)
+            right = right and (i % 50 > 0 or told(feed) == [*range(3_000), *(sign * k for k in range(3_000, i + 1))])
+        return right
+
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                status = 0 if work(-1) else 1
+            finally:
+                os._exit(status)
+        children.append(child)
+    right = work(1)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+    assert right and told(feed) == list(range(4_000))
 
 
 def test_since_reads_on_from_a_cursor_and_says_what_was_missed() -> None:

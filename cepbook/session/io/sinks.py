@@ -26,7 +26,8 @@ from cepbook.engine.delivery.delta import Sink
 from cepbook.engine.runtime import RunningStatement
 from cepbook.engine.snapshot.runtime_snapshot import type_data
 from cepbook.errors import CepbookError, JournalError, MissingRowsWarning, UsageError
-from cepbook.feeds import Delivery, Feed, FeedColumns, Segment
+from cepbook.feed_segments import Segment
+from cepbook.feeds import Delivery, Feed, FeedColumns
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
 from cepbook.locks import survives_fork
