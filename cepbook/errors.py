@@ -278,9 +278,9 @@ class StatementError(CepbookError):
 
 
 class StateLimitError(CepbookError):
-    """A statement keeps more than `Config.state_limit` allows, so events are refused. They did not enter the engine.
+    """A statement keeps more than `Config.state_limit` allows, so no event enters the engine.
 
-    `statement` is its name.
+    A replay raises it, too, if a statement keeps too much after the last event. `statement` is its name.
     """
 
     def __init__(self, statement: str, message: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from cepbook.engine.statements.state_limit import KINDS, state_counts
 from cepbook.errors import Diagnostic, StatementError, rejecting_deep_nesting
 from cepbook.feeds import Feed
 from cepbook.session.core.cpu_sampler import CpuSampler
@@ -104,6 +105,18 @@ class InspectionMixin(WorkbenchCore):
         ``@IterableUnbound`` makes a statement keep its last rows, ``Config(iterable_unbound=True)`` all of them.
         """
         return self._engine.statement(name).keeps_rows
+
+    def state_sizes(self) -> pd.DataFrame:
+        """Return how much each statement keeps: rows, groups, open partial matches, rows that wait for its output
+        clause, and context partitions.
+
+        `state_limit` applies to the sum of a row.
+        """
+        with self._lock:
+            self.runtime.entered()
+            counts = {name: state_counts(statement) for name, statement in self.runtime.statements.items()}
+        rows = [(name, *(count[kind] for kind in KINDS)) for name, count in counts.items()]
+        return pd.DataFrame(rows, columns=["statement", *KINDS])
 
     def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
         """Return a marble diagram of statement `name`; notebooks show it as a chart.

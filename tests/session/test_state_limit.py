@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +11,11 @@ import pytest
 
 from cepbook import Config, Workbench
 from cepbook.cli import main
+from cepbook.engine.statements import state_limit
 from cepbook.errors import StateLimitError, UsageError
+from cepbook.session import inlets
+from cepbook.session.replay import live_batcher
+from tests.waiting import until
 
 LIMIT = 100
 SCHEMA = "create schema E(n int, k int, ts long); create schema F(n int);\n"
@@ -182,24 +187,146 @@ def test_a_replay_within_the_limit_is_the_same_with_and_without(leap: bool) -> N
     assert all(one.equals(other) for one, other in zip(*rows, strict=True))
 
 
-def test_a_live_source_rejects_events_until_there_is_room() -> None:
-    async def source() -> AsyncIterator[dict[str, int]]:
-        for n in range(300):
-            yield {"n": n, "ts": n}
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.2)
-        yield {"n": -1, "ts": 60_000}
+@pytest.mark.parametrize("lateness", [None, "50 msec"])
+def test_events_of_a_live_source_wait_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lateness: str | None
+) -> None:
+    monkeypatch.setattr(live_batcher, "RETRY", 0.01)
+    path = tmp_path / "e.jsonl"
+    path.write_text("".join(f'{{"n": {n}, "ts": {n}}}\n' for n in range(3000)))
 
-    async def run(cep: Workbench) -> tuple[int, list[str]]:
-        live = cep.live({"E": source()}, time="ts")
+    async def scenario(cep: Workbench) -> None:
+        reported: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
+        live = cep.live({"E": inlets.tail(path, begin=True, every="1 msec")}, time="ts", lateness=lateness)
+        for limit in (400, 1000, None):
+            await until(lambda: "state-limit: statement `s` keeps" in repr(live))
+            before = len(cep.changes("s"))
+            await asyncio.sleep(0.05)
+            ((place, *_),) = cep._engine.offsets.values()
+            waiting = len(cep._engine.waiting)
+            assert len(cep.changes("s")) == before <= path.read_bytes()[:place].count(b"\n") <= before + waiting
+            assert len(live._batcher) <= live_batcher.MOST and live.state == "running"
+            cep.state_limit = limit
+            await until(lambda: len(cep.changes("s")) > before)  # noqa: B023
+        await until(lambda: len(cep.changes("s")) + live.buffered["E"] == 3000)
+        live.stop()
         await live
-        return live.malformed["E"], [item.reason for _, item in live.rejected]
+        assert live.malformed["E"] == 0 and 1 <= len(reported) <= 3
 
-    cep = workbench("@name('s') select n from E#time(10 sec)", 10)
-    refused, reasons = asyncio.run(run(cep))
-    taken = len(cep.changes("s"))
-    assert refused and taken + refused == 301 and "state-limit: statement `s` keeps" in reasons[-1]
-    assert [row["n"] for row in cep.iterate("s")] == [-1]
+    cep = workbench("@name('s') select n from E#keepall")
+    asyncio.run(scenario(cep))
+    assert cep.changes("s")["n"].tolist() == [*range(3000)]
+
+
+def test_live_events_wait_until_real_time_has_made_room() -> None:
+    async def source() -> AsyncIterator[dict[str, int]]:
+        for n in range(30):
+            yield {"n": n}
+
+    cep = workbench("@name('s') select n from E#time(100 msec)", 10)
+    asyncio.run(waited(cep, source()))
+    assert cep.changes("s")["n"].tolist() == [*range(30)]
+
+
+async def waited(cep: Workbench, source: AsyncIterator[object]) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    live = cep.live({"E": source})
+    await until(lambda: live.events["E"] == 30)
+    await live
+
+
+def test_a_live_run_that_ends_at_the_limit_says_so_and_continues_at_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_text("".join(f'{{"n": {n}, "ts": {n}}}\n' for n in range(3000)))
+
+    async def scenario(cep: Workbench) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        live = cep.live({"E": inlets.tail(path, begin=True, every="1 msec")}, time="ts")
+        await until(lambda: "state-limit" in repr(live))
+        with pytest.raises(StateLimitError):
+            live.stop()
+        with pytest.raises(StateLimitError):
+            await live
+        cep.state_limit = None
+        live = cep.live({"E": inlets.tail(path, begin=True, every="1 msec")}, time="ts")
+        await until(lambda: len(cep.changes("s")) == 3000)
+        live.stop()
+
+    cep = workbench("@name('s') select n from E#keepall")
+    asyncio.run(scenario(cep))
+    assert cep.changes("s")["n"].tolist() == [*range(3000)]
+
+
+def test_a_journal_has_the_limit(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    cep = workbench("@name('s') select n from E#keepall", 50)
+    cep.journal(tmp_path / "j")
+    accepted = send_all(cep)
+    cep.state_limit = LIMIT
+    accepted += send_all(cep)
+    cep.journaling.close()
+    other = Workbench()
+    other.recover(tmp_path / "j")
+    assert other.state_limit == LIMIT and len(other.iterate("s")) == accepted > LIMIT
+    with pytest.raises(StateLimitError):
+        other.send("E", n=1)
+    other.state_limit = None
+    other.journaling.close()
+    cep = Workbench()
+    cep.recover(tmp_path / "j")
+    assert cep.state_limit is None and send_all(cep) == 500
+    cep.journaling.close()
+
+
+@pytest.mark.parametrize("limit", [100, 1000, 10_000])
+def test_a_batch_of_a_replay_ends_at_the_next_count(limit: int) -> None:
+    cep = workbench("@name('s') select n from E#keepall", limit)
+    with pytest.raises(StateLimitError):
+        cep.replay(events(20_000), "E", time="ts").run()
+    assert limit < len(cep.iterate("s")) <= limit * 1.01 + 2
+
+
+def test_the_end_of_a_replay_is_told_from_a_refusal() -> None:
+    cep = workbench("@name('s') select n from E#keepall")
+    with pytest.raises(StateLimitError, match="all events were processed"):
+        cep.replay(events(LIMIT + 1), "E", time="ts").run()
+    assert len(cep.changes("s")) == LIMIT + 1
+    with pytest.raises(StateLimitError, match="no event enters the engine"):
+        cep.send("E", n=1)
+
+
+def test_a_count_is_made_for_few_events_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+    count = state_limit.state_counts
+    monkeypatch.setattr(state_limit, "state_counts", lambda s: counted.append(s.name) or count(s))
+    cep = workbench("create context C partition by n from E; @name('p') context C select n from E#length(1)", 10_000)
+    cep.replay(events(2000), "E", time="ts").run()
+    before = len(counted)
+    cep.replay([{"n": n, "ts": 2000 + n} for n in range(300)], "E", time="ts", speed=1.0).run()
+    assert len(counted) - before <= 2
+    cep.run("".join(f"@name('o{n}') select n from F#keepall;" for n in range(20)))
+    cep.state_limit = 100
+    send_all(cep)
+    before = len(counted)
+    for _ in range(9):
+        with pytest.raises(StateLimitError):
+            cep.send("E", n=1)
+    assert counted[before:] == ["p"] * 9
+
+
+def test_sizes_are_read_while_no_other_thread_works() -> None:
+    cep = workbench("@name('s') select n from E#time(1 sec)")
+    send_all(cep, 5)
+    assert cep.state_sizes().set_index("statement").loc["s"].tolist() == [5, 0, 0, 0, 0]
+    cep._lock.acquire()
+    thread = threading.Thread(target=cep.state_sizes, daemon=True)
+    thread.start()
+    thread.join(0.05)
+    assert thread.is_alive()
+    cep._lock.release()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,6 +138,8 @@ class BatchReplayer:
         plan, runtime = self._planned(), self._runtime
         if not (stops or any(batch.times for batch in batches)):
             return
+        if runtime.state_limit is not None:
+            runtime.state_limit.took(sum(len(batch.times) for batch in batches))
         with runtime.turn:
             failures = self._run(plan, batches, self._stops(batches, stops))
             try:

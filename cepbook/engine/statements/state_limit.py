@@ -1,21 +1,24 @@
 """The limit of what each statement keeps (`Config.state_limit`): events are refused before the memory is full.
 
-What a statement keeps is counted between events, never while it processes one. So a statement may exceed the limit by
-the events between two counts. Counting takes time for each context partition, therefore it happens the less often the
-more partitions there are. Refused events do not enter the engine. They are accepted again when windows have let go of
-enough rows, or statements were removed.
+The limit is soft. What a statement keeps is counted between two events, every few hundred events. One event can add
+many matches, so a statement may exceed the limit by far. Counting takes time for each context partition, so there are
+at least as many events between two counts as there are partitions. Refused events do not enter the engine. Events are
+accepted again when windows have evicted enough rows, or a statement was removed.
+
+Sends, replays, live sources and Spark's tasks ask `StateLimit.room` before they process events, and `took` counts the
+events that were processed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.errors import Diagnostic, Span, StateLimitError
 
-_MOST = 1000  # events between two counts, unless the limit or the number of partitions is large
+_MAX_INTERVAL = 1000  # events between two counts, unless the limit or the number of partitions is large
 _HINTS = {
     "rows": "bound the window (#time(10 min), #length(1000)), or delete rows of a named window or table (on … delete)",
     "groups": "group within a window (#time(10 min)), by fewer keys, or with @Hint('reclaim_group_aged=600')",
@@ -24,6 +27,7 @@ _HINTS = {
     "context partitions": "end the partitions (terminated after 10 min)",
 }
 KINDS = tuple(_HINTS)
+AFTER_THE_LAST = "all events were processed, and no further one enters the engine"
 
 
 def state_counts(statement: RunningStatement) -> Counter[str]:
@@ -40,37 +44,63 @@ def state_counts(statement: RunningStatement) -> Counter[str]:
 
 
 class StateLimit:
-    """Counts events, and what the statements keep when enough events have come."""
+    """Refuses events while a statement keeps more than the limit."""
 
     def __init__(self, limit: int, statements: Mapping[str, RunningStatement]) -> None:
         self._limit = limit
         self._statements = statements
-        self._left = 0
+        self._events_until_count = 0
+        self._excessive: RunningStatement | None = None  # kept too much at the last count
 
-    def admit(self, events: int) -> None:
-        """Count so many new events, before they are processed. Errors: StateLimitError, they must not be processed."""
-        self._left -= events
-        if self._left < 0:
-            self.check()
+    def room(self, events: int, advance: Callable[[], object] | None = None) -> int:
+        """Return how many of the next `events` may be processed before the next count, at least one.
 
-    def check(self) -> None:
-        """Errors: StateLimitError if a statement keeps more than the limit."""
+        If a statement keeps too much, ``advance()`` moves the clock to the first of them, and windows may evict rows.
+        Raises StateLimitError if none of the events may be processed.
+        """
+        if self._events_until_count <= 0:
+            try:
+                self.check()
+            except StateLimitError:
+                if advance is None:
+                    raise
+                advance()
+                self.check()
+        return min(events, self._events_until_count)
+
+    def took(self, events: int) -> None:
+        """Count events that are processed."""
+        self._events_until_count -= events
+
+    def check(self, consequence: str = "no event enters the engine") -> None:
+        """Count now. Raises StateLimitError, with the `consequence`, if a statement keeps more than the limit.
+
+        The next count is after a quarter of the room, at most 1,000 events, but not before 1 % of the limit or one
+        event per partition.
+        """
+        # the statement that was excessive is first, since each refused event counts
+        statements = sorted(self._statements.values(), key=lambda statement: statement is not self._excessive)
+        self._events_until_count, self._excessive = 0, None
         largest, states, limit = 0, 0, self._limit
-        for statement in self._statements.values():
+        for statement in statements:
             counts = state_counts(statement)
             total = counts.total()
             if total > limit:
-                raise self._error(statement, counts)
+                self._excessive = statement
+                raise self._error(statement, counts, consequence)
             largest = max(largest, total)
             states += counts["context partitions"] + 1
-        self._left = max(min((limit - largest) // 4, _MOST), limit // 100, states)
+        self._events_until_count = max(min((limit - largest) // 4, _MAX_INTERVAL), limit // 100, states, 1)
 
-    def _error(self, statement: RunningStatement, counts: Counter[str]) -> StateLimitError:
+    def _error(self, statement: RunningStatement, counts: Counter[str], consequence: str) -> StateLimitError:
         kinds = [(kind, count) for kind, count in counts.most_common() if count]
         text = ", ".join(f"{count:,} {kind}" for kind, count in kinds)
         fact = f"statement `{statement.name}` keeps {text}, more than the limit of {self._limit:,}"
-        hint = f"{_HINTS[kinds[0][0]]}; or drop the statement, or raise the limit (`cep.state_limit = None` for none)"
-        diagnostic = Diagnostic("state-limit", f"{fact}: no event enters the engine", _fullest_source(statement), hint)
+        hint = (
+            f"{_HINTS[kinds[0][0]]}; or drop the statement, or raise the limit (`cep.state_limit = None` for none, "
+            "`cepbook run --state-limit`)"
+        )
+        diagnostic = Diagnostic("state-limit", f"{fact}: {consequence}", _fullest_source(statement), hint)
         return StateLimitError(statement.name, diagnostic.render(statement.source))
 
 

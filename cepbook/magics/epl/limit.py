@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cepbook.engine.statements.state_limit import KINDS, state_counts
 from cepbook.errors import UsageError
 from cepbook.magics.epl.subcommand import Subcommand
 from cepbook.magics.shell.host import NotebookHost, Offer
@@ -20,16 +19,12 @@ def limit(host: NotebookHost, arguments: list[str]) -> StaticPicture:
     workbench = host.workbench
     if arguments:
         workbench.state_limit = rows_option(arguments[0], "the limit of a statement", "none")
-    rows = []
-    for name, statement in workbench.runtime.statements.items():
-        counts = state_counts(statement)
-        rows.append((name, *(f"{counts[kind]:,}" for kind in KINDS)))
+    sizes = workbench.state_sizes()
+    rows = [(name, *(f"{count:,}" for count in counts)) for name, *counts in sizes.itertuples(index=False)]
     most = workbench.state_limit
     title = "no limit of what a statement keeps" if most is None else f"a statement keeps at most {most:,}"
-    notes = (
-        () if most is None else ("the limit holds for the sum of a line; while a sum exceeds it, events are refused",)
-    )
-    return table(title, ("statement", *KINDS), rows, right=KINDS, notes=notes)
+    notes = ["the limit applies to the sum of a row of this table; while a sum exceeds it, events are refused"]
+    return table(title, [*sizes], rows, right=[*sizes][1:], notes=notes if most is not None else ())
 
 
 def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:

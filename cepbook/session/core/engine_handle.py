@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any
 from weakref import WeakMethod
 
@@ -12,9 +13,10 @@ from cepbook.engine.contexts.partition_listeners import PartitionListener, Parti
 from cepbook.engine.delivery.delta import Listener, Sink
 from cepbook.engine.inspection.evaluation import python_functions_called
 from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.statements.state_limit import AFTER_THE_LAST
 from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from cepbook.errors import StateLimitError, StatementError, UsageError
+from cepbook.errors import StatementError, UsageError
 from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.plan.catalog import EventType
@@ -217,25 +219,28 @@ class EngineHandle(SinkHooks):
 
         return admitted
 
-    def admit(self, events: int, first: int = 0, *, stepping: bool = False) -> None:
-        """Count so many new events before they enter, for `Config.state_limit`. Raises StateLimitError if a statement
-        keeps too much, also when the clock is at the time `first` of the events.
+    def room(self, events: int, first: int = 0, *, stepping: bool = False) -> int:
+        """Return how many of the next `events`, which begin at the time `first`, `Config.state_limit` lets in before it
+        counts again.
+
+        Raises StateLimitError if a statement keeps too much, also when the clock is at `first`.
         """
         limit = self.runtime.state_limit
         if limit is None:
-            return
-        try:
-            limit.admit(events)
-        except StateLimitError:
-            if first <= self.now:
-                raise
-            self.advance_to(first, stepping=stepping)
-            limit.check()
+            return events
+        return limit.room(events, partial(self.advance_to, first, stepping=stepping) if first > self.now else None)
+
+    def admit(self, events: int) -> None:
+        """Count new events that enter at the present time, or raise StateLimitError if a statement keeps too much."""
+        limit = self.runtime.state_limit
+        if limit is not None:
+            limit.room(events)
+            limit.took(events)
 
     def check_state(self) -> None:
-        """Raises StateLimitError if a statement keeps more than `Config.state_limit`."""
+        """Raise StateLimitError if a statement keeps more than `Config.state_limit` after the last event."""
         if self.runtime.state_limit is not None:
-            self.runtime.state_limit.check()
+            self.runtime.state_limit.check(AFTER_THE_LAST)
 
     def sink_marks(self) -> list[Any]:
         """Write waiting rows of sinks into their files, and return how far each of them is.

@@ -100,7 +100,7 @@ class WorkbenchCore:
 
     @state_limit.setter
     def state_limit(self, rows: int | None) -> None:
-        with self._lock, self._engine.manual_call():
+        with self._lock, self._engine.action("set_state_limit", rows=rows):
             self.runtime.limit_state(rows)
             self._config, self._checks = self.runtime.config, {}
 

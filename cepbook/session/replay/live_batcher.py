@@ -47,7 +47,7 @@ MOST = 1_024  # waiting items at which sources are held back
 KEPT = 100  # malformed items that are kept
 SHOWN = 200  # characters of an item that are kept
 LOOKS = 4  # calls of `look` with the same watermark before a source counts as quiet
-RETRY = 1.0  # seconds until the next try after a failure, such as a full disk of the journal
+RETRY = 1.0  # seconds until the next try after a failure, such as a full disk of the journal or a full statement
 
 
 class _Reading(NamedTuple):
@@ -74,8 +74,8 @@ class LiveBatcher:
     the items before it. Events may be out of order by `lateness` clock units; late ones become events of the type
     `LateEvent` if that is among the names of `time`. `file` gets what is rejected. The counters are those of `Live`.
 
-    If the engine refuses a batch before anything has happened (a full disk of the journal), its events and offsets wait
-    for the next try; `failure` is the reason.
+    If the engine refuses a batch before anything has happened (a full disk of the journal, a statement that keeps more
+    than `Config.state_limit`), its events and offsets wait for the next try; `failure` is the reason.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class LiveBatcher:
         self._busy = True
         deadline = None if seconds is None else wall.perf_counter() + seconds
         try:
-            while not self._is_done and (deadline is None or wall.perf_counter() < deadline):
+            while not self.is_done and (deadline is None or wall.perf_counter() < deadline):
                 if self.superseded:
                     self._waiting.clear()
                     self._reached = {}
@@ -174,10 +174,11 @@ class LiveBatcher:
             self._busy = False
             write_waiting()
             self._taken = wall.perf_counter()
-        return self._is_done
+        return self.is_done
 
     @property
-    def _is_done(self) -> bool:
+    def is_done(self) -> bool:
+        """True if `take` has nothing to hand over."""
         return not (self._waiting or self._reached or (self._buffer.ready and not self.superseded))
 
     def _fail(self, error: Exception) -> None:
@@ -193,11 +194,12 @@ class LiveBatcher:
 
         Raises the exception that keeps them from going in.
         """
-        self._flush()
-        if self.failure is not None and not self._is_done:
+        self.release()
+        if self.failure is not None and not self.is_done:
             raise self.failure
 
-    def _flush(self) -> None:
+    def release(self) -> None:
+        """Do the same without an exception. If there is a `failure`, later calls of `take` hand over the rest."""
         self.take()
         self._buffer.end_waiting()
         self.take()
@@ -220,7 +222,7 @@ class LiveBatcher:
         same = watermark == self._buffer.watermark and len(self._buffer) > 0
         self._looks = count + 1 if same else 0, self._buffer.watermark
         if self._looks[0] >= LOOKS:
-            self._flush()
+            self.release()
 
     def claim(self, *, drop: bool = False) -> None:
         """Take over events of these types that waited when the workbench was saved, or `drop` them."""
@@ -248,7 +250,7 @@ class LiveBatcher:
     def _run_batch(self) -> None:
         began = wall.perf_counter()
         most = self._batch_sizer.events
-        count = min(len(self._waiting), most)
+        count = min(len(self._waiting), most) if self.failure is None else 0  # after a failure, what waits already
         if self._clock is not None and count:
             self._clock.touch(self._waiting[0][2])
         types = self._workbench.runtime.catalog.event_types
@@ -338,6 +340,7 @@ class LiveBatcher:
         the exception is raised.
         """
         failures, commits = self._engine.failures, self._buffer.commits
+        entries = self._admitted(entries, now)
         waited, late = entries, list[tuple[str, int, int, object]]()
         if entries[0][0] < now:  # the clock was moved while they waited
             first = bisect_left(entries, now, key=itemgetter(0))
@@ -358,7 +361,7 @@ class LiveBatcher:
             events.append(event)
         try:
             if entries:
-                self._feed_events(events_by_type, len(entries), progress)
+                self._feed_events(events_by_type, progress)
         except Exception as error:
             if isinstance(error, JournalError) and self._buffer.commits == commits:
                 self._buffer.put_back(waited)
@@ -374,7 +377,22 @@ class LiveBatcher:
         for lateness in late:
             self._count_late(*lateness)
 
-    def _feed_events(self, events_by_type: EventsByType, count: int, progress: SourceProgress) -> None:
+    def _admitted(self, entries: list[Entry], now: int) -> list[Entry]:
+        """Return the first events, as many as the limit of what statements keep lets in; the others wait again.
+
+        If it lets in none, all of them wait, and StateLimitError is raised.
+        """
+        room, first = 0, entries[0][0]
+        try:
+            if leaps_from_epoch(now, first, self._second):
+                self._engine.advance_to(first)
+            room = self._engine.room(len(entries), first, stepping=True)
+        finally:
+            if room < len(entries):
+                self._buffer.put_back(entries[room:])
+        return entries[:room]
+
+    def _feed_events(self, events_by_type: EventsByType, progress: SourceProgress) -> None:
         batches = [
             SourceBatch(
                 number,
@@ -386,10 +404,6 @@ class LiveBatcher:
             )
             for number, (name, (times, ranks, events)) in enumerate(events_by_type.items())
         ]
-        first = min(batch.times[0] for batch in batches)
-        if leaps_from_epoch(self._engine.now, first, self._engine.second):
-            self._engine.advance_to(first)
-        self._engine.admit(count, first, stepping=True)
         self._feeder(events_by_type)(batches, True, progress)
 
     def _feeder(self, names: Iterable[str]) -> BatchTaker:

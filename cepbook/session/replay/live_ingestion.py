@@ -253,6 +253,9 @@ class Live:
     async def _finish(self) -> None:
         try:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            self._batcher.release()
+            while not (self._stopped or self._batcher.is_done):  # the disk or a statement is full
+                await asyncio.sleep(FULL)
         finally:
             with ExitStack() as closing:  # backwards, and all of it whatever fails
                 if self._clock is not None:

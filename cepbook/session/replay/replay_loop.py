@@ -194,7 +194,7 @@ class ReplayLoop:
                 most = 1
                 if first > engine.now:
                     engine.advance_to(first)
-        engine.admit(most, first, stepping=stepping)
+        most = engine.room(most, first, stepping=stepping)
         now, self._stopped_at = engine.now, None
         batches = self._merge.take(most, end)
         taken = sum(len(batch.times) for batch in batches)

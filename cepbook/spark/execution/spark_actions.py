@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from cepbook.errors import CepbookError, EventError, SnapshotError, UsageError
+from cepbook.errors import CepbookError, EventError, SnapshotError, StateLimitError, UsageError
 from cepbook.spark.execution.action_progress import run_with_progress
 from cepbook.spark.frames.tagged_stream import unreadable_files_error
 from cepbook.spark.task.program import OUTDATED_STATE, RESTART_HINT
@@ -35,6 +35,9 @@ def run_action(
 
 def error_behind(failure: str) -> CepbookError | None:
     """Return the error of cepbook behind a failure of Spark, from its text with tracebacks; None if there is none."""
+    limit = re.search(r"cepbook\.errors\.StateLimitError: ((?s:.+?)statement `(.+?)`(?s:.+?)\n  = hint: .+)", failure)
+    if limit is not None:
+        return StateLimitError(limit.group(2), limit.group(1))
     match = re.search(r"cepbook\.errors\.(\w+): (.+(?:\n\s+hint: .+)?)", failure)
     if match is not None:
         return (SnapshotError if match.group(1) == "SnapshotError" else EventError)(format_clock_error(match.group(2)))

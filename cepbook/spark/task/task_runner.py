@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.statements.state_limit import AFTER_THE_LAST
 from cepbook.engine.time.clock_stops import leaps_from_epoch
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from cepbook.errors import StatementError
+from cepbook.errors import StateLimitError, StatementError
 from cepbook.spark.task.arrow_columns import ArrowEvents
 from cepbook.spark.task.clock_ticks import NO_TICKS, ClockTicks, TickSequences, as_sequence
 from cepbook.spark.task.delivery_columns import ARROW_TYPES, CauseSequences, DeliveryCollector, Int64Array
@@ -183,6 +184,7 @@ class TaskRunner:
         compact: bool = False,
     ) -> None:
         self._program = program
+        self._has_last_event = number >= len(program.slice_starts) - 1  # of its key, or of all events
         self._brief = compact
         self.runtime, collected = loaded or load_runtime(program, number)
         self._batch = self.runtime.batch([name for _, name, _, _ in program.inputs])
@@ -197,13 +199,37 @@ class TaskRunner:
         self._stops = ClockTicks()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Replay one batch, and yield the rows that are delivered."""
-        if not batch.num_rows:
-            return
-        if self.runtime.state_limit is not None:
-            self.runtime.state_limit.admit(batch.num_rows)
+        """Replay one batch, and yield the rows that are delivered. Errors: StateLimitError."""
         if not self._program.leaps:
             yield from self.follow(batch, self.runtime.now)
+            return
+        for piece in self._admitted(batch):
+            yield from self._leap(piece)
+
+    def _admitted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the batch in pieces that are processed before the next count of `Config.state_limit`.
+
+        If a statement keeps too much, the piece is a single row. Its time may evict rows from windows. Errors:
+        StateLimitError if the statement keeps too much after that row, too.
+        """
+        limit, start = self.runtime.state_limit, 0
+        if limit is None:
+            yield batch
+            return
+        while start < batch.num_rows:
+            try:
+                count = limit.room(batch.num_rows - start)
+            except StateLimitError:
+                yield batch.slice(start, 1)
+                limit.check()
+                count = 1
+            else:
+                yield batch.slice(start, count)
+            start += count
+
+    def _leap(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Replay a batch whose rows have all stops of the clock."""
+        if not batch.num_rows:
             return
         tags, times, sequences = self._input_validator.read(batch)
         ticks = tags == TICK
@@ -225,9 +251,19 @@ class TaskRunner:
         """Replay a batch in order, at least up to the time `upto`, and stop the clock whenever something is due.
 
         Rows with the tag `TICK` move the clock and are no events. What is due to the clock has no sequence number.
+        Errors: StateLimitError.
         """
+        rest = 0 if batch is None else batch.num_rows
+        if batch is None or not rest:
+            yield from self._follow(None, upto)
+            return
+        for piece in self._admitted(batch):
+            rest -= piece.num_rows
+            yield from self._follow(piece, self.runtime.now if rest else upto)
+
+    def _follow(self, batch: pa.RecordBatch | None, upto: int) -> Iterator[pa.RecordBatch]:
         slices: list[ColumnBatch] = []
-        if batch is not None and batch.num_rows:
+        if batch is not None:
             tags, times, sequences = self._input_validator.read(batch)
             first, upto = int(times[0]), max(upto, int(times[-1]))
             if leaps_from_epoch(self.runtime.now, first, self._program.config.second):
@@ -248,8 +284,8 @@ class TaskRunner:
             self._order = CauseSequences(NO_TICKS, NO_TICKS, stops, numbers)
             self._batch.run([], as_sequence(stops))
             yield from self.drain()
-        if self.runtime.state_limit is not None:
-            self.runtime.state_limit.check()
+        if self.runtime.state_limit is not None and self._has_last_event:
+            self.runtime.state_limit.check(AFTER_THE_LAST)
 
     def _slices(self, batch: pa.RecordBatch, tags: Int64Array, times: Int64Array) -> list[ColumnBatch]:
         slices, known = [], self.runtime.catalog.event_types

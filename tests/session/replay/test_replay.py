@@ -68,8 +68,8 @@ class FakeEngine:
     def flush_journal(self) -> None:
         pass
 
-    def admit(self, events: int, first: int, *, stepping: bool) -> None:
-        pass
+    def room(self, events: int, first: int, *, stepping: bool) -> int:
+        return events
 
     def check_state(self) -> None:
         pass
