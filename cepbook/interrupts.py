@@ -8,6 +8,13 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+try:  # `signal.signal` converts to enums and back, which takes ten times as long as the rest
+    from _signal import signal as _set_handler  # type: ignore[import-not-found]
+except ImportError:
+    from signal import signal as _set_handler
+
+_SIGINT = int(signal.SIGINT)
+
 
 class InterruptGuard:
     """Context manager that defers Ctrl-C: the first one calls `order`, and KeyboardInterrupt is raised at the end.
@@ -24,13 +31,13 @@ class InterruptGuard:
 
     def __enter__(self) -> InterruptGuard:
         if threading.current_thread() is threading.main_thread():
-            self._former = signal.signal(signal.SIGINT, self._on_signal)
+            self._former = _set_handler(_SIGINT, self._on_signal)
         return self
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
         if self._former is None:
             return
-        signal.signal(signal.SIGINT, self._former)
+        _set_handler(_SIGINT, self._former)
         if self.any:
             self._withdraw()
         if self.any and not isinstance(failure, KeyboardInterrupt):

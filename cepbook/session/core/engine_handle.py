@@ -73,12 +73,13 @@ class JournaledCall(UninterruptedCall):
         return self
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
+        journal = self._journal
         try:
             if self.any or failure is not None:
                 self._note(failure)
-            self._journal.depth -= 1
-            if self._journal.uncertain:
-                self._journal.settle()
+            journal.depth -= 1
+            if journal.uncertain:
+                journal.settle()
         finally:
             InterruptGuard.__exit__(self, kind, failure, at)
 

@@ -97,18 +97,17 @@ class BatchWriter:
 
     def add_times(self, times: npt.NDArray[np.int64]) -> None:
         """Add times that ascend."""
-        steps = np.empty_like(times)
-        steps[0] = 0
-        np.subtract(times[1:], times[:-1], out=steps[1:])
-        self._add(TIMES, "steps", self._arrow.array(_small(steps)), int(times[0]))
+        steps = np.diff(times, prepend=times[:1])
+        small = np.min_scalar_type(int(steps.max()))
+        self._add(TIMES, "steps", self._arrow.array(steps.astype(small)), int(times[0]))
 
     def add_stored(self, name: str, column: StoredColumn, number_of: NumberOf) -> None:
         """Add a column that is an array. If it has texts, `number_of` may write a frame of its own for them."""
-        array = self._arrow.array(_small(column.values))
         if column.texts is None:
-            self._add(name, "gaps" if column.gaps else "values", array)
+            self._add(name, "gaps" if column.gaps else "values", self._arrow.array(_small(column.values)))
         else:
-            self._add(name, "codes", array, number_of(column.texts))
+            codes = column.values.astype(np.min_scalar_type(-len(column.texts)), copy=False)
+            self._add(name, "codes", self._arrow.array(codes), number_of(column.texts))
 
     def _add(self, name: str | int, form: str, array: Any, detail: int | None = None) -> None:
         self._arrays.append(array)

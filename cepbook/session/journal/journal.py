@@ -2,7 +2,7 @@
 
 ::
 
-    stimulus ─► entries ─ 512, an action, a sink, or 50 ms ─► one frame of log-N
+    stimulus ─► entries ─ 2,048, an action, a sink, or 50 ms ─► one frame of log-N
                                                    │
                          log-N is long ─► snapshot-(N+1), log-(N+1); N is removed
 
@@ -46,7 +46,7 @@ from cepbook.session.journal.event_columns import RANKS, TIMES, BatchWriter, arr
 from cepbook.session.journal.journal_files import JournalFiles
 from cepbook.session.journal.log_file import LogWriter
 
-GROUP = 512  # entries that are written together
+GROUP = 2048  # entries that are written together
 FULL = 2 * GROUP  # the length of the list that holds them
 RUN = 32_768  # events of a replay that are written together
 FEW = 16  # entries up to which a group is written as JSON, because a record batch has fixed costs
@@ -127,6 +127,8 @@ class Journal:
         self._entries: list[Any] = []  # name, value, name, value, …; never rebound: recorders hold it
         self._run: WaitingRun | None = None  # no entry waits behind it
         self._check_at = FULL  # the length of the list at which a stimulus calls `_make_room`; 0: every one does
+        self._overdue = False  # the next stimulus writes what waits
+        self._flushes = 0
         self._types: dict[str, EventType] = {}
         self._dictionaries: list[Any] = []  # arrays of texts, at the number that the log has for them
         self.depth = 0  # stimuli under way, one within the other
@@ -159,7 +161,7 @@ class Journal:
     def _note(self, failure: Exception | None) -> None:
         """Note that the journal could not be written, or could, and whether the next stimulus has to look."""
         self._failure = failure
-        at_once = failure is not None or self._run is not None or self._is_due()
+        at_once = failure is not None or self._run is not None or self._overdue or self._is_due()
         self._check_at = 0 if at_once else FULL
 
     @property
@@ -275,6 +277,8 @@ class Journal:
         if not self._entries and self._run is None and self.failure is None:
             return
         with InterruptGuard(lambda: None), self._lock:
+            self._overdue = False
+            self._flushes += 1
             try:
                 self._write_waiting()
             except CepbookError as error:
@@ -284,6 +288,18 @@ class Journal:
                 self._note(error)
                 text = f"the journal {self.path!r} cannot be written: {type(error).__name__}: {error}"
                 raise JournalError(f"{text}\n  hint: end the journal: `cep.journaling.close()`") from error
+
+    def hasten(self, seen: int) -> int:
+        """Return the number of flushes so far. If it is `seen`, the next stimulus flushes, the second time this call.
+
+        Raises JournalError as `flush` does.
+        """
+        if self._flushes == seen:
+            if self._overdue:
+                self.flush()
+            else:
+                self._overdue, self._check_at = True, 0
+        return self._flushes
 
     def _write_waiting(self) -> None:
         run, group = self._run, self._entries[:]
@@ -426,7 +442,7 @@ class Journal:
         """Prepare for one more stimulus. Raises JournalError if it cannot be written; then it must not happen."""
         if self.depth > 1:
             self.doubt()  # caused by a listener, at a moment that is not known
-        if len(self._entries) >= FULL or self._run is not None or self.failure is not None:
+        if len(self._entries) >= FULL or self._run is not None or self._overdue or self.failure is not None:
             self.flush()
         if self.depth == 1 and self._is_due() and self._subject.is_sound():
             try:
@@ -483,9 +499,8 @@ class Journal:
                 section.add(TIMES, "int64", values)
             else:
                 properties = self._types[name].properties
-                columns = zip(*map(dict.values, values), strict=True)  # a checked event has them in order
-                for (column, of), items in zip(properties.items(), columns, strict=True):
-                    section.add(column, column_type(of), items)
+                for column, of in properties.items():
+                    section.add(column, column_type(of), [event[column] for event in values])
             parts.append(section.header)
             blocks.append(section.block())
         return {"is": "group", "parts": parts}, blocks
@@ -513,17 +528,21 @@ if hasattr(os, "register_at_fork"):
 
 
 def _keep_flushing(journal: ref[Journal]) -> None:
-    """Write waiting entries again and again, as long as the journal is open."""
-    pause = EVERY
+    """Have waiting entries written again and again, as long as the journal is open.
+
+    The next stimulus writes them if one comes soon, because threads that take turns cost more than the writing.
+    """
+    pause = EVERY / 3
+    seen = -1
     while True:
         time.sleep(pause)
         open_journal = journal()
         if open_journal is None or not open_journal.is_open:
             return
-        pause = EVERY
+        pause = EVERY / 3
         if open_journal.waiting:
             try:
-                open_journal.flush()
+                seen = open_journal.hasten(seen)
             except CepbookError:  # kept in `failure`, and raised by the next stimulus
                 pause = RETRY
         del open_journal
