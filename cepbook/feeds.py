@@ -236,19 +236,33 @@ class Feed:
             self._settle()
             self._trim_exactly()
             segments = [segment for segment, _, _ in self._segments]
-            end, log, count = self._next, self._log, len(self._log)
+            end, spilled = self._next, self._spilled()
             number = end - self._kept
-            spilled_number = number - log.deliveries
-        for index in range(count):
-            with self._lock:
-                spilled = log.at(index)
-            if spilled is None:
-                break  # lost meanwhile
-            yield self._rows_of(spilled, spilled_number, end)
-            spilled_number += spilled.deliveries
+            spilled_number = number - self._log.deliveries
+        for segment in spilled:
+            yield self._rows_of(segment, spilled_number, end)
+            spilled_number += segment.deliveries
         for segment in segments:
             yield self._rows_of(segment, number, end)
             number += segment.deliveries
+
+    def spilled(self) -> Iterator[Segment]:
+        """Return the contents of the spill file, to be read one by one."""
+        with self._lock:
+            return self._spilled()
+
+    def _spilled(self) -> Iterator[Segment]:
+        log, count = self._log, len(self._log)
+
+        def segments() -> Iterator[Segment]:
+            for index in range(count):
+                with self._lock:
+                    segment = log.at(index)
+                if segment is None:
+                    return  # lost meanwhile
+                yield segment
+
+        return segments()
 
     def whole(self, until: int | None = None) -> FeedColumns:
         """Return the rows of `everything` with the number of lost ones, up to and including clock time `until`."""
@@ -284,8 +298,11 @@ class Feed:
         with self._lock:
             return [self.names, counters, [tuple(segment) for segment, _, _ in self._segments]]
 
-    def load(self, saved: list[Any]) -> None:
-        """Continue from the `saved` data of another feed. Raises UsageError if its rows have other columns."""
+    def load(self, saved: list[Any], spilled: SpillFile | None = None) -> None:
+        """Continue from the `saved` data and the spill file of another feed.
+
+        Raises UsageError if its rows have other columns.
+        """
         names, counters, segments = saved
         if names != self.names:
             raise UsageError(f"a feed of other columns: {names}, not {self.names}")
@@ -296,7 +313,7 @@ class Feed:
             self._kept = sum(segment.deliveries for segment in loaded)
             self._rows = sum(segment.rows for segment in loaded)
             self._next, self._total_insert, self._total_remove, self._dropped = counters
-            self._log = SpillFile(self._log.most)  # deliveries that the other feed dropped are in no file
+            self._log = SpillFile(self._log.most) if spilled is None else spilled
             self._trim_exactly()
 
     def take_spilled(self, other: Feed) -> None:

@@ -13,6 +13,7 @@ statement, and no code here reads a wall clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from io import BytesIO
 from typing import Any
 
 from cepbook.engine.config import Config
@@ -28,6 +29,7 @@ from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.engine.expressions.user_values import as_annotated
 from cepbook.engine.replay.batch_replayer import BatchReplayer
+from cepbook.engine.snapshot.file_format import SnapshotReader
 from cepbook.engine.snapshot.partition_snapshot import restore_partition, save_partition
 from cepbook.engine.snapshot.runtime_snapshot import restore_runtime, save_runtime
 from cepbook.engine.statements.statement import RunningStatement
@@ -291,4 +293,4 @@ class Runtime(EventEngine):
 
         Errors: SnapshotError if it is not a snapshot, is damaged, or was made by a version with other state.
         """
-        return restore_runtime(cls, data, functions)[0]
+        return restore_runtime(cls, SnapshotReader(BytesIO(data)), functions)[0]

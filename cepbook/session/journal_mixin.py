@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from io import BytesIO
 from typing import Any
 
 from cepbook.engine.delivery.delta import Sink
+from cepbook.engine.snapshot.file_format import SnapshotReader
 from cepbook.engine.snapshot.runtime_snapshot import event_type_from, function_from, type_from
 from cepbook.errors import JournalError, SnapshotError, UsageError
 from cepbook.lang.syntax.source_text import SourceText
@@ -116,7 +118,7 @@ class JournalMixin(ReplayMixin):
         twin = type(self)(feed_capacity=self._capacity)
         twin._functions = {name: self._functions[name] for name in names}
         try:
-            twin._load_snapshot(data)
+            twin._load_snapshot(SnapshotReader(BytesIO(data)))
         except SnapshotError as error:
             raise SnapshotError(f"`{files.snapshot_path}`: {error}") from error
         interrupted = SinkRecovery(twin._attach_later)
@@ -133,7 +135,7 @@ class JournalMixin(ReplayMixin):
         if sinks:
             interrupted.compare()
         with self._engine.manual_call():
-            self._load_snapshot(twin._snapshot(feeds=True))
+            self._load_snapshot(SnapshotReader(BytesIO(twin._snapshot(feeds=True))))
             for name in self.runtime.statements:
                 self._engine.feed(name).take_spilled(twin._engine.feed(name))
             again = interrupted.complete(self._continued) if sinks else []

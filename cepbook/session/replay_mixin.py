@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from io import BytesIO
 from typing import ClassVar, Self
 from weakref import WeakKeyDictionary
 
 from cepbook.argument_checks import caller_stacklevel
 from cepbook.engine.config import Config
-from cepbook.engine.snapshot.file_format import MAGIC
+from cepbook.engine.snapshot.file_format import MAGIC, SnapshotReader
 from cepbook.engine.snapshot.runtime_snapshot import event_type_data
 from cepbook.errors import ErrorPolicy, EventError, MissingRowsWarning, SnapshotError, UsageError
 from cepbook.lang.plan.catalog import LATE_EVENT
@@ -237,8 +238,8 @@ class ReplayMixin(WorkbenchCore):
     ) -> None:
         """Write the workbench into a file: modules, event types, variables, the clock and the state of statements.
 
-        `feeds` adds the deliveries in memory, the latest `feed_capacity` rows of each statement. A MissingRowsWarning
-        says how many earlier ones are not in the file. Listeners and Python functions are not saved. A file with a
+        `feeds` adds the rows of `changes` of each statement. A MissingRowsWarning says how many the feeds have lost.
+        Listeners and Python functions are not saved. A file with a
         saved workbench is replaced, any other file only with `replace`. `key` signs the file (HMAC-SHA-256). Raises
         SnapshotError for an event that holds an object that EPL has no type for, and UsageError if the file holds
         something else or cannot be written; the file is then unchanged.
@@ -246,13 +247,13 @@ class ReplayMixin(WorkbenchCore):
         if not replace:
             saved_state.refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
         with self._lock:
-            saved_state.write_file(path, self._snapshot(feeds=feeds, key=key))
+            saved_state.save_workbench(path, self._engine, self._start, self._cells, feeds=feeds, key=key)
             missing = saved_state.missing_rows_text(self._engine) if feeds else ""
         if missing:
             warnings.warn(f"`{path}` lacks {missing}", MissingRowsWarning, stacklevel=caller_stacklevel())
 
-    def _snapshot(self, *, feeds: bool = False, key: bytes | str | None = None) -> bytes:
-        return saved_state.snapshot_bytes(self._engine, self._start, self._cells, feeds=feeds, key=key)
+    def _snapshot(self, *, feeds: bool = False) -> bytes:
+        return saved_state.snapshot_bytes(self._engine, self._start, self._cells, feeds=feeds)
 
     def load(self, path: saved_state.Path, *, key: bytes | str | None = None) -> None:
         """Replace the contents of this workbench by a saved one. Listeners stay with statements of the same name.
@@ -263,17 +264,17 @@ class ReplayMixin(WorkbenchCore):
         functions; then nothing has changed.
         """
         with self._lock, self._engine.manual_call():
-            data = saved_state.read_file(path)
-            try:
-                self._load_snapshot(data, key)
-            except SnapshotError as error:
-                raise SnapshotError(f"`{path}`: {error}") from error
+            with saved_state.reading(path) as file:
+                try:
+                    self._load_snapshot(saved_state.read_snapshot(file, key))
+                except SnapshotError as error:
+                    raise SnapshotError(f"`{path}`: {error}") from error
             if self._engine.journal is not None:
                 self._engine.journal.doubt()  # the log does not lead here: nothing is recorded before a snapshot
                 self._engine.journal.checkpoint()
 
-    def _load_snapshot(self, data: bytes, key: bytes | str | None = None) -> None:
-        runtime, extra = saved_state.restore_workbench_runtime(data, self._functions, key)
+    def _load_snapshot(self, snapshot: SnapshotReader) -> None:
+        runtime, extra = saved_state.restore_workbench_runtime(snapshot, self._functions)
         self._end_replay()
         self._start, self._config, self._checks = extra["start"], runtime.config, {}
         self._cells = saved_state.resume_runtime(self._engine, runtime, extra)
@@ -281,5 +282,5 @@ class ReplayMixin(WorkbenchCore):
     def _restored(self, data: bytes) -> Self:
         twin = type(self)(feed_capacity=self._capacity)
         twin._functions = dict(self._functions)
-        twin._load_snapshot(data)
+        twin._load_snapshot(SnapshotReader(BytesIO(data)))
         return twin

@@ -13,7 +13,6 @@ import pytest
 from cepbook.dialects.registry import translate
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.snapshot.runtime_snapshot import restore_runtime
 from cepbook.lang.explain.nearest_epl import nearest_epl
 from cepbook.lang.syntax.source_text import SourceText
 from tests.dialects.apama_reference import Lot, Network, Query, Window, mean
@@ -206,7 +205,7 @@ def check(seed: int) -> None:
     cut = rng.randrange(len(steps))
     for number, (now, made) in enumerate(steps):
         if number == cut and seed % 3 == 0:
-            runtime = restore_runtime(Runtime, runtime.snapshot(), {})[0]
+            runtime = Runtime.restored(runtime.snapshot(), {})
             runtime.statement("out").add_listener(note)
         runtime.advance(now)
         simulated.advance(now)

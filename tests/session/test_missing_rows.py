@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.errors import MissingRowsWarning, UsageError
+from cepbook.errors import MissingRowsWarning, SnapshotError, UsageError
 from cepbook.feeds import Feed
 from cepbook.session import Workbench
 from cepbook.session.core import engine_handle
@@ -90,9 +91,11 @@ def test_rows_are_missing_for_any_reason(lost: str, tmp_path: Path, monkeypatch:
         monkeypatch.setattr(engine_handle, "SPILL_LIMIT", 5_000)
         cep = replayed(100)
     elif lost == "loaded":
+        monkeypatch.setattr(engine_handle, "SPILL_LIMIT", 0)
         other = replayed(100)
         with pytest.warns(MissingRowsWarning, match="1,400 of `q`"):
             other.save(tmp_path / "saved", feeds=True)
+        monkeypatch.undo()
         cep = Workbench(feed_capacity=100)
         cep.load(tmp_path / "saved")
     else:
@@ -106,16 +109,53 @@ def test_rows_are_missing_for_any_reason(lost: str, tmp_path: Path, monkeypatch:
         cep.why("q", row=100)
 
 
-def test_rows_go_on_to_the_file_of_a_loaded_workbench(tmp_path: Path) -> None:
-    with pytest.warns(MissingRowsWarning, match="1,400 of `q`"):
-        replayed(100).save(tmp_path / "saved", feeds=True)
-    cep = Workbench(feed_capacity=100)
-    cep.load(tmp_path / "saved")
-    for i in range(500):
-        cep.send("E", ts=10**7 + i, v=i)
-    with pytest.warns(MissingRowsWarning, match="the oldest 1,400 of 2,000"):
+@pytest.mark.parametrize("capacity", [7, 100, 2_000, None])
+def test_a_loaded_workbench_has_all_rows(capacity: int | None, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        replayed(100).save(tmp_path / "saved", feeds=True, key="secret")
+        cep = Workbench(feed_capacity=capacity)
+        cep.load(tmp_path / "saved", key="secret")
+        for i in range(500):
+            cep.send("E", ts=10**7 + i, v=i)
         changes = cep.changes("q")
-    assert len(changes) == 600 and changes["seq"].tolist() == list(range(1_400, 2_000))
+        cep.save(tmp_path / "again", feeds=True)
+        cep.load(tmp_path / "again")
+    assert changes["seq"].tolist() == list(range(2_000))
+    assert changes["v"].tolist() == [*range(ROWS), *range(500)]
+    assert changes.equals(cep.changes("q"))
+
+
+def test_rows_of_every_kind_come_back(tmp_path: Path) -> None:
+    cep = Workbench(feed_capacity=10)
+    cep.run(
+        "create schema E(k string, at timestamp, xs int[], m java.util.Map); create variant schema Mixed as *;"
+        "@name('plain') select irstream k, at, xs, m from E#length(2) order by k;"
+        "@name('events') select window(*) as w, last(*) as e from E#length(2);"
+        "@name('none') select k from E where xs is null output every 3 events;"
+        "insert into Mixed select * from E; @name('mixed') select * from Mixed"
+    )
+    for i in range(200):
+        at = datetime(2024, 3, 1, tzinfo=UTC) + timedelta(seconds=i)
+        cep.send("E", k=f"k{i % 7}", at=at, xs=[i, i + 1] if i % 5 else None, m={"a": [i, None, float("inf")]})
+    before = {name: cep.changes(name) for name in ("plain", "events", "none", "mixed")}
+    cep.save(tmp_path / "saved", feeds=True)
+    cep.load(tmp_path / "saved")
+    assert len(before) == 4 and len(before["plain"]) > 300
+    for name, rows in before.items():
+        pd.testing.assert_frame_equal(cep.changes(name), rows)
+
+
+def test_a_value_in_the_file_of_a_feed_that_cannot_be_saved_leaves_the_saved_file(tmp_path: Path) -> None:
+    cep = Workbench(feed_capacity=10)
+    cep.run("create schema E(v int, f object); @name('q') select v, f from E")
+    (tmp_path / "saved").write_bytes(b"cepbook snapshot ")
+    for i in range(100):
+        cep.send("E", v=i, f=range(3) if i == 2 else 0)
+    with pytest.raises(SnapshotError, match="a feed, or a live source, holds a value of type builtins"):
+        cep.save(tmp_path / "saved", feeds=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+    assert (tmp_path / "saved").read_bytes() == b"cepbook snapshot "
 
 
 def test_the_capacity_changes_at_any_time() -> None:
@@ -268,7 +308,8 @@ def test_a_join_that_was_not_tried_on_all_rows_is_not_known() -> None:
 
 
 @pytest.mark.parametrize("rows", [3, 5, 6, 5000])
-def test_a_saved_workbench_says_which_rows_it_lacks(tmp_path: Path, rows: int) -> None:
+def test_a_saved_workbench_says_which_rows_it_lacks(tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_handle, "SPILL_LIMIT", 0)
     cep = Workbench(feed_capacity=5)
     cep.run("create schema E(v int); @name('out') select v from E; @name('none') select v from E(v < 0)")
     for v in range(rows):
@@ -282,7 +323,6 @@ def test_a_saved_workbench_says_which_rows_it_lacks(tmp_path: Path, rows: int) -
     other = Workbench()
     other.load(tmp_path / "w.cep")
     if rows > 5:
-        assert f"1 statement: {rows - 5:,} of `out`" in texts[0] and "cep.export('out', FILE, changes=True)" in texts[0]
+        assert f"1 statement: {rows - 5:,} of `out`" in texts[0] and "cep.sink('out', FILE)" in texts[0]
         with pytest.warns(MissingRowsWarning, match=f"{rows - 5:,} "):
             other.changes("out")
-    assert len(cep.changes("out")) == rows

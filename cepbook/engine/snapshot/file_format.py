@@ -7,6 +7,10 @@
 Both are hexadecimal. A file with a changed byte is refused, and with a key also a file that somebody else wrote. A file
 is unpacked to at most `SMALL` bytes or `RATIO` times its size, whichever is more, so that a small file cannot fill the
 memory; state that zlib would reduce further is written with less compression.
+
+*Blocks* may follow the document: data that is written and read piece by piece, because all of it might not fit into the
+memory. A block is its length in 8 bytes, then JSON, compressed. After the last block come the length of the document in
+8 bytes and `BLOCKS_END`.
 """
 
 from __future__ import annotations
@@ -16,10 +20,11 @@ import hashlib
 import hmac
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Any
+from io import BytesIO
+from typing import Any, BinaryIO
 
 from cepbook.errors import SnapshotError
 
@@ -27,57 +32,122 @@ VERSION = 4
 MAGIC = b"cepbook snapshot "
 WRITTEN_BY = version("cepbook")
 SMALL, RATIO = 8 << 20, 40
+BLOCKS_END = b"cepbook blocks\n"
+_SMALL_BLOCK = 1 << 16  # as `SMALL`, of a block
+_PIECE = 1 << 20  # bytes that are read together
 _LEVELS = (3, 0)  # a higher level takes twice the time to save a tenth of the size
 
 
 def pack_document(document: Any, key: bytes | None = None) -> bytes:
     """Return a JSON document as a file, signed with `key`."""
+    file = BytesIO()
+    write_snapshot(file, document, (), key)
+    return file.getvalue()
+
+
+def write_snapshot(file: BinaryIO, document: Any, blocks: Iterable[Any], key: bytes | None = None) -> None:
+    """Write a JSON document and `blocks`, which are JSON, into an empty file, signed with `key`."""
+    digests = _digests(key)
+    file.write(_head(digests))  # of the same length as the final one
+
+    def write(data: bytes) -> None:
+        file.write(data)
+        for digest in digests:
+            digest.update(data)
+
+    body = _packed(document, SMALL)
+    write(body)
+    end = b""
+    for block in blocks:
+        data = _packed(block, _SMALL_BLOCK)
+        write(len(data).to_bytes(8))
+        write(data)
+        end = len(body).to_bytes(8) + BLOCKS_END
+    write(end)
+    file.seek(0)
+    file.write(_head(digests))
+
+
+def _digests(key: bytes | None) -> list[Any]:
+    return [hashlib.sha256(), *([] if key is None else [hmac.new(key, digestmod="sha256")])]
+
+
+def _head(digests: Iterable[Any]) -> bytes:
+    return b"%s%d %s\n" % (MAGIC, VERSION, " ".join(digest.hexdigest() for digest in digests).encode())
+
+
+def _packed(document: Any, small: int) -> bytes:
     text = json.dumps(document, separators=(",", ":"), check_circular=False).encode()
     bodies = (zlib.compress(text, level) for level in _LEVELS)
-    body = next(body for body in bodies if len(text) <= _limit(body))
-    marks = [hashlib.sha256(body).hexdigest(), *([] if key is None else [signature(body, key)])]
-    return b"%s%d %s\n" % (MAGIC, VERSION, " ".join(marks).encode()) + body
+    return next(body for body in bodies if len(text) <= _limit(body, small))
 
 
-def _limit(body: bytes) -> int:
-    return max(SMALL, RATIO * len(body))
-
-
-def signature(body: bytes, key: bytes) -> str:
-    """Return the HMAC-SHA-256 of `body`, in hexadecimal."""
-    return hmac.new(key, body, hashlib.sha256).hexdigest()
+def _limit(body: bytes, small: int) -> int:
+    return max(small, RATIO * len(body))
 
 
 def unpack_document(data: bytes, key: bytes | None = None) -> dict[str, Any]:
-    """Return the document of a file.
+    """Return the document of a file. Errors: SnapshotError as `SnapshotReader`."""
+    return SnapshotReader(BytesIO(data), key).document()
+
+
+class SnapshotReader:
+    """Reads a file that can be positioned: first its `document`, then its `blocks`.
 
     Errors: SnapshotError (no snapshot, damaged, too large, another version, not signed with `key`).
     """
-    head, newline, body = data.partition(b"\n")
-    if not newline or not head.startswith(MAGIC):
-        raise SnapshotError("this is not a cepbook snapshot")
-    version, _, marks = head[len(MAGIC) :].partition(b" ")
-    checksum, _, signed = marks.partition(b" ")
-    if version != b"%d" % VERSION:
-        other = version.decode("ascii", "replace")
-        raise SnapshotError(f"this snapshot has format {other}, and this version of cepbook reads format {VERSION}")
-    if checksum != hashlib.sha256(body).hexdigest().encode():
-        raise SnapshotError("the snapshot is damaged: its checksum does not match")
-    if key is not None and not hmac.compare_digest(signature(body, key).encode(), signed):
-        reason = "is signed with another key" if signed else "is not signed"
-        raise SnapshotError(f"the snapshot {reason}\n  hint: without `key`, a file of any author is loaded")
-    try:
-        reader = zlib.decompressobj()
-        text = reader.decompress(body, _limit(body))
-        if reader.unconsumed_tail or not reader.eof:
-            most = f"{_limit(body):,} bytes"
-            raise SnapshotError(f"the snapshot is damaged: it unpacks to more than {most}, or it is cut off")
-        document = json.loads(text)
-    except (zlib.error, ValueError, RecursionError) as error:
-        raise SnapshotError(f"the snapshot is damaged: {error}") from error
-    if not isinstance(document, dict):
-        raise SnapshotError("the snapshot is damaged: its document is no JSON object")
-    return document
+
+    def __init__(self, file: BinaryIO, key: bytes | None = None) -> None:
+        self._file = file
+        head = file.readline(1_000)
+        if not head.endswith(b"\n") or not head.startswith(MAGIC):
+            raise SnapshotError("this is not a cepbook snapshot")
+        version, _, marks = head[len(MAGIC) : -1].partition(b" ")
+        checksum, _, signed = marks.partition(b" ")
+        if version != b"%d" % VERSION:
+            other = version.decode("ascii", "replace")
+            raise SnapshotError(f"this snapshot has format {other}, and this version of cepbook reads format {VERSION}")
+        digests, tail = _digests(key), b""
+        while piece := file.read(_PIECE):
+            tail = (tail + piece)[-8 - len(BLOCKS_END) :]
+            for digest in digests:
+                digest.update(piece)
+        if checksum != digests[0].hexdigest().encode():
+            raise SnapshotError("the snapshot is damaged: its checksum does not match")
+        if key is not None and not hmac.compare_digest(digests[1].hexdigest().encode(), signed):
+            reason = "is signed with another key" if signed else "is not signed"
+            raise SnapshotError(f"the snapshot {reason}\n  hint: without `key`, a file of any author is loaded")
+        self._start, self._blocks_end = len(head), file.tell()
+        self._size = self._blocks_end - self._start
+        if tail.endswith(BLOCKS_END):
+            self._blocks_end -= len(tail)
+            self._size = int.from_bytes(tail[:8])
+
+    def document(self) -> dict[str, Any]:
+        """Return the document."""
+        self._file.seek(self._start)
+        document = self._unpacked(self._size, SMALL)
+        if not isinstance(document, dict):
+            raise SnapshotError("the snapshot is damaged: its document is no JSON object")
+        return document
+
+    def blocks(self) -> Iterator[Any]:
+        """Yield the blocks."""
+        self._file.seek(self._start + self._size)
+        while self._file.tell() < self._blocks_end:
+            yield self._unpacked(int.from_bytes(self._file.read(8)), _SMALL_BLOCK)
+
+    def _unpacked(self, size: int, small: int) -> Any:
+        body = self._file.read(max(0, min(size, self._blocks_end - self._file.tell())))
+        try:
+            reader, limit = zlib.decompressobj(), _limit(body, small)
+            text = reader.decompress(body, limit)
+            if reader.unconsumed_tail or not reader.eof:
+                most = f"{limit:,} bytes"
+                raise SnapshotError(f"the snapshot is damaged: it unpacks to more than {most}, or it is cut off")
+            return json.loads(text)
+        except (zlib.error, ValueError, RecursionError) as error:
+            raise SnapshotError(f"the snapshot is damaged: {error}") from error
 
 
 @contextmanager

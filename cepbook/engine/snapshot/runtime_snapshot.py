@@ -31,7 +31,13 @@ from typing import Any, TypeVar
 
 from cepbook.engine.config import Config
 from cepbook.engine.dispatch.turn import Turn
-from cepbook.engine.snapshot.file_format import WRITTEN_BY, garbage_collection_paused, pack_document, unpack_document
+from cepbook.engine.snapshot.file_format import (
+    WRITTEN_BY,
+    SnapshotReader,
+    garbage_collection_paused,
+    pack_document,
+    unpack_document,
+)
 from cepbook.engine.snapshot.runtime_parts import RuntimeParts, runtime_parts
 from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
 from cepbook.errors import CompileError, SnapshotError, UsageError
@@ -70,27 +76,29 @@ def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
     try:
         extra_data = writer.value(extra)
     except UnsavableValue as unknown:
-        raise SnapshotError(f"a feed, or a live source, holds {unknown}, which cannot be saved") from None
+        raise unsavable_row(unknown) from None
     graph = {"parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes}
     return {**document, **graph, "state": state, "extra": extra_data}
 
 
-def save_runtime(runtime: Any, extra: Any = None, key: bytes | None = None) -> bytes:
+def unsavable_row(unknown: UnsavableValue) -> SnapshotError:
+    """Return the error for a value in the extra data."""
+    return SnapshotError(f"a feed, or a live source, holds {unknown}, which cannot be saved")
+
+
+def save_runtime(runtime: Any, extra: Any = None) -> bytes:
     """Return a runtime as a file, with `extra`, plain data. Errors: SnapshotError for a value that cannot be saved."""
     with garbage_collection_paused():
-        return pack_document(runtime_document(runtime, extra), key)
+        return pack_document(runtime_document(runtime, extra))
 
 
-def restore_runtime(
-    make: Callable[..., R], data: bytes, functions: Functions, key: bytes | None = None
-) -> tuple[R, Any]:
+def restore_runtime(make: Callable[..., R], snapshot: SnapshotReader, functions: Functions) -> tuple[R, Any]:
     """Return the runtime of a snapshot and its `extra`. `make` creates an empty one from a configuration and a `start`.
 
-    Errors: SnapshotError if it is not a snapshot, is damaged, needs other functions, has another program here, or is
-    not signed with `key`.
+    Errors: SnapshotError if it is damaged, needs other functions, or has another program here.
     """
     with garbage_collection_paused():
-        return _restored(make, unpack_document(data, key), functions)
+        return _restored(make, snapshot.document(), functions)
 
 
 def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Functions) -> tuple[R, Any]:

@@ -11,7 +11,7 @@ from cepbook.widgets.base.static_picture import StaticPicture
 SAVE_OPTIONS = (
     MagicOptions("%epl save")
     .add("file", help="the file; it is replaced only when all is written")
-    .add("--feeds", action="store_true", help="save what the feeds hold, too")
+    .add("--feeds", action="store_true", help="save the rows of all feeds, too")
     .add("--replace", action="store_true", help="also a file that holds something else than a saved workbench")
 )
 LOAD_OPTIONS = MagicOptions("%epl load").add("file", help="what `%epl save` wrote; what is deployed here goes")

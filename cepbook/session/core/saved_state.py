@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path as File
-from typing import Any
+from typing import Any, BinaryIO
 
 from cepbook.argument_checks import short_repr
 from cepbook.display import format_count
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.snapshot.runtime_snapshot import report_damage, restore_runtime, save_runtime
+from cepbook.engine.snapshot.file_format import (
+    SnapshotReader,
+    garbage_collection_paused,
+    pack_document,
+    write_snapshot,
+)
+from cepbook.engine.snapshot.runtime_snapshot import report_damage, restore_runtime, runtime_document, unsavable_row
+from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
 from cepbook.errors import UsageError
-from cepbook.feeds import Feed
+from cepbook.feed_segments import Segment, SpillFile
+from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.session.core.cell_deployments import CellRun, CellRuns
 from cepbook.session.core.engine_handle import EngineHandle
@@ -52,36 +61,64 @@ def initial_runtime(runtime: Runtime, start: int) -> Runtime:
     return fresh
 
 
-def snapshot_bytes(
+def snapshot_bytes(engine: EngineHandle, start: int, deployed: Mapping[str, CellRun], *, feeds: bool = False) -> bytes:
+    """Return the workbench as a snapshot, with `feeds` also the rows of feeds that are in memory.
+
+    Raises SnapshotError for a value that cannot be saved.
+    """
+    with garbage_collection_paused():
+        return pack_document(_document(engine, start, deployed, feeds=feeds))
+
+
+def save_workbench(
+    path: Path,
     engine: EngineHandle,
     start: int,
     deployed: Mapping[str, CellRun],
     *,
-    feeds: bool = False,
-    key: bytes | str | None = None,
-) -> bytes:
-    """Return the workbench as a snapshot, signed with `key`. Raises SnapshotError for a value that cannot be saved."""
+    feeds: bool,
+    key: bytes | str | None,
+) -> None:
+    """Write the workbench into a file, signed with `key`. With `feeds` the file has all rows of feeds that there are.
+
+    Raises SnapshotError for a value that cannot be saved, and UsageError as `replacing`.
+    """
+    signing = _key_bytes(key)
+    with replacing(path) as file, garbage_collection_paused():
+        document = _document(engine, start, deployed, feeds=feeds)
+        write_snapshot(file, document, _spilled_rows(engine) if feeds else (), signing)
+
+
+def _spilled_rows(engine: EngineHandle) -> Iterator[dict[str, Any]]:
+    """Yield the rows that are in the spill files of feeds, as blocks of a snapshot."""
+    for name in engine.runtime.statements:
+        for segment in engine.feed(name).spilled():
+            writer = GraphWriter(lambda value: None)
+            try:
+                yield {"rows": writer.value([name, *segment]), "nodes": writer.nodes}
+            except UnsavableValue as unknown:
+                raise unsavable_row(unknown) from None
+
+
+def _document(engine: EngineHandle, start: int, deployed: Mapping[str, CellRun], *, feeds: bool) -> dict[str, Any]:
     cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in deployed.items()]
     feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
     offsets = plain_offsets(engine.offsets)
     waiting = [[*event] for event in engine.waiting]
     extra = {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets, "waiting": waiting}
-    return save_runtime(engine.runtime, extra, _key_bytes(key))
+    return runtime_document(engine.runtime, extra)
 
 
 def missing_rows_text(engine: EngineHandle) -> str:
-    """Return how many rows of feeds a file lacks, by statement, and what helps; empty if it lacks none."""
-    feeds = {name: engine.feed(name) for name in engine.runtime.statements}
-    unsaved = {name: feed.total_insert + feed.total_remove - feed.rows for name, feed in feeds.items()}
-    missing = {name: count for name, count in unsaved.items() if count}
+    """Return how many rows of feeds are lost, by statement, and what helps; empty if none is."""
+    missing = {name: lost for name in engine.runtime.statements if (lost := engine.feed(name).lost)}
     if not missing:
         return ""
     names = ", ".join(f"{count:,} of `{name}`" for name, count in missing.items())
     statement = next(iter(missing))
     return (
-        f"the earlier rows of {format_count(len(missing), 'statement')}: {names}. Only rows in memory are saved\n"
-        f"  hint: `cep.export({statement!r}, FILE, changes=True)` writes all that there are; "
-        "`cep.feed_capacity = None` keeps all rows in memory from now on"
+        f"the earlier rows of {format_count(len(missing), 'statement')}: {names}. The feeds have lost them\n"
+        f"  hint: `cep.feed_capacity = None` keeps all rows from now on, `cep.sink({statement!r}, FILE)` writes them"
     )
 
 
@@ -92,16 +129,17 @@ def _key_bytes(key: bytes | str | None) -> bytes | None:
 
 
 def restore_workbench_runtime(
-    data: bytes, functions: Mapping[str, tuple[Callable[..., Any], FunctionType]], key: bytes | str | None = None
+    snapshot: SnapshotReader, functions: Mapping[str, tuple[Callable[..., Any], FunctionType]]
 ) -> tuple[Runtime, Any]:
     """Return a snapshot's runtime, with all of `functions` registered, and its extra data, which is valid.
 
-    Raises SnapshotError, also for a file that is not signed with `key`.
+    Raises SnapshotError.
     """
     callables = {name: fn for name, (fn, _) in functions.items()}
-    runtime, extra = restore_runtime(Runtime, data, callables, _key_bytes(key))
+    runtime, extra = restore_runtime(Runtime, snapshot, callables)
     with report_damage():
         _check_extra(runtime, extra)
+        extra["spilled"] = _spilled(snapshot, runtime, extra["feeds"])
     for name, (fn, returns) in functions.items():
         if name not in runtime.functions:
             runtime.register_function(name, fn, returns=returns)
@@ -116,13 +154,7 @@ def _check_extra(runtime: Runtime, extra: Mapping[str, Any]) -> None:
         if not all(type(partition["id"]) is int for partition in runtime.partitions(context)):
             raise TypeError(f"a partition of context `{context}` has no number")
     for name, state in extra["feeds"].items():
-        feed = Feed()
-        runtime.statement(name).add_sink(feed)
-        try:
-            feed.load(state)
-            feed.snapshot()
-        finally:
-            runtime.statement(name).remove_sink(feed)
+        _check_feed(runtime, name, state)
     for id_, cell, names, text in extra["cells"]:
         if not (id_ in runtime.deployments and isinstance(cell, str | None) and isinstance(text, str)):
             raise TypeError(f"{short_repr(id_)} is no cell")
@@ -136,6 +168,30 @@ def _check_extra(runtime: Runtime, extra: Mapping[str, Any]) -> None:
             raise TypeError(f"an event of {short_repr(type_name)} that waits is none")
 
 
+def _check_feed(runtime: Runtime, name: str, state: list[Any]) -> None:
+    feed = Feed(None)
+    runtime.statement(name).add_sink(feed)
+    try:
+        feed.load(state)
+        feed.snapshot()
+    finally:
+        runtime.statement(name).remove_sink(feed)
+
+
+def _spilled(snapshot: SnapshotReader, runtime: Runtime, feeds: Mapping[str, Any]) -> dict[str, SpillFile]:
+    """Return the spill files of feeds with the rows in the blocks of a snapshot, which are valid."""
+    files: dict[str, SpillFile] = {}
+    for block in snapshot.blocks():
+        name, *segment = GraphReader(block["nodes"]).value(block["rows"])
+        names, counters, _ = feeds[name]
+        _check_feed(runtime, name, [names, counters, [segment]])
+        file = files.setdefault(name, SpillFile(SPILL_LIMIT))
+        file.take(Segment(*segment))
+        if file.deliveries > counters[-1]:
+            raise ValueError(f"more rows of `{name}` than were delivered")
+    return files
+
+
 def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> CellRuns:
     """Continue with a restored runtime and the extra data saved with it. Return the deployments of its cells."""
     engine.restart(runtime)
@@ -145,12 +201,22 @@ def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, A
         engine.offsets[type_name, source, partition] = offset
     engine.buffers.restore(extra.get("waiting", ()))
     for name, feed in extra["feeds"].items():
-        engine.feed(name).load(feed)
+        engine.feed(name).load(feed, extra["spilled"].get(name))
     return CellRuns({id_: CellRun(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]})
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all. Raises UsageError with the reason of the operating system."""
+    """Write a file completely or not at all. Raises UsageError as `replacing`."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Within the block, write a file that replaces `path` at its end, unless an exception ends it.
+
+    Raises UsageError with the reason of the operating system.
+    """
     target = File(path).expanduser()
     try:
         target = File(os.path.realpath(target)) if target.is_symlink() else target
@@ -158,7 +224,7 @@ def write_file(path: Path, data: bytes) -> None:
         try:
             with open(name, "xb") as file:
                 take_mode(name, target)
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(name, target)
@@ -181,8 +247,21 @@ def refuse_foreign(path: Path, start: bytes, what: str, remedy: str) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the bytes of a file. Raises UsageError with the reason of the operating system."""
+    """Return the bytes of a file. Raises UsageError as `reading`."""
+    with reading(path) as file:
+        return file.read()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[BinaryIO]:
+    """Within the block, read a file. Raises UsageError with the reason of the operating system."""
     try:
-        return File(path).expanduser().read_bytes()
+        with File(path).expanduser().open("rb") as file:
+            yield file
     except (OSError, ValueError) as error:
         raise UsageError(f"`{path}` cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def read_snapshot(file: BinaryIO, key: bytes | str | None = None) -> SnapshotReader:
+    """Return the snapshot in a file. Raises SnapshotError, also for a file that is not signed with `key`."""
+    return SnapshotReader(file, _key_bytes(key))

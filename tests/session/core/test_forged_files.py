@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,15 @@ from typing import Any
 import pytest
 
 from cepbook import Workbench
-from cepbook.engine.snapshot.file_format import MAGIC, VERSION, pack_document, unpack_document
+from cepbook.engine.snapshot.file_format import (
+    BLOCKS_END,
+    MAGIC,
+    VERSION,
+    SnapshotReader,
+    pack_document,
+    unpack_document,
+    write_snapshot,
+)
 from cepbook.errors import SnapshotError, UsageError
 
 FORGED = int(os.environ.get("CEPBOOK_FORGED", "100"))
@@ -88,6 +97,88 @@ def test_a_forged_file_is_loaded_or_refused_whole(tmp_path: Path) -> None:
             assert "Traceback" not in str(error)
             assert state(cep) == before, number
     assert refused > FORGED // 2
+
+
+@pytest.mark.histories
+def test_forged_rows_of_feeds_are_loaded_or_refused_whole(tmp_path: Path) -> None:
+    path = tmp_path / "saved.cep"
+    spilling().save(path, feeds=True)
+    with path.open("rb") as file:
+        reader = SnapshotReader(file)
+        document, blocks = reader.document(), list(reader.blocks())
+    assert len(blocks) > 9
+    draw, refused = random.Random(5), 0
+    for number in range(FORGED):
+        wrong = list(blocks)
+        at = draw.randrange(len(wrong))
+        for _ in range(draw.choice((0, 0, 0, 50))):
+            wrong.append(wrong[at])  # more rows than were delivered
+        wrong[at] = draw.choice((forged(wrong[at], draw), forged(wrong[at], draw), draw.choice(RUBBISH)))
+        with path.open("wb") as file:
+            write_snapshot(file, document, wrong)
+        cep = filled("create schema E(k string, x int); @name('sums') select sum(x) as s from E;")
+        before = state(cep)
+        try:
+            cep.load(path)
+        except SnapshotError as error:
+            refused += 1
+            assert "Traceback" not in str(error)
+            assert state(cep) == before, number
+        else:
+            cep.changes("sums")
+    assert refused > FORGED // 2
+
+
+def spilling() -> Workbench:
+    """A workbench whose feeds have most rows in a file."""
+    cep = Workbench(feed_capacity=4)
+    cep.run(EPL)
+    for number in range(120):
+        cep.send("E", k="ab"[number % 2], x=number)
+        cep.advance(by="1 sec")
+    return cep
+
+
+def test_a_damaged_file_with_rows_of_feeds_is_refused(tmp_path: Path) -> None:
+    path, key = tmp_path / "saved.cep", b"secret"
+    spilling().save(path, feeds=True, key=key)
+    data, cep = path.read_bytes(), spilling()
+    before = state(cep)
+    assert BLOCKS_END in data
+    for at in range(0, len(data), 97):
+        for wrong in (data[:at], data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]):
+            path.write_bytes(wrong)
+            with pytest.raises(SnapshotError):
+                cep.load(path, key=key)
+    assert state(cep) == before
+    body = data.split(b"\n", 1)[1]
+    for at in range(0, len(body), 397):  # with a checksum that fits
+        path.write_bytes(file_of_body(body[:at] + body[at + 3 :]))
+        with suppress(SnapshotError):
+            cep.load(path)
+
+
+@pytest.mark.histories
+def test_rows_of_feeds_are_saved_and_loaded_piece_by_piece(tmp_path: Path) -> None:
+    program = (
+        "import resource, sys\nfrom random import Random\nfrom cepbook import Workbench\n"
+        "def used():\n    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10\n"
+        "cep = Workbench(feed_capacity=1_000)\n"
+        "if sys.argv[2] == 'save':\n"
+        "    cep.run('create schema E(a double, b double, c double); @name(\"q\") select a, b, c from E')\n"
+        "    draw = Random(1).random\n"
+        "    for _ in range(400_000):\n        cep.send('E', a=draw(), b=draw(), c=draw())\n"
+        "before = used()\n"
+        "getattr(cep, sys.argv[2])(sys.argv[1], **({'feeds': True} if sys.argv[2] == 'save' else {}))\n"
+        "assert cep.feed('q').lost == 0 and cep.feed('q').total_insert == 400_000\n"
+        "print(used() - before)\n"
+    )
+    path = tmp_path / "saved.cep"
+    for action in ("save", "load"):
+        done = subprocess.run([sys.executable, "-c", program, str(path), action], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) <= 12, f"{action}: {done.stdout} MiB, and the file has {path.stat().st_size >> 20}"
+    assert path.stat().st_size > 10 << 20
 
 
 def file_of(text: bytes) -> bytes:
