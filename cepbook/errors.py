@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Literal, Self
 
 
@@ -35,16 +34,46 @@ class Span:
 NO_SPAN = Span(0, 0)
 
 
-def nearest_name(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the entry of `known` that `name` was probably meant to be, ignoring case; None if none is near.
+def nearest_name(name: object, known: Iterable[str]) -> str | None:
+    """Return the entry of `known` of which `name` is a slip, ignoring case and underscores; None if there is none.
 
-    `cutoff` is the least similarity, from 0 (anything) to 1 (equal but for case).
+    A slip has one wrong letter, of long names up to three, or is the beginning of the entry.
     """
     if not isinstance(name, str):
         return None
-    by_lower = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=cutoff)
-    return by_lower[close[0]] if close else None
+    ranked = ((_slip_distance(name, candidate), candidate) for candidate in known)
+    near = [(distance, candidate) for distance, candidate in ranked if distance is not None]
+    return min(near, key=lambda pair: pair[0])[1] if near else None
+
+
+def _slip_distance(name: str, candidate: str) -> float | None:
+    """Return how far `name` is from `candidate`, or None if it is no slip."""
+    typed, meant = (text.lower().replace("_", "") for text in (name, candidate))
+    short, long = sorted((len(typed), len(meant)))
+    if typed == meant:
+        return 0
+    if short < 2 or (long - short > 3 and not meant.startswith(typed)):
+        return None
+    most = 1 if long < 6 else 2 if long < 10 else 3
+    distance = _edit_distance(typed, meant)
+    if distance <= most and (typed[0] == meant[0] or (long >= 5 and distance < most) or long - short == distance):
+        return distance
+    if short >= 3 and meant.startswith(typed) and "." not in meant[len(typed) :]:
+        return 1.5
+    return None
+
+
+def _edit_distance(a: str, b: str) -> int:
+    """Return how many letters must be inserted, deleted, replaced or exchanged with their neighbour."""
+    rows = [list(range(len(b) + 1))]
+    for i, letter in enumerate(a, 1):
+        row = [i]
+        for j, other in enumerate(b, 1):
+            row.append(min(rows[-1][j] + 1, row[j - 1] + 1, rows[-1][j - 1] + (letter != other)))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
+                row[j] = min(row[j], rows[-2][j - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:

@@ -240,7 +240,7 @@ def _expected_text(expected: set[str]) -> str:
 def _hint(current: str, before: list[str], expected: set[str]) -> str | None:
     last = before[-1] if before else ""
     keywords = [name.lower() for name in expected if name.lower() in APAMA_KEYWORDS]
-    near = nearest_name(current, keywords, 0.7) if current else None
+    near = nearest_name(current, keywords) if current else None
     if near is not None and near != current:
         return f"did you mean `{near}`?"
     if current in APAMA_KEYWORDS and "NAME" in expected:

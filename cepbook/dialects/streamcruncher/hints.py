@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from lark import Lark
 from lark.exceptions import UnexpectedToken
 
 from cepbook.dialects.streamcruncher.lexer import DURATION_UNITS, RESERVED_WORDS
-from cepbook.errors import Diagnostic, Span
+from cepbook.errors import Diagnostic, Span, nearest_name
 from cepbook.lang.plan.cycles import STATUS
 from cepbook.lang.syntax.reader.lexer import SourceToken, StatementTokens
 
@@ -122,9 +120,9 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     if "UNIT" in accepted and _word(tokens, at + 1) == "(":
         return "aggregates go after with: with count(id) as c"
     if "UNIT" in accepted and here and tokens[at].kind == "word" and here not in RESERVED_WORDS:
-        close = get_close_matches(here, DURATION_UNITS, n=1, cutoff=0.6)
-        if close:
-            return f"did you mean {close[0]}?"
+        close = nearest_name(here, DURATION_UNITS)
+        if close is not None:
+            return f"did you mean {close}?"
     if before == "," and (here in RESERVED_WORDS or here == ")" or at >= len(tokens)):
         return "remove the comma before it"
     if here == "/" and _word(tokens, at + 1) == "*":
@@ -166,9 +164,9 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
         return f"write self#{_word(tokens, at + 1) or 'w'} as other"
     if here and tokens[at].kind == "word":
         words = [spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()]
-        close = get_close_matches(here, words, n=1, cutoff=0.7)
-        if close and close[0] != here:
-            return f"did you mean {close[0]}?"
+        close = nearest_name(here, words)
+        if close is not None and close != here:
+            return f"did you mean {close}?"
         if here in RESERVED_WORDS and "NAME" in accepted:
             return _quoted(here)
     if accepted in _ONLY:
@@ -181,9 +179,9 @@ def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], sp
     if here == ")" and opened is None:
         return "no ( is open here"
     if before and at >= 1 and tokens[at - 1].kind == "word":
-        close = get_close_matches(before, ("select", "from", "where", "partition", "store", "alert"), n=1, cutoff=0.75)
-        if close and close[0] != before:
-            return f"did you mean {close[0]} instead of {tokens[at - 1].text}?"
+        close = nearest_name(before, ("select", "from", "where", "partition", "store", "alert"))
+        if close is not None and close != before:
+            return f"did you mean {close} instead of {tokens[at - 1].text}?"
     return _place_hint(tokens, at, accepted)
 
 

@@ -7,9 +7,10 @@
 `DistinctJoinValues`          first, last, window in joins  O(1)
 `ArrivalRate`                 rate(seconds)                 O(1), amortised
 `AmountRate`                  rate(timestamp, amount)       O(1)
+`Frequencies`                 mode                          O(log n)
 ============================  ============================  ================================================
 
-Aggregates that are sums of powers are in `power_sums`. The median reads a `SortedList` (`median_value`), O(log n).
+Aggregates that are sums of powers are in `power_sums`. Median and percentiles read a `SortedList`, O(log n).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, Protocol
@@ -471,6 +472,72 @@ def median_value(values: Any, nans: int) -> float | None:
     return float(values[middle]) if count % 2 else (values[middle - 1] + values[middle]) / 2.0
 
 
+def percentile_value(values: Any, nans: int, percent: float | None) -> float | None:
+    """Return the value at `percent` of a `SortedList` followed by `nans` NaN, interpolated linearly between two values;
+    None without values. Errors: ValueError if `percent` is not from 0 to 100.
+    """
+    count = len(values) + nans
+    if not count or percent is None:
+        return None
+    if not 0 <= percent <= 100:
+        raise ValueError(f"the percentage of percentile must be between 0 and 100, found {percent}")
+    place = (count - 1) * percent / 100
+    below = math.floor(place)
+    above = math.ceil(place)
+    if above >= len(values):
+        return math.nan
+    if values[below] == values[above]:
+        return float(values[below])
+    part = place - below
+    return values[below] * (1 - part) + values[above] * part if part else float(values[below])
+
+
+def joined_texts(values: Iterable[str | None], separator: str | None) -> str | None:
+    """Return the texts that are not null with `separator` between them; None without texts or separator."""
+    texts = [value for value in values if value is not None]
+    return separator.join(texts) if texts and separator is not None else None
+
+
+class Frequencies(State):
+    """How often each value occurs, and the values of each frequency in their order."""
+
+    __slots__ = ("counts", "levels", "most")
+
+    def __init__(self) -> None:
+        self.counts: dict[Any, int] = {}  # by sort key
+        self.levels: dict[int, Any] = {}  # frequency -> SortedList of sort keys
+        self.most = 0
+
+    def enter(self, value: Any) -> None:
+        key = ascending_key(value)
+        count = self.counts.get(key, 0)
+        self._move(key, count, count + 1)
+        self.most = max(self.most, count + 1)
+
+    def leave(self, value: Any) -> None:
+        key = ascending_key(value)
+        count = self.counts.get(key, 0)
+        if count:
+            self._move(key, count, count - 1)
+            if count == self.most and count not in self.levels:
+                self.most -= 1
+
+    def _move(self, key: Any, before: int, after: int) -> None:
+        if before:
+            self.levels[before].remove(key)
+            if not self.levels[before]:
+                del self.levels[before]
+        if after:
+            self.counts[key] = after
+            self.levels.setdefault(after, SortedList()).add(key)
+        else:
+            del self.counts[key]
+
+    def value(self) -> Any:
+        """Return the smallest of the most frequent values; None without values."""
+        return value_of_key(self.levels[self.most][0]) if self.most else None
+
+
 _HALF = 2.0**1023  # half of the range of floating numbers
 
 
@@ -518,5 +585,6 @@ class Accumulator(Protocol):
 ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {
     "avedev": MeanDeviation,
     "countminsketchadd": CountMinSketch,
+    "mode": Frequencies,
     **{name: partial(PowerSums, name) for name in ("geomean", "kurtosis", "skewness", "sumsq", "variance")},
 }

@@ -266,6 +266,18 @@ class AggregateCodegen:
         name, nans = self._sorted(argument)
         return f"{self.source.bind('_median', accumulators.median_value)}({name}, {nans or 0})"
 
+    def _percentile(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        assert call.index is not None
+        name, nans = self._sorted(argument)
+        percent = lower.value(self.scope, call.index)
+        return f"{self.source.bind('_percentile', accumulators.percentile_value)}({name}, {nans or 0}, {percent})"
+
+    def _joined(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        assert call.index is not None
+        name, in_order = self._held(call, argument)
+        texts, between = f"{name}{'' if in_order else '.values()'}", lower.value(self.scope, call.index)
+        return f"{self.source.bind('_joined', accumulators.joined_texts)}({texts}, {between})"
+
     def _spread(self, call: AggregateCall, argument: ArgumentCells, *, of: Literal["sample", "population"]) -> str:
         recovers = self.scope.compensated_sums
         accumulator = accumulators.RecoveringStandardDeviation if recovers else accumulators.StandardDeviation
@@ -374,6 +386,8 @@ _VALUES: dict[str, _Rule] = {
     "window": AggregateCodegen._window,
     "nth": AggregateCodegen._nth,
     "median": AggregateCodegen._median,
+    "percentile": AggregateCodegen._percentile,
+    "string_agg": AggregateCodegen._joined,
     "rate": AggregateCodegen._rate,
     "leaving": lambda self, call, argument: self._cell(argument, "gone", "False"),
     USER_AGGREGATE.name: AggregateCodegen._supplied,

@@ -24,6 +24,22 @@ def add_months(t: int, months: int, second: int = 1000, zone: str = "UTC") -> in
     return moved - offset_of_local(local, moved, second, offset)
 
 
+def add_days(t: int, days: int, second: int, zone: str) -> int:
+    """Return `t` moved by days of the time zone; the time of day stays, as in `add_months`."""
+    local = zone_of(zone)
+    offset = offset_at(local, t, second)
+    moved = t + offset + days * 86_400 * second
+    return moved - offset_of_local(local, moved, second, offset)
+
+
+def next_day_on_grid(now: int, grid: int, days: int, second: int, zone: str) -> int:
+    """Return the first point after `now` of the grid through `grid` with a point every `days` of the time zone."""
+    steps = (now - grid) // (days * 86_400 * second)
+    return next(
+        t for n in (steps - 1, steps, steps + 1, steps + 2) if (t := add_days(grid, n * days, second, zone)) > now
+    )
+
+
 def period_after(now: int, months: int | None, units: float | None, second: int, zone: str = "UTC") -> int:
     """Return `now` plus calendar months in the time zone plus `units` of the clock, of which a second has `second`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from cepbook.engine.state import State
-from cepbook.engine.time.calendar_periods import add_months, month_due, next_on_grid
+from cepbook.engine.time.calendar_periods import add_days, add_months, month_due, next_day_on_grid, next_on_grid
 
 
 class Duration(State):
@@ -55,10 +55,34 @@ class CalendarDuration(Duration):
         return next_on_grid(now, point, self.months, self.length, self.second, self.zone)
 
 
+class ZonedDays(Duration):
+    """Whole days in a time zone, of which some have 23 or 25 hours. A second has `second` clock units."""
+
+    __slots__ = ("days", "second", "zone")
+    steady = False
+
+    def __init__(self, days: int, second: int, zone: str) -> None:
+        super().__init__(days * 86_400 * second)
+        self.days = days
+        self.second = second
+        self.zone = zone
+
+    def after(self, t: int) -> int:
+        return add_days(t, self.days, self.second, self.zone)
+
+    def before(self, now: int) -> int:
+        return add_days(now, -self.days, self.second, self.zone)
+
+    def on_grid(self, now: int, point: int) -> int:
+        return next_day_on_grid(now, point, self.days, self.second, self.zone)
+
+
 def duration(
     months: int | None, length: int | None, second: int, zone: str = "UTC", *, nonzero: bool = False
 ) -> Duration:
     """Return the period of `months` in the time zone plus `length` clock units, of which a second has `second`.
+
+    A `nonzero` period divides time into batches: whole days are days of the zone then.
 
     Errors: ValueError if a value is null or negative; with `nonzero`, also if the period is 0.
     """
@@ -68,6 +92,9 @@ def duration(
         raise ValueError(f"the period of a window is negative: {f'{months} months and ' if months else ''}{length}")
     if nonzero and not (months or length):
         raise ValueError("the period of a window must be above 0, found 0")
+    days, rest = divmod(length, 86_400 * second)
+    if nonzero and not (months or rest) and zone != "UTC":
+        return ZonedDays(days, second, zone)
     return CalendarDuration(months, length, second, zone) if months else Duration(length)
 
 

@@ -16,6 +16,8 @@ enter there. (Apama's ``within d every p retain n``: Defining Batched Windows.)
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.duration import Duration
@@ -29,6 +31,7 @@ class GatedTimeWindow(GatedView):
     """The view of ``gated_time``; the time of arrival is at position `at` of items, the grid starts at `begin`."""
 
     __slots__ = ("at", "begin", "gate", "period", "size")
+    early: ClassVar[int] = 0  # how much before one period an event is too old
 
     def __init__(self, period: Duration, gate: Duration, size: int | None, begin: int, at: int) -> None:
         super().__init__()
@@ -41,11 +44,11 @@ class GatedTimeWindow(GatedView):
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         if self.gate.on_grid(now - 1, self.begin) != now:
             self.waiting.append(item)
-            self._look(now)
+            self.look(now)
             return None
         self.items.append(item)
         left = self._surplus(0)
-        self._look(now)
+        self.look(now)
         return (item,), left
 
     def advance(self, now: int) -> ViewDelta | None:
@@ -53,7 +56,7 @@ class GatedTimeWindow(GatedView):
         left: list[Item] = []
         while self.due <= now:
             gate = self.due
-            limit = self.period.before(gate)
+            limit = self.period.before(gate) - self.early
             gone = self.pop_until(limit, self.at)
             fresh = [item for item in self.waiting if item[self.at] > limit]
             self.waiting = []
@@ -65,7 +68,7 @@ class GatedTimeWindow(GatedView):
                     left.append(item)
             entered.update((item[0], item) for item in fresh)
             self.items.extend(fresh)
-            self._look(gate)
+            self.look(gate)
         return (list(entered.values()), left) if entered or left else None
 
     def _surplus(self, more: int) -> list[Item]:
@@ -74,11 +77,11 @@ class GatedTimeWindow(GatedView):
             return []
         return [self.pop() for _ in range(len(self) + more - self.size)]
 
-    def _look(self, now: int) -> None:
+    def look(self, now: int) -> None:
         """Set `due` to the next gate, or to the first gate at which the oldest item is old enough."""
         due = self.gate.on_grid(now, self.begin) if self.waiting else NEVER
         if self.items:
-            oldest = self.gate.on_grid(self.period.after(self.items[0][self.at]) - 1, self.begin)
+            oldest = self.gate.on_grid(self.period.after(self.items[0][self.at]) - 1 + self.early, self.begin)
             due = min(due, max(oldest, self.gate.on_grid(now, self.begin)))
         self.due = due
 

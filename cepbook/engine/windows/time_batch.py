@@ -8,7 +8,8 @@
     leaves                                        ab          c
 
 The grid starts with the first event (or at a reference point, in ms) and continues over idle intervals. An event that
-arrives in the millisecond of a release belongs to the next batch. FORCE_UPDATE also delivers empty intervals.
+arrives in the millisecond of a release belongs to the next batch. A period of whole days follows the days of the time
+zone, of which some have 23 or 25 hours. FORCE_UPDATE also delivers empty intervals.
 START_EAGER starts the grid at deployment, and implies FORCE_UPDATE.
 """
 
@@ -29,7 +30,7 @@ from cepbook.engine.windows.window_codegen import (
 from cepbook.engine.windows.window_view import EMPTY_DELTA, BatchView, Item, ViewDelta
 
 
-def _arrive(arrival: WindowArrival) -> None:
+def write_arrival(arrival: WindowArrival) -> None:
     source, w = arrival.source, arrival.view
     source.bind("_NEVER", NEVER)
     with source.block(f"if {w}.due == _NEVER:"):
@@ -86,7 +87,7 @@ class AggregateOnlyTimeBatch(AggregateOnlyBatch, TimeBatchWindow):
 _ARGUMENTS = period(nonzero=True), optional(1), forces_empty, starts_eagerly
 WINDOW = WindowCodegen(
     creates(TimeBatchWindow, *_ARGUMENTS),
-    fragment=_arrive,
+    fragment=write_arrival,
     aggregate_only=creates(AggregateOnlyTimeBatch, *_ARGUMENTS),
     reads_now=True,
 )

@@ -14,7 +14,7 @@ from cepbook.lang import types as t
 from cepbook.lang.types import Type
 
 # The second parameter; with a question mark it is optional. A filter may follow it.
-SecondParameter = Literal["filter", "filter?", "index", "index?", "amount?"]
+SecondParameter = Literal["filter", "filter?", "index", "index?", "amount?", "percent", "separator"]
 # Forms that need a data window: those with an index (and reading a property of ``f(*)``), or all
 NeedsWindow = Literal["", "index", "always"]
 
@@ -24,8 +24,8 @@ class AggregateRow:
     """One aggregate.
 
     `result` gives the type of the value from that of the argument (None: it takes no argument or ``*``). `arity` is 0
-    for a function without parameters. `values` says what it takes: ``numbers``, ``ordered`` values, ``plain`` ones or
-    ``any``.
+    for a function without parameters. `values` says what it takes: ``numbers``, ``texts``, ``ordered`` values,
+    ``plain`` ones or ``any``.
     `wildcard` allows ``f(*)``, `distinct` allows ``f(distinct x)``. `computes` converts numbers to double first.
     `plain` is the aggregate that this is another spelling of. `sorts`: the parameters are sort criteria, the value is
     one of whole events. `counts`: it counts events, ``*`` is no value. `ever`: what has left counts on.
@@ -43,7 +43,7 @@ class AggregateRow:
     example: str
     result: Callable[[Type | None], Type]
     arity: int = 1
-    values: Literal["any", "plain", "ordered", "numbers"] = "any"
+    values: Literal["any", "plain", "ordered", "numbers", "texts"] = "any"
     second: SecondParameter = "filter?"
     wildcard: bool = False
     distinct: bool = False
@@ -177,8 +177,48 @@ _ROWS = (
         in_order=True,
         declared_as="window(*)",
     ),
+    AggregateRow(
+        "array_agg",
+        "another name of window: all values of the window in arrival order",
+        "array_agg(price)",
+        _array,
+        wildcard=True,
+        needs_window="always",
+        plain="window",
+        nulls="kept",
+        methods=True,
+        declared_as="window(*)",
+    ),
+    AggregateRow(
+        "string_agg",
+        "the texts of the window in arrival order, with a separator between them",
+        "string_agg(symbol, ', ')",
+        lambda _: t.STRING,
+        values="texts",
+        second="separator",
+        needs_window="always",
+        exact="always",
+        repeats=True,
+        in_order=True,
+        declared_as="window(*)",
+    ),
+    AggregateRow(
+        "mode",
+        "the most frequent value; of several the smallest",
+        "mode(symbol)",
+        _same,
+        values="ordered",
+        repeats=True,
+        exact="always",
+    ),
     AggregateRow("nth", "the value n events ago, 0 is the last", "nth(price, 1)", _same, second="index", in_order=True),
     _statistic("median", "middle value, or mean of the middle two", "median(price)"),
+    _statistic(
+        "percentile",
+        "the value below which p percent of the values lie, p from 0 to 100; interpolated between two values",
+        "percentile(price, 95)",
+        second="percent",
+    ),
     _statistic("stddev", "sample standard deviation; null below two values", "stddev(price)"),
     _statistic("stddevpop", "population standard deviation", "stddevpop(price)"),
     _statistic("avedev", "mean absolute deviation", "avedev(price)"),

@@ -67,8 +67,8 @@ class WindowRow:
     sorting. `alone`: how long an event stays does not depend on others. `forgets`: what it holds depends on the events
     of the last period only; of a ``grid`` of batches from a reference point, on those of two periods; on the last
     `size` of them, or on the last ``one``. `divides`: its keys divide it into windows that know nothing of each other.
-    `fields`: what a derived one makes; it `skips_unchanged` if values that stay the same are not posted. `esper`: it is
-    one of Esper's.
+    `aligned`: without a reference point, its grid is that of the calendar. `fields`: what a derived one makes; it
+    `skips_unchanged` if values that stay the same are not posted. `esper`: it is one of Esper's.
     """
 
     name: str
@@ -94,6 +94,7 @@ class WindowRow:
     alone: bool = False
     forgets: Literal["", "period", "grid", "size", "one"] = ""
     divides: bool = False
+    aligned: bool = False
     fields: Mapping[str, Type] = field(default_factory=dict)
     skips_unchanged: bool = False
     esper: bool = True
@@ -148,6 +149,7 @@ _PERIOD = WindowParameter("period", "duration")
 _KEYS = WindowParameter("keys", "key", repeated=True)
 _CRITERIA = WindowParameter("criteria", "sort", repeated=True)
 _REFERENCE = WindowParameter("reference point", "reference", optional=True)
+_ORIGIN = WindowParameter("origin", "reference", optional=True)
 _FLOW = WindowParameter("flow control", "flow", optional=True)
 _TIMESTAMP = WindowParameter("timestamp", "timestamp")
 _EXTRA = WindowParameter("properties", "key", optional=True, repeated=True)
@@ -208,6 +210,42 @@ _ROWS = (
         counts=True,
         timed=True,
         forgets="grid",
+    ),
+    _batch(
+        "session",
+        (WindowParameter("gap", "duration"),),
+        "collects events and releases them when none has arrived for `gap`; #groupwin(key) gives each key its sessions",
+        "select count(*) from Tick#session(30 min)",
+        leaves="in order",
+        timed=True,
+        reads_arrival_time=True,
+        deadline_may_advance=True,
+        esper=False,
+    ),
+    _batch(
+        "tumbling",
+        (_PERIOD, _ORIGIN),
+        "collects events and releases them every `period`, on the grid of the calendar: on the hour, at midnight",
+        "select count(*) from Tick#tumbling(5 min)",
+        leaves="in order",
+        counts=True,
+        timed=True,
+        forgets="grid",
+        aligned=True,
+        esper=False,
+    ),
+    _win(
+        "hopping",
+        (WindowParameter("size", "duration"), WindowParameter("every", "duration"), _ORIGIN),
+        "keeps the events of the last `size`; they enter and leave every `every` only, on the grid of the calendar",
+        "select count(*) from Tick#hopping(5 min, 1 min)",
+        leaves="in order",
+        timed=True,
+        reads_arrival_time=True,
+        by_ordinal=True,
+        gates=True,
+        aligned=True,
+        esper=False,
     ),
     _std(
         "unique",

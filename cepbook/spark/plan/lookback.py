@@ -34,6 +34,8 @@ from cepbook.spark.frames.sql_conditions import is_expressible
 from cepbook.spark.plan.key_propagation import aggregation_of
 from cepbook.spark.plan.partitioning import leading_every
 
+_DAY = 86_400_000  # milliseconds
+
 
 @dataclass(frozen=True, slots=True)
 class LastEvents:
@@ -208,7 +210,7 @@ def _stream_steps(
     if forgets == "period":
         return ((_constant_millis(window.args[0]),), *below)
     if forgets == "grid" and len(window.args) == 2 and constant and not window.options:
-        period = _constant_millis(window.args[0])
+        period = _grid_millis(window.args[0])
         return ((period,), (period,), *below)  # the batch that is collected, and the one before it
     size = 1 if forgets == "one" else constant[0].value if forgets == "size" and constant else None
     if isinstance(size, int) and not fed:
@@ -231,13 +233,20 @@ def _stamped_window_steps(
         return back
     if not (reference and isinstance(reference[0], expr.Const)):
         raise _Unbounded(f"the first event sets the batches of its window {window.name}, which has no reference point")
-    return back * 2  # the batch that is collected, and the one before it, however long ago
+    # the batch that is collected, and the one before it, however long ago
+    return ((_last_events(source, 1),), (_grid_millis(period),)) * 2
 
 
 def _last_events(source: plan.SourceNode, count: int) -> LastEvents:
     if source.pattern is not None or (source.filter is not None and not is_expressible(source.filter)):
         raise _Unbounded("its filter is not one that Spark expresses itself, so that events cannot be counted")
     return LastEvents(source.event_type, count, source.filter)
+
+
+def _grid_millis(period: expr.BoundExpr) -> float:
+    """Return the greatest length of the constant period of a grid: days of a time zone may be longer than others."""
+    millis = _constant_millis(period)
+    return millis + _DAY if millis % _DAY == 0 else millis
 
 
 def _constant_millis(period: expr.BoundExpr) -> float:

@@ -32,6 +32,7 @@ from cepbook.spark.task.program import BASE_AGGREGATE, VectorizedWindow
 
 _MAX_SIZE = 2**31 - 1  # rows of a window, or units of its time
 _OUTPUT_TYPES = EXACT_KEY_TYPES | {"float", "double"}  # properties that are shown as they come
+_DAY = 86_400_000  # milliseconds
 _MAX_PERIOD = 2**42  # longer ones leave too few bits for sequence numbers
 
 
@@ -66,7 +67,8 @@ def vectorized_window_of(
         return None
     form: VectorizedWindow | str | None = None
     if batches:
-        if keys and aggregation.kind in ("fully_aggregated", "fully_aggregated_grouped"):
+        days = config.time_zone != "UTC" and (_millis(window.args[1]) or 1) % _DAY == 0  # not all of one length
+        if keys and aggregation.kind in ("fully_aggregated", "fully_aggregated_grouped") and not days:
             form = _batch_window(source.event_type, keys, source.filter, columns, window, config.second)
     elif window.name == "time" and len(window.args) == 1 and not depends_on_clock(statement) and config.second == 1000:
         span = _millis(window.args[0])

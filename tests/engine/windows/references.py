@@ -344,6 +344,26 @@ class TimeBatch(Batches):
         return self.next
 
 
+class Session(Batches):
+    """Posts what it has when nothing has arrived for `gap`; an event that is gone counts as never arrived."""
+
+    def __init__(self, gap: int) -> None:
+        super().__init__()
+        self.gap = gap
+        self.times: dict[Event, int] = {}
+
+    def arrive(self, event: Event, now: int) -> Change | None:
+        self.times[event] = now
+        self.held.append(event)
+        return None
+
+    def advance(self, now: int) -> Change | None:
+        return self.post() if now >= self.due() else None
+
+    def due(self) -> float:
+        return self.times[self.held[-1]] + self.gap if self.held else math.inf
+
+
 class TimeLengthBatch(Batches):
     """Posts `size` events at once, and whatever there is when `period` has passed since the last post.
 
@@ -516,6 +536,39 @@ class GatedTime(Window):
     def first(self, time: int) -> int:
         """The first gate that is not before `time`."""
         return self.start - (self.start - time) // self.gate * self.gate
+
+
+class Hopping(Window):
+    """At each point t of the grid it holds the events from t - `size` to t, without those of t."""
+
+    def __init__(self, size: int, every: int, origin: int) -> None:
+        super().__init__()
+        self.size, self.every, self.origin = size, every, origin
+        self.times: dict[Event, int] = {}
+        self.seen = 0
+
+    def arrive(self, event: Event, now: int) -> Change | None:
+        self.times[event] = self.seen = now
+        return None
+
+    def inside(self, point: int) -> list[Event]:
+        return [e for e, time in self.times.items() if point - self.size <= time < point]
+
+    def advance(self, now: int) -> Change | None:
+        before = self.held
+        point = self.origin + (now - self.origin) // self.every * self.every
+        if point > self.seen:
+            self.held, self.seen = self.inside(point), now
+        change = Change(without(self.held, before), without(before, self.held))
+        return change if change.insert or change.remove else None
+
+    def due(self) -> float:
+        point = self.origin + ((self.seen - self.origin) // self.every + 1) * self.every
+        return point if self.times else math.inf
+
+    def discard(self, event: Event) -> None:
+        super().discard(event)
+        self.times.pop(event, None)
 
 
 class GatedLength(Length):

@@ -18,7 +18,12 @@ from tests.engine.windows.texts import build
 pytestmark = pytest.mark.histories
 
 # gated windows of groups: their contents have no order that both tell alike
-OTHERS = ("#lot", "#groupwin(k)#gated_length(4, 2)", "#groupwin(k)#gated_time(1.5 sec, 0.5 sec, 2)")
+OTHERS = (
+    "#lot",
+    "#groupwin(k)#gated_length(4, 2)",
+    "#groupwin(k)#gated_time(1.5 sec, 0.5 sec, 2)",
+    "#groupwin(k)#hopping(1.5 sec, 0.5 sec)",
+)
 CHAINS = [s.chain for s in SUBJECTS if s.columns == "id" and not s.variable and s.chain not in OTHERS]
 COLLECTING = ("batch", "gated")  # the iterator shows what is collected, which no row has been made of
 EACH = 15

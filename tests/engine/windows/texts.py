@@ -158,6 +158,12 @@ def window(name: str, given: list[str], start: int, variables: dict[str, Any]) -
             return r.Length(1)
         case "gated_time", [period, gate, *most]:
             return r.GatedTime(duration(period), duration(gate), size(most[0]) if most else None, start)
+        case "hopping", [period, every, *origin]:
+            return r.Hopping(duration(period), duration(every), reference(origin)[0] or 0)
+        case "session", [gap]:
+            return r.Session(duration(gap))
+        case "tumbling", [period, *origin]:
+            return r.TimeBatch(duration(period), reference(origin)[0] or 0, start=start)
         case "gated_length", [n, gate]:
             return r.GatedLength(size(n), size(gate))
         case "random", [n, *seed]:

@@ -62,7 +62,7 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> He
     for node in nodes:
         word = node.name.lower()
         if word not in KNOWN_ANNOTATIONS:
-            close = nearest_name(word, KNOWN_ANNOTATIONS.values(), cutoff=0.75)
+            close = nearest_name(word, KNOWN_ANNOTATIONS.values())
             if close is not None:
                 hint = f"did you mean `@{close}`?"
                 module.report("unknown-annotation", f"no annotation `@{node.name}`", node.span, hint)

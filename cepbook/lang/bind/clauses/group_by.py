@@ -81,7 +81,9 @@ def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, .
         return _merge_keys(parts)
     key = bind_expr(item, scope)
     if isinstance(key, x.Const) and key.type != ERROR:
-        scope.report("invalid-group-by", "a constant is not a group by key", item.span)
+        scope.report(
+            "invalid-group-by", "a constant is not a group by key", item.span, "name the property: group by symbol"
+        )
     if key not in keys:
         keys.append(key)
     return (keys.index(key),)

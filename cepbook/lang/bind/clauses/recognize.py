@@ -384,7 +384,7 @@ class _Measuring(RowPatternCalls):
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         name = row.name
-        beyond = row.ever or row.remembers or row.second == "index"  # it is not of the rows alone
+        beyond = row.ever or row.remembers or row.second in ("index", "percent", "separator")  # not of the rows alone
         if row.sorts or beyond:
             scope.reject(f"aggregate `{name}` cannot be used for the rows of a match", step.span)
         args = step.args or ()

@@ -15,6 +15,7 @@ from cepbook.lang.bind.scope import DATA_WINDOW, AlreadyReported, Scope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.lang.plan.nodes import OutputColumn, SourceNode, StreamNode, Windowed, WindowSpec
+from cepbook.lang.registry.foreign_words import foreign_word
 from cepbook.lang.registry.windows import USER_WINDOW, WINDOWS, WindowRow
 from cepbook.lang.syntax import ast
 
@@ -184,7 +185,10 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     window_text = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
     known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
     meant = f"{row.namespace}:{row.name}" if row is not None else window_text
+    elsewhere = foreign_word(node.name, "window")
     hint = nearest_or_known_names(meant, known) if meant not in known else f"did you mean `{meant}`?"
+    if row is None and elsewhere is not None:
+        hint = elsewhere.doc
     scope.report("unknown-window", f"no data window `{window_text}`", scope.module.locate(node.name, node.span), hint)
     return None
 

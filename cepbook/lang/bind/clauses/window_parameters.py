@@ -17,6 +17,7 @@ from cepbook.lang.bind.coercion import coerce, sortable
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.time_period import seconds_period
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, type_text
+from cepbook.lang.java.dates.time_zone import offset_at, zone_of
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.windows import FLOW_CONTROL, ParameterKind, WindowParameter, WindowRow
@@ -66,6 +67,8 @@ def _bind_arguments(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArg
             rest = []
         else:
             _bind_parameter(row, parameter, rest.pop(0), arguments, scope)
+    if row.aligned and len(arguments.args) == len(row.parameters) - 1:
+        arguments.args.append(x.Const(t.LONG, _calendar_origin(arguments.args[-1], scope), span=node.span))
     if rest:
         if arguments.options and all(map(_is_text, rest)):
             fact = f"the flow control of `{row.name}` is one string, found {len(rest) + 1}"
@@ -73,6 +76,16 @@ def _bind_arguments(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArg
             scope.reject(fact, rest[0].span, f"write '{both}'")
         _wrong_count(row, node, scope)
     return arguments
+
+
+def _calendar_origin(period: x.BoundExpr, scope: Scope) -> int:
+    """Return a point of the calendar's grid in clock units: midnight in the zone, of whole weeks on a Monday."""
+    options = scope.module.options
+    second = 1_000_000 if options.microseconds else 1000
+    units = _amounts(period)[-1:] if isinstance(period, x.Period) and period.months is None else [1]
+    weekly = bool(units) and units[0] % (7 * 86_400 * second) == 0
+    monday = 4 * 86_400 * second if weekly else 0
+    return monday - offset_at(zone_of(options.time_zone), monday, second)
 
 
 def _is_text(node: ast.Expr) -> bool:

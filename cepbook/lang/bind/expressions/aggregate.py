@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.coercion import cast_hint, coerce, sortable
+from cepbook.lang.bind.coercion import TEXT_TYPES, cast_hint, coerce, sortable
 from cepbook.lang.bind.expressions.lambdas import refuse_lambda_parameters
 from cepbook.lang.bind.expressions.time_period import seconds_period
 from cepbook.lang.bind.scope import (
@@ -120,9 +120,10 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder
     values = [bind(arg, scope) for arg in nodes]
     value_count = 0 if parts.star else row.arity
     named = parts.filter is not None
-    required = value_count + (row.second == "index" or (row.second == "filter" and not named))
+    required = value_count + (row.second in _REQUIRED or (row.second == "filter" and not named))
     if len(values) < required:
         hint = f"write {row.name}(*) for whole events" if row.wildcard else None
+        hint = f"such as {row.example}" if row.second in _REQUIRED else hint
         scope.reject(f"`{row.name}` takes {count_text(required, required)}, found {len(values)}", step.span, hint)
     parts.args.extend(values[:value_count])
     _extras(row, values[value_count:], parts, step, scope)
@@ -198,16 +199,43 @@ def _extras(row: AggregateRow, values: list[x.BoundExpr], parts: _Parts, step: a
     for position, value in enumerate(values):
         if position == 0 and row.second in ("index", "index?") and value.type in (*_INDEXES, ERROR):
             parts.index = _index(row, value, scope)
+        elif position == 0 and row.second in _CHECKS:
+            parts.index = _CHECKS[row.second](row, value, scope)
         elif position == 0 and row.second == "index":
             scope.mismatch(f"the index of `{row.name}` must be an int, found {type_text(value.type)}", value.span)
         elif position == 0 and row.second == "amount?" and value.type != t.BOOLEAN:
             parts.args.append(value)
-        elif parts.filter is None and row.arity and len(values) <= 1 + (row.second in ("index", "index?", "amount?")):
+        elif (
+            parts.filter is None and row.arity and len(values) <= 1 + (row.second in (*_REQUIRED, "index?", "amount?"))
+        ):
             parts.filter = _filter(value, scope)
         else:
             scope.reject(f"too many parameters for `{row.name}`", step.span)
 
 
+def _percent(row: AggregateRow, value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    """Return the second parameter of ``percentile``: a number from 0 to 100 that does not depend on events."""
+    if value.type not in (ERROR, t.OBJECT) and not t.is_numeric(value.type):
+        scope.mismatch(
+            f"{_NAMES['percent']} of `{row.name}` must be a number, found {type_text(value.type)}", value.span
+        )
+    value = _index(row, value, scope)
+    number = value.value if isinstance(value, x.Const) else None
+    if isinstance(number, int | float) and not 0 <= number <= 100:
+        scope.reject(f"the percentage of `{row.name}` must be between 0 and 100", value.span)
+    return value
+
+
+def _separator(row: AggregateRow, value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    if value.type not in (*TEXT_TYPES, ERROR):
+        fact = f"the separator of `{row.name}` must be a string, found {type_text(value.type)}"
+        scope.mismatch(fact, value.span, f"such as {row.example}")
+    return _index(row, value, scope)
+
+
+_CHECKS = {"percent": _percent, "separator": _separator}
+_NAMES = {"percent": "the percentage", "separator": "the separator"}
+_REQUIRED = ("index", *_CHECKS)  # second parameters that every call has
 _INDEXES = (t.BYTE, t.SHORT, t.INT)
 
 
@@ -219,7 +247,11 @@ def _index(row: AggregateRow, value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     if row.second == "index" and isinstance(value, x.Const) and isinstance(value.value, int) and value.value < 0:
         scope.reject(f"the index of `{row.name}` is negative", value.span)
     if any(isinstance(subexpr, (x.Prop, x.EventOf, x.AggregateRef)) for subexpr in x.walk(value)):
-        scope.reject(f"the index of `{row.name}` must not depend on events", value.span, "use a variable")
+        scope.reject(
+            f"{_NAMES.get(row.second, 'the index')} of `{row.name}` must not depend on events",
+            value.span,
+            "use a variable",
+        )
     return value
 
 
@@ -270,13 +302,16 @@ def _check_value(row: AggregateRow, values: Sequence[x.BoundExpr], scope: Scope)
             fact = f"`{row.name}` needs numbers, found {type_text(value.type)}"
             hint = None if scope.module.only_functions else cast_hint(value.type, t.DOUBLE)
             scope.mismatch(fact, value.span, hint)
+        if row.values == "texts" and value.type not in (*TEXT_TYPES, ERROR):
+            fact = f"`{row.name}` needs texts, found {type_text(value.type)}"
+            scope.mismatch(fact, value.span, cast_hint(value.type, t.STRING) or "cast it: cast(…, string)")
         if row.values in ("ordered", "plain") and not sortable(value.type):
             fact = "cannot order values of" if row.values == "ordered" else "takes plain values, found"
             scope.mismatch(f"`{row.name}` {fact} {type_text(value.type)}", value.span)
 
 
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
-    indexed = parts.index is not None
+    indexed = parts.index is not None and row.second not in _CHECKS
     if scope.unwindowed and (
         (row.needs_window == "always" and scope.into_table is None) or (row.needs_window == "index" and indexed)
     ):

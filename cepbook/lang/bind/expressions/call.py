@@ -17,10 +17,12 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import VARIANT_TYPE_NAME
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
+from cepbook.lang.registry.foreign_words import foreign_word
 from cepbook.lang.registry.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
 from cepbook.lang.registry.functions.function_row import promoted
 from cepbook.lang.registry.functions.math import SHAPES
 from cepbook.lang.registry.methods import METHODS
+from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
@@ -46,32 +48,6 @@ RECEIVER_EXAMPLES = {
     "rectangle": "rectangle(x, y, width, height)",
 }
 
-# Functions that EPL has not, or not alone, and what to do instead
-SQL_ALTERNATIVES = {
-    "classifier": "measures have a column for each variable: it is null where the variable matched no row",
-    "if": "write case when … then … else … end",
-    "iif": "write case when … then … else … end",
-    "lag": "prev(1, x) is the value of the row before it, of its window; prior(1, x) that of the event before it",
-    "point": "a point stands before a method: point(x, y).inside(rectangle(…))",
-    "rectangle": "a rectangle stands before a method: rectangle(…).intersects(rectangle(…))",
-    "row_number": "count(*) without a window numbers the events",
-    "match_number": "count the matches: select count(*) … in a statement that reads them",
-}
-
-FUNCTION_SYNONYMS = {
-    "average": "avg",
-    "mean": "avg",
-    "ifnull": "coalesce",
-    "nvl": "coalesce",
-    "std": "stddev",
-    "power": "pow",
-    "ceiling": "ceil",
-    "upper": "touppercase",
-    "lower": "tolowercase",
-    "len": "length",
-    "now": "current_timestamp",
-}
-
 
 def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call by simple name. Raises AlreadyReported if there is no such function."""
@@ -94,27 +70,38 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         return bind_user_function(step, function, scope, bind)
     if step.name in scope.module.rejected_names:
         return error_expression(step.span)
-    hint = _hint(FUNCTION_SYNONYMS.get(lower, lower), scope.module)
-    hint = SQL_ALTERNATIVES.get(lower, hint)
+    hint = _hint(step, scope.module)
     if step.name in scope.module.catalog.variables:
-        hint = f"it is a variable: write {step.name}"
+        hint = f"it is a variable: write `{step.name}`"
     scope.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
 
 
-def _hint(name: str, module: ModuleScope) -> str | None:
+def _hint(step: ast.NameStep, module: ModuleScope) -> str | None:
     """Return a hint for an unknown function, also for one that is a method, such as ``text.length()``."""
-    registered = module.catalog.functions
+    registered, name = module.catalog.functions, step.name.lower()
+    texts = [module.source[argument.span.start : argument.span.end] for argument in step.args or ()]
+    elsewhere = None if module.only_functions else foreign_word(name)
+    if elsewhere is not None and elsewhere.kind == "window":
+        return f"it is a data window behind the event type: {elsewhere.doc}"
+    if elsewhere is not None:
+        return elsewhere.hint(texts)
     for known in () if module.only_functions else (*FUNCTIONS, *METHODS):
         owner, _, short = known.rpartition(".")
         if owner and short.lower() == name:
             receiver = RECEIVER_EXAMPLES.get(owner)
-            return f"it is a method: write {receiver}.{short}(…)" if receiver else f"did you mean `{known}`?"
+            if receiver is None:
+                return f"did you mean `{known}`?"
+            if texts and step.args and isinstance(step.args[0], ast.Chain):
+                return f"it is a method: write `{texts[0]}.{short}({', '.join(texts[1:])})`"
+            return f"it is a method: write {receiver}.{short}(…)"
+    if name in WINDOWS and not module.only_functions:
+        return f"it is a data window behind the event type: {WINDOWS[name].example}"
     own = [
         n
         for n in BUILT_IN_FUNCTIONS
         if not module.only_functions or n in (*FUNCTIONS, *CYCLE_AGGREGATES, *CONTEXTUAL_FUNCTIONS)
     ]
-    near = did_you_mean(name, [*own, *registered])
+    near = did_you_mean(step.name, [*own, *registered])
     return near or "write one in Python and register it: `cep.register_function(name, function)`"
 
 
@@ -132,6 +119,7 @@ def bind_function(
             f"`{step.name}` takes {count_text(row.minimum - extra, None if most is None else most - extra)},"
             f" found {len(args) - extra}",
             step.span,
+            _same_function(row, len(args), step, scope.module),
         )
     if any(arg.type == ERROR for arg in args):
         return error_expression(step.span)
@@ -141,6 +129,16 @@ def bind_function(
             fact = f"parameter {position + 1 - extra} of `{step.name}` must be a {kind}, found {type_text(arg.type)}"
             scope.mismatch(fact, arg.span)
     return _typed(row, args, step, scope)
+
+
+def _same_function(row: FunctionRow, count: int, step: ast.NameStep, module: ModuleScope) -> str | None:
+    """Return the call of a function without owner that takes so many arguments: ``round(x, 2)`` for ``Math.round``."""
+    short = row.name.rpartition(".")[2]
+    other = FUNCTIONS.get(short)
+    if other is None or other is row or not other.minimum <= count <= len(other.parameters):
+        return None
+    texts = (module.source[arg.span.start : arg.span.end] for arg in step.args or ())
+    return f"write `{short}({', '.join(texts)})`"
 
 
 def _typed(row: FunctionRow, values: Sequence[x.BoundExpr], step: ast.NameStep, scope: Scope) -> x.BoundExpr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cepbook.errors import Span, did_you_mean
+from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import UNTYPED
 from cepbook.lang.bind.expressions.date_methods import check_date_pattern
@@ -31,8 +31,7 @@ def bind_cast(node: ast.Cast, scope: Scope, bind: Binder) -> x.BoundExpr:
     form: x.BoundExpr | None = None
     for name, values in node.named:
         if name.lower() != "dateformat":
-            hint = did_you_mean(name.lower(), ["dateformat"]) or "there is only dateformat"
-            scope.reject(f"`cast` has no parameter `{name}`", node.span, hint)
+            scope.reject(f"`cast` has no parameter `{name}`", node.span, "its parameter is called dateformat")
         if len(values) != 1 or form is not None:
             scope.reject("`cast` takes one dateformat", node.span)
         form = bind(values[0], scope)
@@ -42,7 +41,7 @@ def bind_cast(node: ast.Cast, scope: Scope, bind: Binder) -> x.BoundExpr:
         return _read(operand, form, target, node.span, scope)
     if not _castable(operand.type, target):
         fact = f"{type_text(operand.type)} cannot be cast to {type_text(target)}"
-        scope.mismatch(fact, node.span, _hint(operand.type, target))
+        scope.mismatch(fact, node.span, _hint(operand.type, target, scope.module.text(node.operand.span)))
     return fold_expr_node(x.Convert(target, operand, span=node.span))
 
 
@@ -54,14 +53,14 @@ def _castable(source: Type, target: Type) -> bool:
     return source == t.STRING and target == t.CHAR
 
 
-def _hint(source: Type, target: Type) -> str | None:
+def _hint(source: Type, target: Type, text: str) -> str | None:
     if source == t.STRING and target in t.DATES:
         form = "HH:mm" if target == t.LOCALTIME else "yyyy-MM-dd"
         name = "date" if target == t.TIMESTAMP else target
-        return f"give the format: cast(…, {name}, dateformat: '{form}')"
+        return f"give the format: write `cast({text}, {name}, dateformat: '{form}')`"
     methods = {t.TIMESTAMP: "toDate", t.CALENDAR: "toCalendar", t.LONG: "toMillisec"}
-    if source in (t.LONG, *t.DATETIMES) and target in methods:
-        return f"write ….{methods[target]}()"
+    if source in (t.LONG, *t.DATETIMES) and target in methods and not text[:1].isdigit():
+        return f"write `{text}.{methods[target]}()`"
     return None
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from cepbook.errors import did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
@@ -184,10 +185,10 @@ def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: 
         return None
     row = FUNCTIONS.get(f"{first.name}.{method.name}")
     if row is not None:
-        return call.bind_function(row, method, scope, bind)
+        return call.bind_function(row, replace(method, span=first.span.to(method.span)), scope, bind)
     names = [name for name in FUNCTIONS if name.startswith(f"{first.name}.")]
     path_text = f"{first.name}.{method.name}"
-    hint = JAVA_ALTERNATIVES.get(path_text) or did_you_mean(path_text, names)
+    hint = JAVA_ALTERNATIVES.get(path_text) or nearest_or_known_names(path_text, names)
     scope.fail("unknown-function", f"no function `{path_text}`", first.span.to(method.span), hint)
 
 
@@ -314,6 +315,11 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         scope.fail("unknown-property", f"no parameter `{step.name}`", step.span, others)
     names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
+    dotted = ".".join((step.name, *(s.name for s in rest)))
+    if step.name.startswith("$") and len(step.name) > 1:
+        _unknown(step, what, f"a Python variable is written `:{step.name[1:]}`", scope)
+    if more and dotted in scope.property_names():
+        _unknown(step, what, f"a name with a dot stands in backticks: `{dotted}`", scope)
     hint = _nested_hint(step.name, scope) or _outer_stream_hint(step.name, scope) or did_you_mean(step.name, names)
     if hint is None and scope.no_aggregates == NO_FROM_CLAUSE:
         hint = "write from and an event type after the select list"
@@ -325,6 +331,10 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         hint = "name one of its properties, such as context.id"
     if hint is None:
         hint = nearest_or_known_names(step.name, _names_in(scope, streams=more))
+    _unknown(step, what, hint, scope)
+
+
+def _unknown(step: ast.NameStep, what: str, hint: str | None, scope: Scope) -> NoReturn:
     scope.fail("unknown-property", f"no {what} `{step.name}`{_location_text(scope)}", step.span, hint)
 
 

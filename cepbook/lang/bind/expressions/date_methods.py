@@ -152,16 +152,21 @@ class _Reader:
         if parameter.kind == "span":
             return (self._span(bound),)
         if parameter.kind == "period":
-            expected = "a time period or milliseconds"
-            return x.Const(t.CHRONOLOGY, ("number",)), self._typed(bound, t.is_numeric(bound.type), parameter, expected)
+            expected, text = "a time period or milliseconds", self.scope.module.text
+            apart = self.row.short == "minus" and bound.type in t.DATETIMES
+            hint = f"write `{text(self.target.span)} - {text(bound.span)}` without minus" if apart else None
+            fits = t.is_numeric(bound.type)
+            return x.Const(t.CHRONOLOGY, ("number",)), self._typed(bound, fits, parameter, expected, hint)
         if parameter.kind == "whole":
             return (self._typed(bound, t.is_integral(bound.type), parameter, "an int"),)
         return (self._typed(bound, bound.type == t.BOOLEAN, parameter, "boolean"),)
 
-    def _typed(self, bound: x.BoundExpr, fits: bool, parameter: MethodParameter, expected: str) -> x.BoundExpr:
+    def _typed(
+        self, bound: x.BoundExpr, fits: bool, parameter: MethodParameter, expected: str, hint: str | None = None
+    ) -> x.BoundExpr:
         if not fits and bound.type != t.NULL:
             fact = f"the {parameter.name} of `{self.row.short}` must be {expected}, found {type_text(bound.type)}"
-            self.scope.mismatch(fact, bound.span)
+            self.scope.mismatch(fact, bound.span, hint)
         return bound
 
     def _field(self, bound: x.BoundExpr) -> x.BoundExpr:

@@ -72,6 +72,8 @@ def bind_distance(left: x.BoundExpr, right: x.BoundExpr, scope: Scope) -> x.Boun
     """Return ``left - right`` of two date-times as a duration; None if they are not two date-times of one kind."""
     left, right = read_dates(left, right, scope=scope)
     kinds = {left.type, right.type}
+    if kinds in ({t.LONG, t.TIMESTAMP}, {t.LONG, t.CALENDAR}, {t.LONG, t.ZONEDDATETIME}):  # a long is a moment, too
+        return x.Arith(t.LONG, "-", to_clock_time(left, scope), to_clock_time(right, scope))
     if ERROR in kinds or not kinds <= set(t.DATETIMES) or (t.LOCALDATETIME in kinds and len(kinds) > 1):
         return None
     return x.Arith(t.LONG, "-", to_clock_time(left, scope), to_clock_time(right, scope))

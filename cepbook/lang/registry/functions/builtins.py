@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 from cepbook.lang import types as t
 from cepbook.lang.java.numbers import COMPARISONS, integer_divide, integer_remainder, to_float32, wrap
 from cepbook.lang.registry.functions.function_row import FunctionRow, always, first, promoted
+from cepbook.lang.types import Type
 
 JAVA_NAMES = {
     "boolean": "Boolean",
@@ -98,7 +100,34 @@ def _primitive_array(elements: list[object]) -> list[object]:
     return elements
 
 
+def _rounded_to(value: float | Decimal, digits: float | None = 0) -> float | Decimal | None:
+    """`value` with so many digits behind the point, half away from zero, as its decimal digits are written."""
+    if digits is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None if digits is None else value
+    unit = Decimal(1).scaleb(-int(digits))
+    exact = Decimal(str(value))
+    exponent = exact.as_tuple().exponent
+    if exact.adjusted() + digits > 300 or (isinstance(exponent, int) and unit.adjusted() <= exponent):
+        return value
+    rounded = exact.quantize(unit, ROUND_HALF_UP, Context(prec=400))
+    return type(value)(rounded)
+
+
+def _of_first(arguments: tuple[Type, ...]) -> Type:
+    """Whole numbers and decimals as they are, others as double."""
+    return arguments[0] if arguments[0] == t.BIGDECIMAL or t.is_integral(arguments[0]) else t.DOUBLE
+
+
 GENERAL = (
+    FunctionRow(
+        "round",
+        ("number", "integer"),
+        _of_first,
+        "rounded to so many digits behind the point (0 without a number), half away from zero",
+        "round(price, 2)",
+        _rounded_to,
+        at_least=1,
+    ),
     FunctionRow(
         "coalesce",
         ("any", "any"),

@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
-from cepbook.lang.syntax.reader.parse_failure import BRACKETS, ParseFailure
+from cepbook.errors import nearest_name
+from cepbook.lang.registry.foreign_words import FOREIGN_TYPES, foreign_word
+from cepbook.lang.syntax.reader.lexer import TIME_UNITS
+from cepbook.lang.syntax.reader.parse_failure import BRACKETS, CLAUSE_KEYWORDS, ParseFailure
+from cepbook.lang.types import BY_NAME
 
 CREATABLE_KINDS = ("schema", "window", "table", "variable", "context", "index", "expression")
 CASE_HINT = "write case when … then … else … end"
 OUTPUT_SELECTORS = ("snapshot", "last", "first", "all")
 
 
+# What stands behind a stream in other systems, by the first word
+AFTER_A_STREAM = {
+    "cross": "write a comma between the streams: from A#keepall a, B#keepall b",
+    "natural": "write the condition: from A#keepall a inner join B#keepall b on a.id = b.id",
+    "asof": "the latest of each key is #unique(key): from A a unidirectional, B#unique(key) b where a.key = b.key",
+    "lateral": "a stream has no lateral: join, or read a property of events with Order[items]",
+    "emit": "leave emit out: every change is delivered, and output says when",
+    "groupby": "write `group by`",
+    "orderby": "write `order by`",
+    "window": "write the window behind the event type: from Tick#length(10)",
+    "range": "write the window behind the event type: from Tick#time(10 min)",
+    "rows": "write the window behind the event type: from Tick#length(10)",
+    "for": "a statement reads the present; the past is read by a replay",
+    "qualify": "write having",
+    "sample": "write the window #random(100)",
+    "tablesample": "write the window #random(100)",
+}
+
+
+def alias_hint(alias: str, word: str) -> str | None:
+    """Return a hint for two words behind a stream, of which the first was read as its alias."""
+    for text in (word, alias):
+        if text.lower() in AFTER_A_STREAM:
+            return AFTER_A_STREAM[text.lower()]
+    for text in (alias, word):
+        close = nearest_name(text, (*CLAUSE_KEYWORDS, "inner", "left", "right", "full", "unidirectional"))
+        if close is not None:
+            return f"did you mean {close} instead of {text}?"
+    return "a stream has one alias"
+
+
 def foreign_syntax_hint(stop: ParseFailure) -> str | None:
     """Return a hint where SQL, Java or Python would continue, or None."""
     return (
-        _create_hint(stop)
+        _call_hint(stop)
+        or _sql_hint(stop)
+        or _name_hint(stop)
+        or _create_hint(stop)
         or _annotation_hint(stop)
         or _pattern_hint(stop)
         or _from_hint(stop)
@@ -23,12 +59,90 @@ def foreign_syntax_hint(stop: ParseFailure) -> str | None:
     )
 
 
+def _call_hint(stop: ParseFailure) -> str | None:
+    """Return a hint for a call whose name is a keyword here, such as ``hour(at)``, or whose arguments are words."""
+    word, before = stop.text(), stop.text(-1)
+    if stop.kind(1) == "(" and (row := foreign_word(word, "call")) is not None:
+        arguments, behind = stop.arguments(stop.at + 1)
+        return row.hint(arguments) if behind <= len(stop.tokens) else None
+    if word in TIME_UNITS and before == "(" and stop.text(-2) == "extract" and stop.text(1) == "from":
+        row = foreign_word(TIME_UNITS[word], "call")
+        _, behind = stop.arguments(stop.at - 1)
+        return None if row is None else row.hint([stop.written(stop.at + 2, behind - 1)])
+    if word == "within" and before == ")" and stop.text(1) == "group":
+        opening = next(i for i in range(stop.at - 1, -1, -1) if stop.tokens[i].kind == "(")
+        fraction, (ordered, _) = stop.written(opening + 1, stop.at - 1), stop.arguments(stop.at + 2)
+        value = ordered[0].split(" by ")[-1] if ordered else "price"
+        return f"write `percentile({value}, 100 * {fraction})`"
+    return None
+
+
+def _interval_hint(stop: ParseFailure) -> str | None:
+    """Return a hint for ``interval '5' minute``."""
+    if stop.text(-1) != "interval" or stop.kind() not in ("STRING", "NUMBER"):
+        return None
+    period = stop.found.strip("'\"")
+    period += f" {stop.text(1)}" if stop.text(1) in TIME_UNITS else ""
+    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    for word, window in (("tumble", "tumbling"), ("hop", "hopping"), ("session", "session")):
+        if word in words and "group" in words:
+            return f"name the data window behind the event type: #{window}({period})"
+    return f"write `{period}`"
+
+
+def _sql_hint(stop: ParseFailure) -> str | None:
+    word, before = stop.text(), stop.text(-1)
+    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    if word == "union" or before == "union":
+        return "insert both into one stream: insert into Both select …; insert into Both select …"
+    if word in ("within", "for") and "pattern" in words and stop.kind(1) == "NUMBER" and stop.open_brackets():
+        return f"write `where timer:within({stop.written(stop.at + 1, stop.at + 3)})`"
+    if stop.kind() == "(" and words[-1] in FOREIGN_TYPES | BY_NAME.keys() and "schema" in words:
+        return f"a type has no size: write `{FOREIGN_TYPES.get(words[-1], words[-1])}`"
+    if stop.kind() == "#" and words[:1] == ["on"] and "select" in words:
+        return "on … select reads a named window or a table; a stream is joined: from A unidirectional, B#time(10 min)"
+    if (word == "values" and words[:2] == ["insert", "into"]) or before == "values":
+        return f'write events in a cell %%events, or cep.send("{stop.tokens[2].text}", …)'
+    return _interval_hint(stop)
+
+
+def _name_hint(stop: ParseFailure) -> str | None:
+    """Return a hint for a name with a blank, a dot or a sign, which stands in backticks, and for Python's values."""
+    before = stop.tokens[stop.at - 1] if stop.at else None
+    if stop.ended:
+        return None
+    token = stop.tokens[stop.at]
+    touching = before is not None and before.end == token.start
+    if token.kind == "NUMBER" and touching and before is not None and before.kind == "word":
+        return f"a name with signs stands in backticks: `{before.text}{token.text}`"
+    if token.kind == "[" and (stop.text(-1) in ("select", ",", "where", "by", "and") or stop.kind(-1) in "=<>"):
+        inside, _ = stop.arguments(stop.at)
+        return f"a name with a blank stands in backticks: `{' '.join(inside)}`"
+    if stop.text() in CLAUSE_KEYWORDS and stop.text(-1) in ("select", ",") and not stop.open_brackets():
+        if (
+            stop.text() in ("order", "group")
+            and stop.kind(1) == "word"
+            and stop.text(1) not in (*CLAUSE_KEYWORDS, "as", "by")
+        ):
+            return f"a name with a blank stands in backticks: `{stop.written(stop.at, stop.at + 2)}`"
+        if stop.text(1) in (",", "from", "as"):
+            return f"{stop.text()} is a keyword; as a name write it in backticks: `{stop.found}`"
+    if token.kind == "STRING" and touching and before is not None and before.kind == "STRING":
+        return f'write `"{before.text[1:-1]}\'{token.text[1:-1]}"`'
+    if stop.open_brackets() and stop.open_brackets()[-1].kind == "{" and stop.text(1) == "}" and token.kind == "word":
+        return f"a Python variable is written `:{token.text}`"
+    at_sign = token.kind == "@" and stop.kind(1) == "word" and before is not None
+    if at_sign or (token.kind == "%" and stop.text(1) in ("s", "d", "(")):
+        return "a Python variable is written with a colon, such as `:limit`"
+    return None
+
+
 def _create_hint(stop: ParseFailure) -> str | None:
     before = stop.text(-1)
     if stop.text(-2) == "create" and stop.words == ("schema",) and stop.kind() in ("word", "tick"):
-        close = get_close_matches(before, CREATABLE_KINDS, n=1, cutoff=0.6)
+        close = nearest_name(before, CREATABLE_KINDS)
         if close or before == "var":
-            return f"did you mean create {close[0] if close else 'variable'}?"
+            return f"did you mean create {close if close else 'variable'}?"
         if stop.text(1) in ("(", "as"):
             return f"an event type is a schema: create schema {stop.found} (…)"
         return f"create makes a {', '.join(CREATABLE_KINDS[:-1])} or {CREATABLE_KINDS[-1]}"
@@ -54,6 +168,8 @@ def _annotation_hint(stop: ParseFailure) -> str | None:
 def _pattern_hint(stop: ParseFailure) -> str | None:
     if stop.text(-1) == "pattern" and stop.kind() != "[" and "from" in stop.clauses_before():
         return "write the pattern in brackets: pattern [ … ]"
+    if stop.text() == "pattern" and stop.text(-1) in ("from", "join") and stop.kind(1) != "[":
+        return "write the pattern in brackets: pattern [ … ]"
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
     opened = next((i for i, word in enumerate(words) if word == "pattern" and words[i + 1 : i + 2] == ["["]), None)
     if opened is None or "[" not in [bracket.kind for bracket in stop.open_brackets()]:
@@ -73,7 +189,7 @@ def _from_hint(stop: ParseFailure) -> str | None:
         return "write on a.x = b.x"
     if stop.text() == "(" and stop.text(-1) == "from":
         return "a from-clause names streams: insert into X select …, then select … from X"
-    if stop.text() == "(" and get_close_matches(stop.text(-1), ["match_recognize"], n=1, cutoff=0.8):
+    if stop.text() == "(" and nearest_name(stop.text(-1), ["match_recognize"]):
         return "did you mean match_recognize?"
     if stop.text() == "pattern" and "measures" in [t.text.lower() for t in stop.tokens[: stop.at]]:
         return "name the measure: A.x as NAME" if stop.text(-1) not in ("measures", ",") else None
@@ -96,6 +212,8 @@ def _output_hint(stop: ParseFailure) -> str | None:
 
 def _value_hint(stop: ParseFailure) -> str | None:
     word, before = stop.text(), stop.text(-1)
+    if word == "?" or (word == ":" and "?" in stop.words + tuple(t.kind for t in stop.tokens[: stop.at])):
+        return CASE_HINT
     if stop.at == 0 and word == "with":
         return "EPL has no with: insert into X select … makes a stream X, which other statements read"
     if stop.kind() == "NUMBER" and before == "top" and stop.text(-2) == "select":

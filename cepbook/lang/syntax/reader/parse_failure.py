@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cepbook.lang.syntax.reader.lexer import SourceToken
 
@@ -30,6 +31,25 @@ class ParseFailure:
     def kind(self, offset: int = 0) -> str:
         i = self.at + offset
         return self.tokens[i].kind if 0 <= i < len(self.tokens) else "end"
+
+    def written(self, first: int, end: int) -> str:
+        """Return the text from token `first` up to token `end`, with blanks where the tokens do not touch."""
+        tokens = self.tokens[first:end]
+        gaps = ["", *(" " * (a.end < b.start) for a, b in pairwise(tokens))]
+        return "".join(gap + token.text for gap, token in zip(gaps, tokens, strict=True))
+
+    def arguments(self, opening: int) -> tuple[list[str], int]:
+        """Return the texts of the arguments in the bracket at token `opening`, and the index behind the bracket."""
+        depth, begin, texts = 0, opening + 1, []
+        for i in range(opening, len(self.tokens)):
+            kind = self.tokens[i].kind
+            depth += (kind in BRACKETS) - (kind in BRACKETS.values())
+            if depth == 0 or (depth == 1 and kind == ","):
+                texts += [self.written(begin, i)] if begin < i else []
+                begin = i + 1
+            if depth == 0:
+                return texts, i + 1
+        return texts, len(self.tokens)
 
     @property
     def found(self) -> str:

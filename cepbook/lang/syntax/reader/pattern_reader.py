@@ -16,6 +16,7 @@ from cepbook.lang.syntax.reader.expression_reader import (
     unescape_name,
     unquote,
 )
+from cepbook.lang.syntax.reader.foreign_syntax import alias_hint
 
 
 def is_rule(child: Any, kind: str) -> bool:
@@ -125,7 +126,8 @@ class PatternReader(ExpressionReader):
                     raise Misplaced(f"the stream has retain-{retain} already", span_of(word), "keep one of them")
                 retain = self.retain(word)
             elif alias is not None:
-                raise Misplaced(f"the stream already has the alias {alias}", span_of(word))
+                second = self.read(word)
+                raise Misplaced(f"the stream already has the alias {alias}", span_of(word), alias_hint(alias, second))
             else:
                 alias = self.read(word)
         retained: Any = retain

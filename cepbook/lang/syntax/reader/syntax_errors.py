@@ -7,13 +7,12 @@ hint wins, so special cases stand before general ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from itertools import pairwise
 
 from lark import Lark
 from lark.exceptions import UnexpectedToken
 
-from cepbook.errors import Diagnostic, Span
+from cepbook.errors import Diagnostic, Span, nearest_name
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.context_hints import context_hint
 from cepbook.lang.syntax.reader.foreign_syntax import foreign_syntax_hint
@@ -93,6 +92,8 @@ def expected_text(accepted: frozenset[str], spelled: dict[str, str]) -> str:
 
 def foreign_operator(stop: ParseFailure) -> str | None:
     if stop.ended:
+        return None
+    if stop.kind() == "?":
         return None
     if stop.kind() == "=" and stop.kind(-1) == "=":
         return OPERATORS["=="]
@@ -310,11 +311,11 @@ def time_unit(stop: ParseFailure) -> str | None:
     if stop.kind() != "word" or "UNIT" not in stop.accepted:
         return None
     candidates = [*TIME_UNITS, "events"] if "EVENTS" in stop.accepted else list(TIME_UNITS)
-    close = get_close_matches(stop.text(), candidates, n=1, cutoff=0.7)
+    close = nearest_name(stop.text(), candidates)
     if not close and stop.kind(-1) != "NUMBER":
         return None
     if close:
-        return f"did you mean {close[0]}?"
+        return f"did you mean {close}?"
     return "the time units are year, month, week, day, hour, minute, second, millisecond and microsecond"
 
 
@@ -329,17 +330,17 @@ def rate_without_unit(stop: ParseFailure) -> str | None:
 def keyword_typo(stop: ParseFailure) -> str | None:
     """The word here, or the previous word that was read as a name, is nearly a keyword."""
     if stop.kind() == "word" and stop.text() not in stop.words:
-        close = get_close_matches(stop.text(), stop.words, n=1, cutoff=0.7)
-        if close and stop.text() not in RESERVED_WORDS:
-            return f"did you mean {close[0]}?"
+        close = nearest_name(stop.text(), stop.words)
+        if close is not None and stop.text() not in RESERVED_WORDS:
+            return f"did you mean {close}?"
     for offset in (-1, -2):
         before = stop.text(offset)
         if stop.kind(offset) != "word" or before in RESERVED_WORDS | SOFT_KEYWORDS or stop.at + offset < 1:
             continue
         words = (*CLAUSE_KEYWORDS, "schema", "context", "unidirectional", "inner")
-        close = get_close_matches(before, words, n=1, cutoff=0.7)
-        if close and close[0] != before:
-            return f"did you mean {close[0]} instead of {stop.tokens[stop.at + offset].text}?"
+        close = nearest_name(before, words)
+        if close is not None and close != before:
+            return f"did you mean {close} instead of {stop.tokens[stop.at + offset].text}?"
     return None
 
 
@@ -389,8 +390,8 @@ def missing_by(stop: ParseFailure) -> str | None:
         return None
     if stop.text(by - 1) == "partition":
         return "group by makes groups; partition by belongs to create context and match_recognize"
-    close = get_close_matches(stop.text(by - 1), ("group", "order"), n=1, cutoff=0.6)  # misspelt, or an alias
-    return f"did you mean {close[0]} by?" if close else None
+    close = nearest_name(stop.text(by - 1), ("group", "order"))  # misspelt, or an alias
+    return f"did you mean {close} by?" if close else None
 
 
 def comparison_chain(stop: ParseFailure) -> str | None:
@@ -452,7 +453,7 @@ def missing_word(stop: ParseFailure) -> str | None:
         return f"an annotation begins with @: @{stop.found}(…)"
     if stop.text(-2) == "create" and stop.kind() == "(" and stop.words == ("schema",):
         return f"say what is created, for example create schema {stop.tokens[stop.at - 1].text} (…)"
-    if stop.at == 0 and not get_close_matches(stop.text(), stop.words, n=1, cutoff=0.7):
+    if stop.at == 0 and not nearest_name(stop.text(), stop.words):
         return "a statement begins with select, insert into, create, on, update, delete, context or an annotation"
     return None
 
