@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cepbook.errors import nearest_name
 from cepbook.lang.registry.foreign_words import FOREIGN_TYPES, foreign_word
+from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.lexer import TIME_UNITS
 from cepbook.lang.syntax.reader.parse_failure import BRACKETS, CLAUSE_KEYWORDS, ParseFailure
 from cepbook.lang.types import BY_NAME
@@ -84,9 +85,11 @@ def _interval_hint(stop: ParseFailure) -> str | None:
     period = stop.found.strip("'\"")
     period += f" {stop.text(1)}" if stop.text(1) in TIME_UNITS else ""
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
-    for word, window in (("tumble", "tumbling"), ("hop", "hopping"), ("session", "session")):
-        if word in words and "group" in words:
-            return f"name the data window behind the event type: #{window}({period})"
+    for word in words if "group" in words else ():
+        row = foreign_word(word, "window")
+        if row is not None or word in WINDOWS:
+            doc = f"write #{word}({period})" if row is None else row.doc
+            return f"it is a data window behind the event type: {doc}"
     return f"write `{period}`"
 
 
