@@ -8,12 +8,13 @@ import json
 import socket
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cepbook.session import Workbench, inlets
-from cepbook.session.io.live.network_sources import _skip_deleted
+from cepbook.session.io.live.live_sources import Link, Located
 from tests.session.replay.test_live_faults import bad_lines
 from tests.waiting import until
 
@@ -204,25 +205,148 @@ def test_bad_messages_cost_no_good_one() -> None:
     assert cep.changes("out")["price"].tolist() == [float(number) for number in range(len(lines))]
 
 
-def test_messages_that_the_broker_has_deleted_are_skipped_and_told_of() -> None:
+def test_a_partition_without_a_message_has_a_place(tmp_path: Path) -> None:
+    """Its first message comes while nobody listens, and the source would begin at the end."""
+    producer, address = new_broker()
+
+    async def receive(cep: Workbench, first: int, count: int) -> None:
+        live = cep.live({"Tick": inlets.kafka("ticks", bootstrap_servers=address, auto_offset_reset="latest")})
+        await until(lambda: len(cep._engine.offsets) == 4)
+        for price in range(first, count):
+            producer.produce("ticks", json.dumps({"symbol": "A", "price": price}).encode(), partition=0)
+        assert producer.flush(20) == 0
+        await until(lambda: len(cep.changes("out")) == count)
+        live.stop()
+        await live
+
+    first, second = bench(), Workbench()
+    asyncio.run(receive(first, 0, 5))
+    first.save(tmp_path / "a.cep", feeds=True)
+    for price in range(5, 30):
+        producer.produce("ticks", json.dumps({"symbol": "A", "price": price}).encode(), partition=price % 4)
+    assert producer.flush(20) == 0
+    second.load(tmp_path / "a.cep")
+    asyncio.run(receive(second, 30, 30))
+    assert sorted(second.changes("out")["price"]) == [float(price) for price in range(30)]
+
+
+class Consumer:
+    """A consumer of aiokafka whose broker has `messages` (their first offset, the offset behind them) by partition.
+
+    `script` has the steps of `getmany`: messages, or partitions that are assigned from now on.
+    """
+
+    script: list[Any]
+    messages: dict[int, tuple[int, int]]
+
+    def __init__(self, **_settings: Any) -> None:
+        self.listener: Any = None
+        self.assigned: list[int] = []
+        self.at: dict[int, int] = {}
+        self.sought: list[tuple[int, int]] = []
+        Consumer.last = self
+
+    last: Consumer
+
+    def subscribe(self, _topics: Any, listener: Any) -> None:
+        self.listener = listener
+
+    async def start(self) -> None:
+        await self.assign(self.script.pop(0))
+
+    async def stop(self) -> None:
+        pass
+
+    async def assign(self, numbers: list[int]) -> None:
+        await self.listener.on_partitions_revoked(self.assignment())
+        self.assigned = numbers
+        self.at = {number: self.messages[number][1] for number in numbers}
+        await self.listener.on_partitions_assigned(self.assignment())
+
+    def assignment(self) -> set[TopicPartition]:
+        return {TopicPartition("ticks", number) for number in self.assigned}
+
+    async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return {one: self.messages[one.partition][0] for one in partitions}
+
+    async def position(self, partition: TopicPartition) -> int:
+        return self.at[partition.partition]
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        assert offset >= self.messages[partition.partition][0]
+        self.at[partition.partition] = offset
+
+    async def getmany(self, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+        if not self.script:
+            raise asyncio.CancelledError
+        step = self.script.pop(0)
+        if isinstance(step, list):
+            await self.assign(step)
+            return {}
+        taken = {}
+        for number, count in step.items():
+            at = self.at[number]
+            value = b'{"symbol": "A"}'
+            taken[TopicPartition("ticks", number)] = [
+                SimpleNamespace(offset=offset, value=value) for offset in range(at, at + count)
+            ]
+            self.at[number] += count
+        return taken
+
+
+async def consumed(script: list[Any], messages: dict[int, tuple[int, int]], offsets: dict[str, Any]) -> list[Any]:
+    Consumer.script, Consumer.messages = script, messages
+    items = []
+    stream = inlets.kafka("ticks").open(offsets)
+    try:
+        async for item in stream:
+            items.append(item)
+    except asyncio.CancelledError:
+        return items
+    raise AssertionError
+
+
+def test_messages_that_the_broker_has_deleted_are_skipped_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mock cluster deletes nothing, so this is the consumer's side alone."""
+    monkeypatch.setattr("aiokafka.AIOKafkaConsumer", Consumer)
+    messages = dict.fromkeys(range(3), (50, 90))
+    items = asyncio.run(consumed([[0, 1, 2]], messages, {"ticks/0": 20, "ticks/1": 70}))
+    assert items[1] == Link(False, "30 messages of ticks/0 are lost: the broker has deleted them")
+    assert items[2:] == [Located(None, 90, "ticks/2")]
+    assert Consumer.last.at == {0: 50, 1: 70, 2: 90}
 
-    class Consumer:
-        def __init__(self) -> None:
-            self.sought: dict[object, int] = {}
 
-        def assignment(self) -> list[TopicPartition]:
-            return [TopicPartition("ticks", number) for number in range(3)]
+def test_a_partition_that_comes_back_continues_where_the_group_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiokafka.AIOKafkaConsumer", Consumer)
+    messages = {0: (0, 90), 1: (0, 90)}
+    items = asyncio.run(consumed([[0, 1], {0: 2, 1: 2}, [0], {0: 1}, [0, 1], {1: 1}], messages, {"ticks/1": 10}))
+    places = [(item.partition, item.offset) for item in items if type(item) is Located]
+    assert places == [
+        ("ticks/0", 90),
+        *[("ticks/0", 91), ("ticks/0", 92), ("ticks/1", 11), ("ticks/1", 12)],
+        ("ticks/1", None),
+        ("ticks/0", 93),
+        ("ticks/1", 90),  # where the group is
+        ("ticks/1", 91),
+    ]
 
-        async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-            return dict.fromkeys(partitions, 50)
 
-        def seek(self, partition: TopicPartition, offset: int) -> None:
-            self.sought[partition] = offset
+def test_a_rebalance_within_a_batch_repeats_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that deletes messages, and the offsets of the other partitions stay."""
+    monkeypatch.setattr("aiokafka.AIOKafkaConsumer", Consumer)
 
-    offsets = {"ticks/0": 20, "ticks/1": 70}
-    consumer = Consumer()
-    texts = asyncio.run(_skip_deleted(consumer, offsets))
-    assert texts == ["30 messages of ticks/0 are lost: the broker has deleted them"]
-    assert consumer.sought == {TopicPartition("ticks", 0): 50}
-    assert offsets == {"ticks/0": 50, "ticks/1": 70}
+    async def scenario() -> list[int]:
+        Consumer.script, Consumer.messages = [[0, 1], {0: 10}, {0: 5}], {0: (0, 0), 1: (0, 0)}
+        offsets = []
+        stream = inlets.kafka("ticks").open({})
+        try:
+            async for item in stream:
+                if type(item) is Located and item.item is not None:
+                    offsets.append(item.offset)
+                    if len(offsets) == 3:
+                        await Consumer.last.assign([0, 1])
+        except asyncio.CancelledError:
+            pass
+        return offsets
+
+    assert asyncio.run(scenario()) == [*range(1, 16)]

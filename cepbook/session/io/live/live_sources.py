@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from cepbook.errors import UsageError
 from cepbook.session.io.text_files import LONGEST, json_object
 from cepbook.session.io.time_conversion import period_units
 
@@ -83,6 +84,13 @@ class Source:
 def seconds_of(period: Period | None) -> float | None:
     """Return the seconds of a period."""
     return None if period is None else period_units(period) / 1000
+
+
+def positive_seconds(period: Period | None, name: str) -> float | None:
+    """Return the seconds of the option `name`. Raises UsageError for 0 seconds."""
+    if period is not None and not seconds_of(period):
+        raise UsageError(f"`{name}` is a time above 0, or None: not {period!r}")
+    return seconds_of(period)
 
 
 def parse_json(line: str) -> Item:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any
 
 from cepbook.errors import UsageError
@@ -26,13 +27,14 @@ from cepbook.session.io.live.live_sources import (
     Source,
     decoded,
     parse_json,
+    positive_seconds,
     retrying,
-    seconds_of,
     text_of,
 )
 from cepbook.session.io.text_files import LONGEST
 
 PROBES = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # seconds and count; not every system has them
+POSITION = 1.0  # seconds to wait for the position in a partition
 NO_CODE, NORMAL, TOO_LONG = 1005, 1000, 1009
 CODES = {
     1001: "going away",
@@ -63,20 +65,22 @@ def lines(
     than `longest` bytes.
     """
 
+    limit = positive_seconds(silence, "silence")
+
     async def once() -> AsyncIterator[Any]:
         reader, writer = await asyncio.open_connection(host, port, limit=READ)
-        _probe(writer.get_extra_info("socket"))
-        yield Link(False)
-        splitter, lost, limit = LineSplitter(longest), None, seconds_of(silence)
+        splitter, lost = LineSplitter(longest), None
         try:
-            while data := await _read(reader, limit):
-                if isinstance(data, OSError):
-                    lost = data
-                    break
-                for line in splitter.lines(data):
-                    item = line if type(line) is Malformed else decoded(line)  # type: ignore[arg-type]
-                    if item is not None:
-                        yield item
+            _probe(writer.get_extra_info("socket"))
+            yield Link(False)
+            try:
+                while data := await _read(reader, limit):
+                    for line in splitter.lines(data):
+                        item = line if type(line) is Malformed else decoded(line)  # type: ignore[arg-type]
+                        if item is not None:
+                            yield item
+            except OSError as error:  # raised behind the line that was not ended
+                lost = error
             unended = splitter.unended("the connection ended in this line")
             if unended is not None:
                 yield unended
@@ -96,13 +100,14 @@ def _probe(connection: Any) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-async def _read(reader: asyncio.StreamReader, limit: float | None) -> bytes | OSError:
+async def _read(reader: asyncio.StreamReader, limit: float | None) -> bytes:
+    """Return the next data, empty at the end. Raises Silent if nothing comes in `limit` seconds, and OSError."""
     try:
         return await (reader.read(READ) if limit is None else asyncio.wait_for(reader.read(READ), limit))
-    except TimeoutError:
-        return Silent("nothing came", limit or 0.0)
-    except OSError as error:
-        return error
+    except TimeoutError as error:
+        if limit is None or error.errno is not None:  # the probes of the operating system had no answer
+            raise
+        raise Silent("nothing came", limit) from None
 
 
 def websocket(
@@ -117,19 +122,20 @@ def websocket(
 ) -> Source:
     """Yield the messages of a websocket, JSON objects. `subscribe` is sent first. Needs tornado.
 
-    The source ends when the server closes with code 1000 or without a code. Any other code, a cut connection and a
-    message of more than `longest` bytes are a lost connection. A server that sends nothing is asked for a sign of life
-    every `ping`; without an answer in the same time the connection is lost. `silence` is the longest time without a
-    message, whatever the server answers.
+    Without `retry` the source ends when the server closes with code 1000 or without a code; with `retry` it connects
+    again. Any other code, a cut connection and a message of more than `longest` bytes are a lost connection. A server
+    that sends nothing is pinged every `ping`; without an answer in the same time the connection is lost. `silence` is
+    the longest time without a message, whatever the server answers.
     """
+    limits = positive_seconds(ping, "ping"), positive_seconds(silence, "silence")
     return Source(
         f"websocket {url}",
-        lambda _: retrying(lambda: _messages(url, subscribe, longest, ping, silence), retry, sleep),
+        lambda _: retrying(lambda: _messages(url, subscribe, longest, *limits), retry, sleep),
     )
 
 
 async def _messages(
-    url: str, subscribe: str | None, longest: int, ping: Period | None, silence: Period | None
+    url: str, subscribe: str | None, longest: int, ping: float | None, silence: float | None
 ) -> AsyncIterator[Any]:
     try:
         from tornado.httpclient import HTTPError  # optional: only websockets need it
@@ -141,27 +147,29 @@ async def _messages(
         connection = await websocket_connect(url, max_message_size=longest)
     except (HTTPError, WebSocketError, StreamClosedError) as error:  # for example from a proxy whose server is down
         raise ConnectionError(f"{url}: {error}") from error
-    frame = _close_frame(connection.protocol)
-    yield Link(False)
     try:
+        frame = _close_frame(connection.protocol)
+        yield Link(False)
         if subscribe is not None:
             await connection.write_message(subscribe)
-        watch = _Watch(connection, seconds_of(ping), seconds_of(silence))
-        while (message := await watch.message()) is not None:
+        messages = _MessageReader(connection, ping, silence)
+        while (message := await messages.read()) is not None:
             item = parse_json(message) if isinstance(message, str) else decoded(message)
             if item is not None:
                 yield item
         _check_close(frame() or (True, connection.close_code, connection.close_reason), longest)
     except WebSocketClosedError as error:
-        raise ConnectionError(f"{url} was closed at once") from error
+        raise ConnectionError(f"{url} was closed") from error
     finally:
         connection.close()
 
 
 def _close_frame(protocol: Any) -> Callable[[], tuple[bool, int, str] | None]:
-    """Return the function that tells the close frame: who sent it (True: the server), code and reason; None: none.
+    """Record the close frame of a connection. Return a function that returns it, None before a close: True if the
+    server sent it, code and reason.
 
-    Tornado reports neither a frame without a code nor a frame of its own.
+    Tornado reports neither a frame without a code nor a frame of its own, so its protocol's `close` (tornado 6) is
+    replaced.
     """
     frames: list[tuple[bool, int, str]] = []
     close = protocol.close
@@ -186,75 +194,82 @@ def _check_close(frame: tuple[bool, int | None, str | None], longest: int) -> No
         raise ConnectionError("the connection was cut, without a close code")
     if code not in (NORMAL, NO_CODE):
         name = f" ({CODES[code]})" if code in CODES else ""
-        raise ConnectionError(f"closed by the server with {code}{name}" + (f": {reason}" if reason else ""))
+        side = "the server" if by_server else "this side"
+        raise ConnectionError(f"closed by {side} with {code}{name}" + (f": {reason}" if reason else ""))
 
 
-class _Watch:
+class _MessageReader:
     """Reads messages of a websocket, and notices that none comes."""
 
     def __init__(self, connection: Any, ping: float | None, silence: float | None) -> None:
-        self._connection, self._ping, self._silence = connection, ping or None, silence or None
+        self._connection, self._ping, self._silence = connection, ping, silence
         self._pongs = 0
         connection.on_pong = self._on_pong
 
     def _on_pong(self, _data: bytes) -> None:
         self._pongs += 1
 
-    async def message(self) -> str | bytes | None:
+    async def read(self) -> str | bytes | None:
         """Return the next message, None at the end. Raises Silent."""
-        coming = asyncio.ensure_future(self._connection.read_message())
+        reading = asyncio.ensure_future(self._connection.read_message())
         loop = asyncio.get_running_loop()
-        since, pongs = loop.time(), None
+        since, pongs_before_ping = loop.time(), None
         try:
-            while not coming.done():
+            while not reading.done():
                 limits = [self._ping] if self._ping else []
                 limits += [since + self._silence - loop.time()] if self._silence else []
-                await asyncio.wait({coming}, timeout=max(0.0, min(limits)) if limits else None)
-                if coming.done():
+                await asyncio.wait({reading}, timeout=max(0.0, min(limits)) if limits else None)
+                if reading.done():
                     break
                 if self._silence and loop.time() >= since + self._silence:
                     raise Silent("no message came", self._silence)
                 if self._ping and loop.time() >= since + self._ping:
-                    if pongs == self._pongs:
+                    if pongs_before_ping == self._pongs:
                         raise Silent("no answer to a ping", self._ping)
-                    pongs = self._pongs
+                    pongs_before_ping = self._pongs
                     self._connection.ping(b"cepbook")
-            message: str | bytes | None = coming.result()
+            message: str | bytes | None = reading.result()
             return message
         finally:
-            coming.cancel()
+            reading.cancel()
 
 
 def kafka(*topics: str, retry: Period | None = None, silence: Period | None = None, **settings: Any) -> Source:
     """Yield the messages of Kafka topics, whose values are JSON objects; `settings` are those of
     ``aiokafka.AIOKafkaConsumer``.
 
-    The offsets of all partitions are saved with the workbench. A loaded workbench continues at them, whatever
-    `auto_offset_reset` says and a consumer group has committed. `silence` is the longest time without a message. Needs
+    The offsets of all partitions are saved with the workbench, also of those without a message. A loaded workbench
+    continues at them, whatever `auto_offset_reset` says and a consumer group has committed. A partition that another
+    member of the group takes over has no offset here any more. `silence` is the longest time without a message. Needs
     the extra ``cepbook[kafka]``. Raises what aiokafka raises without a broker, unless there is a `retry`.
     """
-    return Source(f"kafka {', '.join(topics)}", lambda offsets: _kafka(topics, settings, retry, silence, offsets))
+    limit = positive_seconds(silence, "silence")
+    return Source(f"kafka {', '.join(topics)}", lambda offsets: _kafka(topics, settings, retry, limit, offsets))
 
 
 async def _kafka(
-    topics: tuple[str, ...], settings: dict[str, Any], retry: Period | None, silence: Period | None, offsets: Offsets
+    topics: tuple[str, ...], settings: dict[str, Any], retry: Period | None, limit: float | None, offsets: Offsets
 ) -> AsyncIterator[Any]:
     try:
         from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener  # optional: the extra kafka
         from aiokafka.errors import KafkaError
     except ImportError:
         raise UsageError("Kafka needs aiokafka: pip install 'cepbook[kafka]'") from None
-    next_offsets, limit = dict(offsets), seconds_of(silence)
-    consumer: Any = None
     settings = {**settings}
     read_value = settings.pop("value_deserializer", None) or (lambda value: value)
+    next_offsets = {name: offset for name, offset in offsets.items() if offset is not None}
+    reports: list[Located | Link] = []  # of the listener
+    consumer: Any = None
 
     class Continue(ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_revoked(self, revoked: Any) -> None:
-            pass
+            pass  # most of them are assigned again at once
 
         async def on_partitions_assigned(self, assigned: Any) -> None:
-            _seek(consumer, assigned, next_offsets)
+            for name in next_offsets.keys() - set(map(_name_of, assigned)):  # another consumer goes on there
+                del next_offsets[name]
+                reports.append(Located(None, None, name))
+            reports.extend(await _seek(consumer, next_offsets))
 
     async def once() -> AsyncIterator[Any]:
         nonlocal consumer
@@ -263,23 +278,29 @@ async def _kafka(
         try:
             await consumer.start()
             yield Link(False)
-            _seek(consumer, consumer.assignment(), next_offsets)
-            for reason in await _skip_deleted(consumer, next_offsets):
-                yield Link(False, reason)
+            reports.extend(await _seek(consumer, next_offsets))
             while True:
+                reports.extend(await _places(consumer, next_offsets))
+                while reports:
+                    yield reports.pop(0)
                 batches = await consumer.getmany(timeout_ms=round(1000 * limit) if limit else 60_000)
                 if limit and not batches:
                     raise Silent("no message came", limit)
-                for messages in batches.values():
+                for partition, messages in batches.items():  # all are yielded, so a rebalance continues behind them
+                    next_offsets[_name_of(partition)] = messages[-1].offset + 1
+                for partition, messages in batches.items():
                     for message in messages:
-                        partition = f"{message.topic}/{message.partition}"
-                        next_offsets[partition] = message.offset + 1
-                        yield Located(_kafka_item(read_value, message.value), message.offset + 1, partition)
+                        item = _kafka_item(read_value, message.value)
+                        yield Located(item, message.offset + 1, _name_of(partition))
         finally:
             await consumer.stop()
 
     async for item in retrying(once, retry, asyncio.sleep, (OSError, KafkaError)):
         yield item
+
+
+def _name_of(partition: Any) -> str:
+    return f"{partition.topic}/{partition.partition}"
 
 
 def _kafka_item(read: Callable[[Any], Any], value: Any) -> Any:
@@ -294,24 +315,32 @@ def _kafka_item(read: Callable[[Any], Any], value: Any) -> Any:
         )
 
 
-def _seek(consumer: Any, partitions: Any, offsets: Offsets) -> None:
-    for partition in partitions:
-        offset = offsets.get(f"{partition.topic}/{partition.partition}")
-        if offset is not None:
-            consumer.seek(partition, offset)
+async def _seek(consumer: Any, offsets: dict[str, Any]) -> list[Link]:
+    """Go to the offsets of the assigned partitions, or to the first message that is there if the broker has deleted
+    that one; return a report for each of these.
 
-
-async def _skip_deleted(consumer: Any, offsets: dict[str, Any]) -> list[str]:
-    """Go to the first message that the broker has where it has deleted the next ones; return a text for each partition.
-
-    Without that aiokafka goes on at the end.
+    At an offset that is deleted aiokafka would go on at the end.
     """
-    partitions = {f"{one.topic}/{one.partition}": one for one in consumer.assignment()}
-    known = [name for name in partitions if name in offsets]
-    first = await consumer.beginning_offsets([partitions[name] for name in known]) if known else {}
-    gaps = {name: first[partitions[name]] - offsets[name] for name in known}
-    gaps = {name: gap for name, gap in gaps.items() if gap > 0}
-    for name, gap in gaps.items():
-        offsets[name] += gap
-    _seek(consumer, [partitions[name] for name in gaps], offsets)
-    return [f"{gap:,} messages of {name} are lost: the broker has deleted them" for name, gap in gaps.items()]
+    partitions = {_name_of(one): one for one in consumer.assignment()}
+    known = {partition: name for name, partition in partitions.items() if name in offsets}
+    first = await consumer.beginning_offsets([*known]) if known else {}
+    reports = []
+    for partition, name in known.items():
+        gap = first[partition] - offsets[name]
+        if gap > 0:
+            offsets[name] = first[partition]
+            reports.append(Link(False, f"{gap:,} messages of {name} are lost: the broker has deleted them"))
+        consumer.seek(partition, offsets[name])
+    return reports
+
+
+async def _places(consumer: Any, offsets: dict[str, Any]) -> list[Located]:
+    """Return the places of assigned partitions that have none: a partition has one before its first message."""
+    places = []
+    for partition in consumer.assignment():
+        name = _name_of(partition)
+        if name not in offsets:
+            with suppress(TimeoutError):  # its broker is away: the next call asks again
+                offsets[name] = await asyncio.wait_for(consumer.position(partition), POSITION)
+                places.append(Located(None, offsets[name], name))
+    return places
