@@ -93,6 +93,10 @@ class DeferredReader(ABC):
     def add(self, moved: StoreChange) -> None:
         """Note a change that will be reported later."""
 
+    @abstractmethod
+    def drop(self, moved: StoreChange) -> None:
+        """Note that a change will not be reported, because of `@Drop`."""
+
 
 class Store:
     """A named window. `owner` holds its rows, `readers` are notified of changes.
@@ -408,7 +412,11 @@ class PendingChanges:
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 reader.failed(failure)
             if reader.drops:
+                dropped = [change for change in moved if reader in change.store.readers]
                 moved = [change for change in moved if reader not in change.store.readers]
+                for change in dropped:
+                    for deferred in change.store.deferred_readers:
+                        deferred.drop(change)
 
 
 def _by_priority(reader: StoreReader) -> tuple[int, bool, int]:

@@ -19,20 +19,45 @@ LookupRequests = Mapping[str, tuple[int, IndexRequest]]  # by the name of the lo
 
 
 class UnreportedChanges(DeferredReader):
-    """Changes of a store that a join has not been notified of yet."""
+    """Changes of a store that a join has not been notified of: `moved` waits until the end of the event. `dropped` is
+    what the join is never notified of because of `@Drop`, by partition: the rows that it does not see, and those that
+    it still sees.
+    """
 
-    PASSING = ("moved",)  # empty between two events, so not part of a snapshot
+    SAVED = ("dropped",)
+    PASSING = ("moved",)
 
     def __init__(self) -> None:
         self.moved: list[tuple[StoreChange | None, UnreportedChange]] = []
+        self.dropped: list[tuple[Any, dict[int, Item], dict[int, Item]]] = []
 
     def add(self, moved: StoreChange) -> None:
         """Record a change that the join has not been notified of yet."""
         self.moved.append((moved, (moved.partition, moved.entered, moved.left)))
 
+    def drop(self, moved: StoreChange) -> None:
+        """Note that the join will not be notified of a change, unless it has been already."""
+        waiting = len(self.moved)
+        self.mark_reported([moved])
+        if len(self.moved) == waiting:
+            return
+        own = next((entry for entry in self.dropped if entry[0] is moved.partition), (moved.partition, {}, {}))
+        _, unseen, still_seen = own
+        unseen.update((item[0], item) for item in moved.entered)
+        still_seen.update((item[0], item) for item in moved.left if unseen.pop(item[0], None) is None)
+        others = [entry for entry in self.dropped if entry is not own and not (entry[0] and entry[0].ended)]
+        self.dropped = [*others, own] if unseen or still_seen else others
+
+    def mark_reported(self, reported: Sequence[StoreChange | None]) -> None:
+        """Remove changes that the join has been notified of; None stands for the initial contents."""
+        ids = {id(change) for change in reported}
+        self.moved[:] = [entry for entry in self.moved if id(entry[0]) not in ids]
+
     def of(self, partition: Any) -> list[UnreportedChange]:
         """Return the changes in a context partition."""
-        return [change for _, change in self.moved if change[0] is None or change[0] is partition]
+        dropped = [(of, [*unseen.values()], [*seen.values()]) for of, unseen, seen in self.dropped]
+        changes: list[UnreportedChange] = [*dropped, *(change for _, change in self.moved)]
+        return [change for change in changes if change[0] is None or change[0] is partition]
 
 
 class StoreLookups:
@@ -84,7 +109,7 @@ class StoreLookups:
 
         def look_as_reported(partition: Any) -> Any:
             current = look(partition)
-            if moved:
+            if moved or missing.dropped:
                 missed = missing.of(partition)
                 return as_reported(current, want, key, missed) if missed else current
             return current
@@ -117,12 +142,16 @@ class StoreLookups:
         for number, missing in self._missing.items():
             missing.moved.append((None, (partition, items[number], ())))
 
+    @property
+    def lacks_rows(self) -> bool:
+        """True if `@Drop` keeps rows of a store from the statement."""
+        return any(missing.dropped for missing in self._missing.values())
+
     def mark_reported(self, number: int, reported: Sequence[StoreChange] | None) -> None:
         """Remove the changes of an input that the join has been notified of; None stands for the initial contents."""
         missing = self._missing.get(number)
         if missing is not None and missing.moved:
-            reported_ids = {id(None)} if reported is None else {id(change) for change in reported}
-            missing.moved[:] = [change for change in missing.moved if id(change[0]) not in reported_ids]
+            missing.mark_reported([None] if reported is None else reported)
 
 
 def _cached_by_state(look: _Look) -> _Look:

@@ -111,6 +111,6 @@ def _refuse_bound(context: Context) -> None:
             assert statement is not None
             raise UsageError(
                 f"the partitions of context `{context.name}` cannot be saved individually: statement "
-                f"`{statement.name}` {bound}, which is not in the context\n"
-                "  hint: create it in the context, or save the whole runtime"
+                f"`{statement.name}` {bound}\n"
+                "  hint: save the whole runtime"
             )

@@ -143,11 +143,11 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         assert self.context is not None
         for store in self.stores.values() if self.fills else ():
             if store.type.kind == "window" and store.type.context != self.context.name:
-                return f"holds the rows of named window `{store.name}`"
+                return f"holds the rows of named window `{store.name}`, which is not in the context"
         into = self.steps.into
         if into is not None and into.store.context != self.context.name:
-            return f"feeds table `{into.store.name}`"
-        return None
+            return f"feeds table `{into.store.name}`, which is not in the context"
+        return "joins a named window without rows that `@Drop` kept from it" if self.lookups.lacks_rows else None
 
     def _on_change(self, number: int) -> str:
         return f"on_change{number}" if self.steps.inputs else "on_change"
