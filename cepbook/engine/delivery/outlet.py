@@ -116,12 +116,14 @@ class DeliveryOutlet:
     def add_sink(self, sink: Sink) -> None:
         """Feed `sink` the records of every delivery."""
         sink.describe(self.layout.columns, self.layout.fresh)
-        self._sinks.append(sink)
+        self._sinks = [*self._sinks, sink]  # another list: a delivery may be on its way to the former
         self.connect_listeners()
 
     def remove_sink(self, sink: Sink) -> None:
         """Stop feeding `sink`. Errors: ValueError if it was not added."""
-        self._sinks.remove(sink)
+        sinks = self._sinks.copy()
+        sinks.remove(sink)
+        self._sinks = sinks
         self.connect_listeners()
 
     @property

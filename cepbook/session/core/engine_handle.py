@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
-from weakref import WeakMethod
+from weakref import WeakMethod, WeakSet
 
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
@@ -123,7 +123,7 @@ class EngineHandle(SinkHooks):
         self._listeners: dict[str, list[Listener]] = {}
         self.file_sinks: list[FileSink] = []
         self.recovered_sinks: list[FileSink] = []
-        self.streams: list[DeliveryStream] = []
+        self.streams: WeakSet[DeliveryStream] = WeakSet()
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
         self.offsets: dict[SourcePart, Any] = {}  # of live sources: by event type, source and part

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock, RLock, Thread, current_thread
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from cepbook.display import format_count
 from cepbook.engine.delivery.delta import Sink
@@ -472,24 +472,24 @@ class DeliveryStream(AsyncIterator[Delivery]):
 
     At most `capacity` deliveries wait. While that many wait, live sources take no further event
     (`replay.live_ingestion`). Deliveries of `send` or a replay then push out the oldest ones, counted in `missed`. A
-    MissingRowsWarning tells the reader. The stream ends with `close`, and when the statement is dropped.
+    MissingRowsWarning tells the reader. The stream ends with `close`, when the statement is dropped, and when nothing
+    refers to the stream any more, as after ``break``. The engine keeps a stream alive only while a reader waits.
     """
 
-    def __init__(self, attach: Attach, readers: list[DeliveryStream], capacity: int) -> None:
+    def __init__(self, attach: Attach, streams: WeakSet[DeliveryStream], capacity: int) -> None:
         if capacity < 1:
             raise UsageError(f"a stream needs room for at least 1 delivery, not {capacity}")
         self.capacity = capacity
-        self.missed = self._told = 0
+        self.missed = self._warned = 0
         self._waiting: deque[Delivery] = deque()
         self._draining = survives_fork(Lock())
         self._closed = False
-        self._poked: asyncio.Event | None = None
+        self._news: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tap = SinkFeed(self._drain)
-        self._tap.subscribe(self._poke)
-        self._readers = readers
-        self._leave = attach(self._tap, self._successor)
-        self._readers.append(self)
+        self._keeping: list[DeliveryStream] = []  # this stream while a reader waits
+        self._tap, self._leave = _attach_weakly(ref(self), self._keeping, attach)
+        self._streams = streams
+        streams.add(self)
 
     def _successor(self, statement: RunningStatement | None) -> None:
         self._drain()
@@ -510,36 +510,70 @@ class DeliveryStream(AsyncIterator[Delivery]):
         return len(self._waiting) >= self.capacity and not self._closed
 
     def _poke(self) -> None:
-        loop, poked = self._loop, self._poked
-        if loop is not None and poked is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(poked.set)
+        loop, news = self._loop, self._news
+        if loop is not None and news is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(news.set)
 
     async def __anext__(self) -> Delivery:
         self._loop = asyncio.get_running_loop()
         while True:
-            self._poked = asyncio.Event()
+            self._news = asyncio.Event()
             self._drain()
-            if self.missed > self._told:
+            if self.missed > self._warned:
                 fact = (
                     f"the reader of the stream is slow: {format_count(self.missed, 'delivery', 'deliveries')} dropped"
                 )
                 hint = f"`cep.stream(…, capacity={2 * self.capacity})`, or `cep.sink` writes all rows to a file"
                 warnings.warn(f"{fact}\n  hint: {hint}", MissingRowsWarning, stacklevel=2)
-                self._told = self.missed
+                self._warned = self.missed
             if self._waiting:
                 return self._waiting.popleft()
             if self._closed:
                 raise StopAsyncIteration
-            await self._poked.wait()
+            self._keeping.append(self)
+            try:
+                await self._news.wait()
+            finally:
+                self._keeping.remove(self)
 
     def close(self) -> None:
         """End the stream. Waiting deliveries can still be read."""
         if not self._closed:
             self._closed = True
             self._leave()
-            if self in self._readers:
-                self._readers.remove(self)
+            self._streams.discard(self)
         self._poke()
+
+
+def _attach_weakly(
+    this: ref[DeliveryStream], keeping: list[DeliveryStream], attach: Attach
+) -> tuple[SinkFeed, Callable[[], None]]:
+    """Attach the feed of a stream so that the statement keeps `keeping` alive, but not the stream.
+
+    When the stream is gone, the feed leaves the statement at one of the next deliveries.
+    """
+
+    def drain(_: list[DeliveryStream] = keeping) -> None:
+        stream = this()
+        if stream is not None:
+            stream._drain()
+        else:
+            leave()
+
+    def wake() -> None:
+        stream = this()
+        if stream is not None:
+            stream._poke()
+
+    def follow(statement: RunningStatement | None) -> None:
+        stream = this()
+        if stream is not None:
+            stream._successor(statement)
+
+    feed = SinkFeed(drain)
+    feed.subscribe(wake)
+    leave = attach(feed, follow)
+    return feed, leave
 
 
 def feed_rows(changes: FeedColumns, properties: Iterable[str]) -> list[tuple[Any, ...]]:

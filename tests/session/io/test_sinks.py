@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -224,6 +225,64 @@ def test_a_stream_ends_with_reset_and_close(cep: Workbench) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         Workbench().run(EPL) and cep.run(EPL)
         cep.stream("q", capacity=0)
+
+
+@pytest.mark.parametrize("end", ["break", "return", "error", "cancel", "unread"])
+def test_a_stream_that_is_left_holds_up_nobody(end: str, cep: Workbench, tmp_path: Path) -> None:
+    """However the loop ends: live sources go on, and the feed of the stream leaves the statement."""
+    before = len(cep.runtime.statement("q").outlet._sinks)
+    read: list[int] = []
+
+    async def leave() -> None:
+        if end == "unread":
+            cep.stream("q", capacity=2)
+            return
+        async for delivery in cep.stream("q", capacity=2):
+            read.append(delivery.number)
+            if end == "break":
+                break
+            if end == "return":
+                return
+            if end == "error":
+                raise KeyError
+
+    async def run() -> None:
+        task = asyncio.ensure_future(leave())
+        await asyncio.sleep(0)
+        with cep.sink("q", tmp_path / "q.csv"):
+            send(cep, 1)
+            await asyncio.sleep(0.01)
+            task.cancel() if end == "cancel" else None
+            await asyncio.gather(task, return_exceptions=True)
+            del task
+            gc.collect()  # the traceback of an error has the frame
+            live = cep.live({"A": [{"id": "e", "x": x} for x in range(2, 3_000)]})
+            await asyncio.wait_for(live, 60)
+
+    asyncio.run(run())
+    assert len(read) == (end != "unread")
+    assert len(cep.changes("q")) == 5_996 == len(pd.read_csv(tmp_path / "q.csv"))
+    assert len(cep.runtime.statement("q").outlet._sinks) == before
+    assert not cep._engine.streams
+
+
+def test_a_waiting_reader_that_nothing_else_refers_to_goes_on(cep: Workbench) -> None:
+    read: list[int] = []
+
+    async def follow() -> None:
+        async for delivery in cep.stream("q"):
+            read.append(delivery.number)
+
+    async def run() -> None:
+        asyncio.ensure_future(follow())  # noqa: RUF006
+        await asyncio.sleep(0)
+        for x in range(3):
+            gc.collect()
+            send(cep, x)
+            await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+    assert read == [0, 1, 2]
 
 
 def test_a_writer_may_be_closed_twice(tmp_path: Path) -> None:
