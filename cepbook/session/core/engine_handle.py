@@ -25,7 +25,9 @@ from cepbook.locks import EngineLock
 from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, EventRecorder, LogPosition, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
-from cepbook.session.io.sinks import DeliveryStream, FileSink, SinkError, SinkHooks, Successor
+from cepbook.session.io.delivery_stream import DeliveryStream
+from cepbook.session.io.sink_feed import Successor
+from cepbook.session.io.sinks import FileSink, SinkError, SinkHooks
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.waiting_events import (
     NO_PROGRESS,

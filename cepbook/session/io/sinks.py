@@ -1,38 +1,33 @@
-"""Sinks for deliveries: files and databases (`FileSink`), and ``async for`` (`DeliveryStream`).
+"""Sinks of deliveries that write files and databases.
 
-Both are sinks of the statement beside its feed. They cost a replay less than a listener, because rows are passed on as
+A sink belongs to the statement, beside its feed. It costs a replay less than a listener, because rows are passed on as
 they are. The rows of a file are those of `Workbench.changes`: ``time``, ``seq``, ``kind`` (insert or remove), then the
 columns.
 """
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import sqlite3
 import sys
 import time
-import warnings
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock, RLock, Thread, current_thread
 from typing import Any
-from weakref import WeakSet, ref
+from weakref import WeakSet
 
-from cepbook.display import format_count
-from cepbook.engine.delivery.delta import Sink
 from cepbook.engine.runtime import RunningStatement
 from cepbook.engine.snapshot.runtime_snapshot import type_data
-from cepbook.errors import CepbookError, JournalError, MissingRowsWarning, UsageError
-from cepbook.feed_segments import Segment
-from cepbook.feeds import Delivery, Feed, FeedColumns
+from cepbook.errors import CepbookError, JournalError, UsageError
+from cepbook.feeds import FeedColumns
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
 from cepbook.locks import survives_fork
 from cepbook.session.io.files import PARQUET
 from cepbook.session.io.output_times import column_data
+from cepbook.session.io.sink_feed import Attach, SinkFeed
 from cepbook.session.io.writers import (
     RowWriter,
     check_file_kind,
@@ -40,9 +35,6 @@ from cepbook.session.io.writers import (
     open_writer,
     take_mode,
 )
-
-Successor = Callable[[RunningStatement | None], object]
-Attach = Callable[[Sink, Successor], Callable[[], None]]  # the last step of `EngineHandle.attach_sink`
 
 BATCH = 8_192  # rows that are written together
 EVERY = 0.5  # seconds between two looks for waiting rows
@@ -64,58 +56,6 @@ class SinkHooks:
 
     def closed(self, sink: FileSink) -> None:
         """Called when the file is finished."""
-
-
-class SinkFeed(Feed):
-    """An unbounded feed that calls `full` from time to time so that it is read."""
-
-    __slots__ = ("_asking", "_cursor", "_full")
-
-    def __init__(self, full: Callable[[], None]) -> None:
-        super().__init__(None)
-        self._full = full
-        self._asking = False
-        self._cursor = 0
-
-    def _news(self, segment: Segment | None = None) -> None:
-        super()._news(segment)
-        if not self._asking:
-            self._asking = True
-            try:
-                self._full()
-            finally:
-                self._asking = False
-
-    @property
-    def number(self) -> int:
-        """The number of the next delivery."""
-        return self.deliveries
-
-    def begin_at(self, number: int) -> None:
-        """Number deliveries from `number` on; before the first one."""
-        self._next = self._cursor = number
-
-    def peek(self) -> FeedColumns:
-        """Return the rows that were not forgotten."""
-        return self.columns(self._cursor)
-
-    def forget(self, columns: FeedColumns) -> None:
-        """Forget rows that `peek` returned."""
-        self._forget(columns.cursor)
-
-    def take_deliveries(self) -> list[Delivery]:
-        """Return the deliveries since the last call."""
-        read = self.since(self._cursor)
-        self._forget(read.cursor)
-        return read.deliveries
-
-    def _forget(self, cursor: int) -> None:
-        self._cursor = cursor
-        with self._lock:
-            while self._segments and self._next - self._kept + self._segments[0][1] <= cursor:
-                _, deliveries, rows = self._segments.popleft()
-                self._kept -= deliveries
-                self._rows -= rows
 
 
 class FileSink:
@@ -467,115 +407,6 @@ def _file_of(path: str) -> tuple[int, int] | None:
     return None if path == "-" else (status.st_dev, status.st_ino)
 
 
-class DeliveryStream(AsyncIterator[Delivery]):
-    """``async for delivery in cep.stream("alerts")``: the deliveries of a statement from now on, in order.
-
-    At most `capacity` deliveries wait. While that many wait, live sources take no further event
-    (`replay.live_ingestion`). Deliveries of `send` or a replay then push out the oldest ones, counted in `missed`. A
-    MissingRowsWarning tells the reader. The stream ends with `close`, when the statement is dropped, and when nothing
-    refers to the stream any more, as after ``break``. The engine keeps a stream alive only while a reader waits.
-    """
-
-    def __init__(self, attach: Attach, streams: WeakSet[DeliveryStream], capacity: int) -> None:
-        if capacity < 1:
-            raise UsageError(f"a stream needs room for at least 1 delivery, not {capacity}")
-        self.capacity = capacity
-        self.missed = self._warned = 0
-        self._waiting: deque[Delivery] = deque()
-        self._draining = survives_fork(Lock())
-        self._closed = False
-        self._news: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._keeping: list[DeliveryStream] = []  # this stream while a reader waits
-        self._tap, self._leave = _attach_weakly(ref(self), self._keeping, attach)
-        self._streams = streams
-        streams.add(self)
-
-    def _successor(self, statement: RunningStatement | None) -> None:
-        self._drain()
-        if statement is None:
-            self.close()
-
-    def _drain(self) -> None:
-        with self._draining:  # the thread that sends and that of the reader may both do it
-            self._waiting.extend(self._tap.take_deliveries())
-            while len(self._waiting) > self.capacity:
-                self._waiting.popleft()
-                self.missed += 1
-
-    @property
-    def is_full(self) -> bool:
-        """True if as many deliveries wait as may."""
-        self._drain()
-        return len(self._waiting) >= self.capacity and not self._closed
-
-    def _poke(self) -> None:
-        loop, news = self._loop, self._news
-        if loop is not None and news is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(news.set)
-
-    async def __anext__(self) -> Delivery:
-        self._loop = asyncio.get_running_loop()
-        while True:
-            self._news = asyncio.Event()
-            self._drain()
-            if self.missed > self._warned:
-                fact = (
-                    f"the reader of the stream is slow: {format_count(self.missed, 'delivery', 'deliveries')} dropped"
-                )
-                hint = f"`cep.stream(…, capacity={2 * self.capacity})`, or `cep.sink` writes all rows to a file"
-                warnings.warn(f"{fact}\n  hint: {hint}", MissingRowsWarning, stacklevel=2)
-                self._warned = self.missed
-            if self._waiting:
-                return self._waiting.popleft()
-            if self._closed:
-                raise StopAsyncIteration
-            self._keeping.append(self)
-            try:
-                await self._news.wait()
-            finally:
-                self._keeping.remove(self)
-
-    def close(self) -> None:
-        """End the stream. Waiting deliveries can still be read."""
-        if not self._closed:
-            self._closed = True
-            self._leave()
-            self._streams.discard(self)
-        self._poke()
-
-
-def _attach_weakly(
-    this: ref[DeliveryStream], keeping: list[DeliveryStream], attach: Attach
-) -> tuple[SinkFeed, Callable[[], None]]:
-    """Attach the feed of a stream so that the statement keeps `keeping` alive, but not the stream.
-
-    When the stream is gone, the feed leaves the statement at one of the next deliveries.
-    """
-
-    def drain(_: list[DeliveryStream] = keeping) -> None:
-        stream = this()
-        if stream is not None:
-            stream._drain()
-        else:
-            leave()
-
-    def wake() -> None:
-        stream = this()
-        if stream is not None:
-            stream._poke()
-
-    def follow(statement: RunningStatement | None) -> None:
-        stream = this()
-        if stream is not None:
-            stream._successor(statement)
-
-    feed = SinkFeed(drain)
-    feed.subscribe(wake)
-    leave = attach(feed, follow)
-    return feed, leave
-
-
 def feed_rows(changes: FeedColumns, properties: Iterable[str]) -> list[tuple[Any, ...]]:
     """Return the rows of a feed with the columns of `change_columns`."""
     kinds = ["insert" if insert else "remove" for insert in changes.inserts]
@@ -612,4 +443,4 @@ def export_rows(
     return len(rows)
 
 
-__all__ = ["FileSink", "SinkError", "DeliveryStream", "SinkFeed", "export_rows", "feed_rows"]
+__all__ = ["FileSink", "SinkError", "export_rows", "feed_rows"]

@@ -14,8 +14,9 @@ from typing import Any
 from cepbook.engine.delivery.delta import Sink
 from cepbook.lang.types import Type
 from cepbook.session.io.output_times import column_from
+from cepbook.session.io.sink_feed import SinkFeed
 from cepbook.session.io.sink_files import OtherRowsError, count_delivered
-from cepbook.session.io.sinks import FileSink, SinkError, SinkFeed, feed_rows
+from cepbook.session.io.sinks import FileSink, SinkError, feed_rows
 
 Mark = Mapping[str, Any]
 AttachLater = Callable[[str, Sink, Callable[[object], object]], Callable[[], None]]
