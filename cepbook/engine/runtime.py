@@ -179,7 +179,7 @@ class Runtime(EventEngine):
         if holds != self.services.deliveries.holds:
             self.services.deliveries.holds = holds
             for statement in self.registry.statements.values():
-                statement.outlet.hold(holds)
+                statement.outlet.set_holding(holds)
         self.rewired()
 
     def _next_order(self, priority: int) -> tuple[int, int]:

@@ -362,7 +362,7 @@ class _Writer:
             code.aggregates.load("A")
             code.append_row("found", q)
             return
-        if steps.source.nothing:
+        if steps.source.without_from:
             with code.where(q):
                 code.append_row("found", q)
             return

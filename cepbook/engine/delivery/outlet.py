@@ -33,34 +33,35 @@ Precedence = Callable[[Row], tuple[int | None]]  # of an inserted event
 
 @dataclass(slots=True)
 class DeliveryServices:
-    """The runtime's side of deliveries. `holds`: statements hold their rows until all of them have seen the event."""
+    """The runtime's side of deliveries."""
 
     enqueue_rows: Callable[[str, list[Row], Any, Precedence | None], None]
     """Queue rows (type, rows, partition that produced them) until all statements have seen the present event."""
 
-    hold: Callable[[DeliveryOutlet], None]
+    request_release: Callable[[DeliveryOutlet], None]
     """Note that an outlet has rows to release at the end of the present event or instant."""
 
     rewired: Callable[[], None]
     """Note that listeners changed."""
 
     holds: bool = False
+    """Statements hold their rows until all of them have seen the event."""
 
 
 class OutletSpec(NamedTuple):
     """Facts of a statement that decide where its rows go."""
 
-    shown: Selector
+    listener_side: Selector
     """The sides that listeners and sinks get."""
 
-    fed: Selector
+    insert_side: Selector
     """The sides that are inserted."""
 
     insert: Insert | None
     precedence: Precedence | None
     at_once: bool
-    """Rows are never held: other members of the activation wait for them, or the statement that inserts the updated
-    event delivers after them.
+    """Rows are never held. So it is for members of an activation, which read the rows of each other, and for `update
+    istream`, which delivers before the statement that inserts the updated event (recorded).
     """
 
 
@@ -69,7 +70,7 @@ class DeliveryOutlet:
 
     Listeners get a `Delta` of their own for each delivery, at once. Sinks get records; dicts are made when they are
     read. While the runtime holds rows, the rows of one event or instant become one delivery when it calls `release`. A
-    listener that raises does not affect the others: `failed` reports it.
+    listener or sink that raises does not affect the others, nor the insertion: `failed` reports it.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class DeliveryOutlet:
         spec: OutletSpec,
         wire: Callable[[DeliveryPorts | None], None],
         failed: Callable[[Exception], None],
-        parcels: DeliverySplitter | None = None,
+        splitter: DeliverySplitter | None = None,
     ) -> None:
         self.layout = layout
         self.failed = failed
@@ -88,19 +89,19 @@ class DeliveryOutlet:
         self._host = host
         self._inserts = spec.insert
         self._precedence = spec.precedence
-        self._shown, self._fed = spec.shown, spec.fed
+        self._listener_side, self._insert_side = spec.listener_side, spec.insert_side
         self._at_once = spec.at_once
         self._wire = wire
-        self._parcels = parcels
+        self._splitter = splitter
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         self._column_sinks: list[Callable[[list[int], Sequence[list[Any]]], None]] = []
-        self._flat_sinks: list[Callable[[list[Any]], None]] = []
+        self._row_sinks: list[Callable[[list[Any]], None]] = []
         self._tracing_sinks: list[TracingSink] = []
-        self._target: DeliveryPorts | None = None
-        self._holdable: DeliveryPorts | None = None  # `_target` without insertion
-        self._inserting: DeliveryPorts | None = None
-        self._flat = False  # True if there are only sinks, which take insert rows as they are
+        self._all_ports: DeliveryPorts | None = None
+        self._ports_without_insertion: DeliveryPorts | None = None  # `_all_ports` without insertion
+        self._insertion_ports: DeliveryPorts | None = None
+        self._sinks_only = False  # True if there are only sinks, which take insert rows as they are
         self._held: list[Any] = []  # flat records that become one delivery
 
     def add_listener(self, listener: Listener) -> None:
@@ -138,27 +139,37 @@ class DeliveryOutlet:
 
     def connect_listeners(self) -> None:
         """Rebuild the ports after a listener or sink was added or removed."""
-        self._column_sinks = [sink.extend_columns for sink in self._sinks if isinstance(sink, ColumnSink)]
-        self._flat_sinks = [sink.extend for sink in self._sinks if not isinstance(sink, ColumnSink | TracingSink)]
         self._tracing_sinks = [sink for sink in self._sinks if isinstance(sink, TracingSink)]
+        plain = [sink for sink in self._sinks if not isinstance(sink, TracingSink)]
+        self._column_sinks = [sink.extend_columns for sink in plain if isinstance(sink, ColumnSink)]
+        self._row_sinks = [sink.extend for sink in plain if not isinstance(sink, ColumnSink)]
         targets = [self._to_sink(sink) for sink in self._sinks]
         targets += [self._to_listener(listener) for listener in self._listeners]
-        if self._parcels is not None:
-            targets = [DeliveryPorts(ports.out, self._parcels.pushing(ports.push)) for ports in targets]
-        targets = targets if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in targets]
-        self._holdable = _fan_out(targets)
-        self._inserting = None
-        if self._inserts is not None:  # an update of the inserted event delivers before this statement (recorded)
-            self._inserting = _NOWHERE if self.inside else DeliveryPorts(self._insert_one, self._insert)
-            targets.insert(len(targets) if self._inserts.table else 0, self._inserting)
-        self._target = _fan_out(targets)
-        self._flat = not (self._listeners or self._parcels is not None or self._inserts) and self._shown != "rstream"
-        self.hold(self._host.holds)
+        if self._splitter is not None:
+            targets = [DeliveryPorts(ports.out, self._splitter.pushing(ports.push)) for ports in targets]
+        targets = (
+            targets
+            if self._listener_side == "irstream"
+            else [_of_side(ports, self._listener_side) for ports in targets]
+        )
+        self._ports_without_insertion = _fan_out(targets, self.failed)
+        self._insertion_ports = None
+        if self._inserts is not None:
+            # An event is inserted before listeners are called, a row of a table after (both are recorded). A row for
+            # the table of its own context partition was inserted where it was made.
+            inside = self.inserts_into_own_partition
+            self._insertion_ports = _NOWHERE if inside else DeliveryPorts(self._insert_one, self._insert)
+            targets.insert(len(targets) if self._inserts.table else 0, self._insertion_ports)
+        self._all_ports = _fan_out(targets, self.failed)
+        self._sinks_only = (
+            not (self._listeners or self._splitter is not None or self._inserts) and self._listener_side != "rstream"
+        )
+        self.set_holding(self._host.holds)
         self._host.rewired()
 
     def close(self) -> None:
-        """Stop all deliveries, because the statement stops."""
-        self._target = self._holdable = None
+        """Stop all deliveries, because the statement stops. Rows that it holds are not delivered any more."""
+        self._all_ports = self._ports_without_insertion = None
         self._held.clear()
         self._connect(None)
 
@@ -170,28 +181,28 @@ class DeliveryOutlet:
     @contextmanager
     def redirected(self, out: EmitRecord, push: EmitRows) -> Iterator[None]:
         """Within the block, deliver to `out` and `push` instead, unless nobody listens."""
-        before = self.ports
+        before, redirected = self.ports, DeliveryPorts(out, push)
         if before is not None:
-            self._connect(DeliveryPorts(out, push))
+            self._connect(redirected)
         try:
             yield
         finally:
-            if before is not None:
+            if self.ports is redirected:  # no listener was added or removed meanwhile
                 self._connect(before)
 
-    def hold(self, holds: bool) -> None:
+    def set_holding(self, holds: bool) -> None:
         """Hold rows until all statements have seen the event, or deliver them as they come.
 
         Rows are inserted as they come in either case: what a statement reads does not depend on who holds rows.
         """
-        if holds and self._holdable is not None and not self._at_once:
-            first = [] if self._inserting is None else [self._inserting]
-            self._connect(_fan_out([*first, self._holding()]))
+        if holds and self._ports_without_insertion is not None and not self._at_once:
+            first = [] if self._insertion_ports is None else [self._insertion_ports]
+            self._connect(_fan_out([*first, self._holding()], self.failed))
         else:
-            self._connect(self._target)
+            self._connect(self._all_ports)
 
     def _holding(self) -> DeliveryPorts:
-        buffer, request_release, flat = self._held, self._host.hold, self.layout.flat
+        buffer, request_release, flat = self._held, self._host.request_release, self.layout.flat
 
         def out(record: Record) -> None:
             if not buffer:
@@ -214,16 +225,16 @@ class DeliveryOutlet:
         """Deliver the held rows as one delivery."""
         records = self._held.copy()
         self._held.clear()
-        target, width = self._holdable, self.layout.width
+        target, width = self._ports_without_insertion, self.layout.width
         if not records or target is None:
             return
-        if len(records) == width and records[0] == INSERT:
+        if len(records) == width and records[0] == INSERT:  # one insert row
             target.out(tuple(records))
-        elif self._flat and not any(records[::width]):  # only insert rows, one record each: no need to split
+        elif self._sinks_only and not any(records[::width]):  # only insert rows, and each begins a delivery: merge them
             records[width::width] = [MORE] * (len(records) // width - 1)
             for sink in self._sinks:
                 sink.extend(records)
-        else:
+        else:  # changes of both sides, or listeners
             insert, remove = self.layout.sides(self.layout.records(records))
             target.push(records[1], insert or None, remove or None)
 
@@ -231,9 +242,9 @@ class DeliveryOutlet:
         """Pass the deliveries of a replayed batch to the sinks; `causes` explains the numbers in their marks."""
         if not self._sinks:
             return
-        flat = self.layout.chosen(flat, self._shown)
-        if self._parcels is not None:
-            flat = self._parcels.flat(flat)
+        flat = self.layout.chosen(flat, self._listener_side)
+        if self._splitter is not None:
+            flat = self._splitter.flat(flat)
         plain = flat if causes is None else None
         for sink in self._sinks:
             if causes is not None and isinstance(sink, TracingSink):
@@ -249,9 +260,9 @@ class DeliveryOutlet:
                 sink.traced_columns(plain, numbers, causes)
             else:
                 sink.extend(plain.flat)
-        if self._flat_sinks:
+        if self._row_sinks:
             flat = plain.flat
-            for extend in self._flat_sinks:
+            for extend in self._row_sinks:
                 extend(flat)
         for extend_columns in self._column_sinks:
             extend_columns(*plain)
@@ -282,21 +293,24 @@ class DeliveryOutlet:
 
     def _insert_one(self, record: Record) -> None:
         assert self._inserts is not None
-        if self._fed != "rstream":
+        if self._insert_side != "rstream":
             event = self.layout.event(self.layout.row(record))
             self._host.enqueue_rows(self._inserts.target, [event], None, self._precedence)
 
     def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
-        self.place(None, insert, remove)
+        self.insert_rows(None, insert, remove)
 
     @property
-    def inside(self) -> bool:
+    def inserts_into_own_partition(self) -> bool:
         """True if rows are inserted into the table of the context partition that produces them."""
         return self._inserts is not None and self._inserts.inside
 
-    def place(self, partition: Any, insert: Rows, remove: Rows) -> None:
+    def insert_rows(self, partition: Any, insert: Rows, remove: Rows) -> None:
         """Insert the rows of a delivery, or those that one context partition produced."""
-        rows = (() if self._fed == "rstream" else insert or (), () if self._fed == "istream" else remove or ())
+        rows = (
+            () if self._insert_side == "rstream" else insert or (),
+            () if self._insert_side == "istream" else remove or (),
+        )
         events = [self.layout.event(row) for side in rows for row in side]
         if events:
             assert self._inserts is not None
@@ -339,17 +353,24 @@ def _of_side(ports: DeliveryPorts, side: Selector) -> DeliveryPorts:
     return DeliveryPorts(out, push)
 
 
-def _fan_out(targets: list[DeliveryPorts]) -> DeliveryPorts | None:
+def _fan_out(targets: list[DeliveryPorts], failed: Callable[[Exception], None]) -> DeliveryPorts | None:
+    """Return ports that pass deliveries to all `targets`. The failure of one is reported, and the others go on."""
     if len(targets) < 2:
         return targets[0] if targets else None
     outs, pushes = tuple(ports.out for ports in targets), tuple(ports.push for ports in targets)
 
     def out(record: Record) -> None:
         for port in outs:
-            port(record)
+            try:
+                port(record)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
 
     def push(time: int, insert: Rows, remove: Rows) -> None:
         for port in pushes:
-            port(time, insert, remove)
+            try:
+                port(time, insert, remove)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
 
     return DeliveryPorts(out, push)

@@ -57,10 +57,10 @@ def build_module(
     for plan in compiled.plan.statements:
         match plan:
             case p.CreateContextStatement(context=context):
-                ways, order = compiled.ways[context.name], next_order(plan.priority)
+                ways, order = compiled.locators[context.name], next_order(plan.priority)
                 contexts[context.name] = FlatKeyedContext(plan, ways, order, host, notices)
             case p.CreateContextTreeStatement(context=context):
-                form, order = compiled.trees[context.name], next_order(plan.priority)
+                form, order = compiled.levels[context.name], next_order(plan.priority)
                 contexts[context.name] = TreeContext(plan, form, order, host, notices)
             case p.CreateIndexStatement(index=index):
                 check_unique_index(host.stores.get(index.store), plan, compiled)

@@ -26,7 +26,7 @@ from cepbook.engine.statements.merge import compile_insert_rows, compile_merge
 from cepbook.engine.statements.on_set import compile_create_variable, compile_on_set
 from cepbook.engine.statements.split import compile_split
 from cepbook.engine.statements.update import compile_update
-from cepbook.engine.statements.variables import ContextVariable, RuntimeVariable, Variables, initial_value
+from cepbook.engine.statements.variables import ContextVariable, RuntimeVariable, Variables, compile_initial_value
 from cepbook.engine.time.clock import Clock
 from cepbook.errors import BindError, Diagnostic, Refusal, exception_text, rejecting_deep_nesting
 from cepbook.lang.bind import Options
@@ -35,22 +35,24 @@ from cepbook.lang.plan.catalog import PREDEFINED, Catalog
 from cepbook.lang.plan.definitions import add_definitions
 from cepbook.lang.rewrite import rewrite
 
+_DEFINITIONS = p.CreateSchemaStatement, p.CreateExpressionStatement, p.CreateIndexStatement  # they have no program
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledModule:
     """A bound module with one program per running statement, and the locators or levels of each context, by name.
 
-    `catalog` and `variables` include the definitions of the module, and nothing that does not exist yet. `inserted` has
-    the row functions of `insert into … values` queries.
+    `catalog` and `variables` include the definitions of the module, and nothing that does not exist yet. `insert_rows`
+    has the row functions of `insert into … values` queries.
     """
 
     plan: p.ModulePlan
-    programs: Mapping[str, StatementProgram]
-    ways: Mapping[str, Locators]
-    trees: Mapping[str, CompiledLevels]
     catalog: Catalog
-    variables: Variables
-    inserted: Mapping[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)  # row functions of queries
+    variables: dict[str, RuntimeVariable]
+    programs: dict[str, StatementProgram] = field(default_factory=dict)
+    locators: dict[str, Locators] = field(default_factory=dict)
+    levels: dict[str, CompiledLevels] = field(default_factory=dict)
+    insert_rows: dict[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)
 
 
 def binder_options(config: Config) -> Options:
@@ -63,13 +65,14 @@ def binder_options(config: Config) -> Options:
     )
 
 
-@rejecting_deep_nesting()  # rewriting, too
+@rejecting_deep_nesting()
 def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> p.ModulePlan:
     """Parse, bind and rewrite `epl`, which may be in another dialect. Errors: ParseError, BindError."""
     return rewrite(translate(epl, catalog, names, binder_options(config)))
 
 
-def _rules(statement: p.StatementPlan, scope_in: ScopeFactory) -> ScopeFactory:
+def _scope_factory(statement: p.StatementPlan, scope_in: ScopeFactory) -> ScopeFactory:
+    """Return `scope_in`, or the factory of scopes with the rules of the dialect of `statement`."""
     if isinstance(statement, p.CycleStatement):
         return partial(sql_scope, scope_in)
     if isinstance(statement, p.SelectStatement) and statement.lots:
@@ -90,58 +93,47 @@ def compile_plan(
 ) -> CompiledModule:
     """Compile `plan`; variables get their initial values if `evaluate` is set, else null.
 
-    Errors: BindError if a statement is refused or an initial value cannot be computed.
+    The expressions of initial values are evaluated, also if a later statement of the module is refused. Errors:
+    BindError if a statement is refused or an initial value cannot be computed.
     """
-    declared = catalog.variables.keys()
+    declared = catalog.variables.keys()  # `variables` may have more: those of statements that are to be replaced
     cells = dict(variables) if variables.keys() == declared else {name: variables[name] for name in declared}
     scope_in = partial(expression_scope, clock, config, dict(functions), cells)
-    compilation = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound, evaluate)
+    module = CompiledModule(plan, catalog.copy(), cells)
+    compilation = _Compilation(module, scope_in, config.iterable_unbound, evaluate)
     for kind, name in plan.requires:
         if kind == "event type" and name in PREDEFINED:
-            compilation.catalog.event_types.setdefault(name, PREDEFINED[name])
+            module.catalog.event_types.setdefault(name, PREDEFINED[name])
     for statement in plan.statements:
         with _refusals(statement, plan):
             compilation.add(statement)
-    return CompiledModule(
-        plan,
-        compilation.programs,
-        compilation.ways,
-        compilation.trees,
-        compilation.catalog,
-        compilation.variables,
-        compilation.inserted,
-    )
+    return module
 
 
 @dataclass(slots=True)
-class _Compiling:
-    """A module during compilation. Its statements are compiled in order: each sees the definitions of those before it.
+class _Compilation:
+    """Compiles the statements of a module in order: each sees the definitions of those before it.
 
-    The other fields are those of `CompiledModule`.
+    `scope_in` makes the scope of expressions that are written into a source. Statements without a window iterate over
+    their groups if `iterable_unbound` is set; variables get their initial values if `evaluate` is.
     """
 
-    plan: p.ModulePlan
-    catalog: Catalog
-    variables: dict[str, RuntimeVariable]
+    module: CompiledModule
     scope_in: ScopeFactory
     iterable_unbound: bool
     evaluate: bool
-    programs: dict[str, StatementProgram] = field(default_factory=dict)
-    ways: dict[str, Locators] = field(default_factory=dict)
-    trees: dict[str, CompiledLevels] = field(default_factory=dict)
-    inserted: dict[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)
 
     def add(self, statement: p.StatementPlan) -> None:
         """Compile one more statement. Errors: Refusal if the engine cannot run it; BindError as above."""
-        rules = _rules(statement, self.scope_in)
-        inner = compile_subqueries(statement, rules)
-        add_definitions(statement, self.catalog)
-        program = self._program(statement, scope_with_subqueries(inner, rules), inner)
+        scope_in = _scope_factory(statement, self.scope_in)
+        inner = compile_subqueries(statement, scope_in)
+        add_definitions(statement, self.module.catalog)
+        program = self._program(statement, scope_with_subqueries(inner, scope_in), inner)
         if program is not None:
-            self.programs[statement.name] = program
+            self.module.programs[statement.name] = program
             if isinstance(statement, p.StreamStatement) and any(insert.precedence for insert in statement.inserts):
                 exprs = [() if i.precedence is None else (i.precedence,) for i in statement.inserts]
-                program.precedences = tuple(compile_delivery_key(e, self.scope_in) for e in exprs)
+                program.precedences = tuple(compile_delivery_key(e, scope_in) for e in exprs)
             if inner:
                 program.subqueries = inner
 
@@ -164,14 +156,16 @@ class _Compiling:
             case p.CreateTableStatement():
                 return compile_create_table(statement, scope_in)
             case p.CreateVariableStatement(variable=variable):
-                cell = self.variables[variable.name] = self._variable(statement)
+                cell = self.module.variables[variable.name] = self._variable(statement)
                 return compile_create_variable(statement, scope_in, cell)
             case p.CreateContextStatement(context=context, spec=spec):
-                self.ways[context.name] = compile_locators(spec, scope_in)
+                self.module.locators[context.name] = compile_locators(spec, scope_in)
             case p.CreateContextTreeStatement(context=context, spec=tree):
-                self.trees[context.name] = compile_levels(context.name, tree, scope_in)
+                self.module.levels[context.name] = compile_levels(context.name, tree, scope_in)
             case p.InsertRows():
-                self.inserted[statement.name] = compile_insert_rows(statement, scope_in)
+                self.module.insert_rows[statement.name] = compile_insert_rows(statement, scope_in)
+            case _:
+                assert isinstance(statement, _DEFINITIONS), statement
         return None
 
     def _select(
@@ -180,12 +174,13 @@ class _Compiling:
         program = compile_select(
             statement,
             scope_in,
-            all_properties=_properties(statement, self.catalog),
-            iterable_unbound=self.iterable_unbound or statement.iterable_unbound or statement.source.nothing,
+            all_properties=_properties(statement, self.module.catalog),
+            iterable_unbound=self.iterable_unbound or statement.iterable_unbound or statement.source.without_from,
             subqueries=tuple(subquery.steps for subquery in inner),
         )
-        if statement.parcels is not None:
-            program.delivery_key = compile_delivery_key(statement.parcels, self.scope_in)
+        # The clauses below are of EPL, and have no subqueries.
+        if statement.delivery_key is not None:
+            program.delivery_key = compile_delivery_key(statement.delivery_key, self.scope_in)
         if statement.context is not None and statement.join is None:
             program.correlation = correlation_keys(statement.source.filter, self.scope_in)
         return program
@@ -194,13 +189,13 @@ class _Compiling:
         name, type_ = statement.variable.name, statement.variable.type
         if statement.context is not None:
             return ContextVariable(name, type_, None)
-        initial = _initial(statement, self.scope_in, self.plan) if self.evaluate else None
+        initial = _initial(statement, self.scope_in, self.module.plan) if self.evaluate else None
         return RuntimeVariable(name, type_, initial)
 
 
 def _properties(statement: p.SelectStatement, catalog: Catalog) -> tuple[str, ...]:
     source = statement.source
-    if source.nothing:
+    if source.without_from:
         return ()
     event_type = catalog.event_types[source.event_type] if source.pattern is None else source.pattern.match_type
     return tuple(event_type.properties)
@@ -209,10 +204,9 @@ def _properties(statement: p.SelectStatement, catalog: Catalog) -> tuple[str, ..
 def _initial(statement: p.CreateVariableStatement, scope_in: ScopeFactory, plan: p.ModulePlan) -> Any:
     if statement.initial is None:
         return None
+    compute = compile_initial_value(statement.initial, scope_in)
     try:
-        return initial_value(statement.initial, scope_in)
-    except (Refusal, RecursionError, SyntaxError):
-        raise
+        return compute()
     except Exception as failure:
         message = f"the initial value of `{statement.variable.name}` failed: {exception_text(failure)}"
         raise BindError((Diagnostic("initial-value", message, statement.initial.span),), plan.source) from failure

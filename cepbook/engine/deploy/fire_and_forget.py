@@ -85,7 +85,7 @@ class FireAndForgetQuery:
             return _select(runtime, query, compiled, selector)
         acts()
         if isinstance(query, InsertRows):
-            rows = _put(runtime, query.target.name, compiled.inserted[query.name](), selector)
+            rows = _put(runtime, query.target.name, compiled.insert_rows[query.name](), selector)
             return QueryResult(rows if query.target.kind == "window" else [], query)
         assert isinstance(query, MergeStatement)
         return _change(runtime, query, compiled, selector)

@@ -44,7 +44,7 @@ class EventEngine:
 
         self.turn = Turn(self.clock, self._failures, self._known_route, self._caught, self.rewired)
         self._queue = self.turn.queue
-        deliveries = DeliveryServices(self.enqueue_rows, self.turn.hold, self.rewired)
+        deliveries = DeliveryServices(self.enqueue_rows, self.turn.request_release, self.rewired)
         changes, activations = self.turn.changes, self.turn.activations
         self.services = EngineServices(config, self.clock, deliveries, changes, activations, self.report)
         self.registry = StatementRegistry(self.services)

@@ -112,7 +112,7 @@ class Turn:
         """True if nothing waits: no held rows, no derived events, no failures."""
         return not (self.queue or self.changes or self._waiting or self._held or self._failures.waiting)
 
-    def hold(self, outlet: DeliveryOutlet) -> None:
+    def request_release(self, outlet: DeliveryOutlet) -> None:
         """Note that `outlet` holds rows until all statements have seen the present event or instant."""
         if not self._held:
             self.request_flush()

@@ -379,7 +379,9 @@ class BatchReplayer:
                     return f"context `{context.name}` takes partitions from several streams"
                 opened[context.name] = name
                 steps = [s.steps for s in self._runtime.statements.values()]
-                if any(plan.context == context.name and plan.row is not None and plan.source.nothing for plan in steps):
+                if any(
+                    plan.context == context.name and plan.row is not None and plan.source.without_from for plan in steps
+                ):
                     return f"context `{context.name}` has a statement without a from-clause"
                 if context.watched:
                     return f"context `{context.name}` has a partition listener, which is called as things happen"

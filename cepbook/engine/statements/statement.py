@@ -93,7 +93,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self._services = services
         hidden = plan.output_type.properties.keys() - self.output_type.properties.keys()
         layout = RowLayout(program.row_columns, self.output_type.properties, hidden)
-        split = isinstance(plan, p.SelectStatement) and plan.parcels is not None
+        split = isinstance(plan, p.SelectStatement) and plan.delivery_key is not None
         splitter = DeliverySplitter(layout, program.delivery_key, self.failed) if split else None
         steps = program.steps
         host = services.deliveries
@@ -111,7 +111,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.activation_member = self._activation_member(services.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, slot=0)
         program.namespace["route"] = stream_inserter(host, steps.emit.targets, precedences)
-        program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
+        program.namespace.update(state_of=self.state_of, place_rows=self.outlet.insert_rows)
         config = services.config
         program.namespace.update(recognize_limit=config.recognize_limit, by_precedence=config.precedence)
         program.namespace.pop("stopped", None)
@@ -242,7 +242,7 @@ class RunningStatement(StoreAccess, ContextMember):
         """Continue with a restored state."""
         if self.context is not None:
             self.program.namespace["slot"] = self.context.statements.index(self)
-        self.outlet.hold(self._services.deliveries.holds)
+        self.outlet.set_holding(self._services.deliveries.holds)
 
     def new_state(self, partition: ContextPartition | None) -> Any:
         """Return a fresh state, for `partition` or for the whole statement."""
@@ -266,7 +266,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def opened(self, partition: ContextPartition) -> None:
         """Start in a new partition: deliver the row without from-clause, or process the contents of stores."""
-        if self.steps.source.nothing:
+        if self.steps.source.without_from:
             self.guarded(self.program["on_event"], {}, (partition,))
         elif self.stores and self.fills:
             self.fill_from_stores(partition)

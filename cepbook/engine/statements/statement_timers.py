@@ -303,8 +303,8 @@ class StatementTimers(OwnerTimers):
             sides = [rem if selector == "rstream" else ins, rem if selector == "irstream" else []]
             try:
                 arranged = sides if arrange is None else [arrange(side) or [] for side in sides]
-                if self._statement.outlet.inside:
-                    self._statement.outlet.place(self._states[id_][0], *arranged)
+                if self._statement.outlet.inserts_into_own_partition:
+                    self._statement.outlet.insert_rows(self._states[id_][0], *arranged)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._statement.failed(failure)
                 forced = False  # a failure must not appear as an empty delivery

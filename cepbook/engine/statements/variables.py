@@ -134,13 +134,14 @@ class ContextVariable(RuntimeVariable):
 Variables = Mapping[str, RuntimeVariable]
 
 
-def initial_value(e: BoundExpr, scope_in: lower.ScopeFactory) -> Any:
-    """Evaluate an initial expression now. Errors: whatever the expression raises; Refusal."""
+def compile_initial_value(e: BoundExpr, scope_in: lower.ScopeFactory) -> Callable[[], Any]:
+    """Return a function that evaluates an initial expression. Errors: Refusal."""
     source = SourceWriter()
     scope = scope_in(source)
     with source.block("def initial():"):
         source.line(f"return {lower.value(scope, e)}")
-    return source.load()["initial"]()
+    initial: Callable[[], Any] = source.load()["initial"]
+    return initial
 
 
 def convert_value(name: str, value: Any, type_: Type) -> Any:

@@ -191,9 +191,9 @@ def _select(statement: nodes.SelectStatement) -> list[str]:
     if statement.insert is not None:
         gives += f" inserted by {statement.insert.selector}{_insert(statement.insert)}"
     lines.append(gives)
-    if statement.parcels is not None:
-        grouped = f"together what agrees in {', '.join(map(show_expr, statement.parcels))}"
-        lines.append(f"  delivers {grouped if statement.parcels else 'each row by itself'}")
+    if statement.delivery_key is not None:
+        grouped = f"together what agrees in {', '.join(map(show_expr, statement.delivery_key))}"
+        lines.append(f"  delivers {grouped if statement.delivery_key else 'each row by itself'}")
     if statement.priority:
         lines.append(f"  priority {statement.priority}")
     return lines

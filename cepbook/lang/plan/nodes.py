@@ -147,7 +147,9 @@ class SelectStatement(StatementPlan):
     output: OutputClause | None = None
     into: IntoTable | None = None
     lots: bool = False
-    parcels: tuple[BoundExpr, ...] | None = None  # for-clause: rows of equal values are a delivery; (): each is one
+    delivery_key: tuple[BoundExpr, ...] | None = (
+        None  # for-clause: rows of equal values are a delivery; (): each is one
+    )
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:

@@ -21,7 +21,7 @@ def event_types_read(value: object) -> Iterator[str]:
     """Yield the event type of every stream, pattern atom and context condition of a plan."""
     for node in walk(value):
         name = getattr(node, "event_type", None)
-        if isinstance(name, str) and not (isinstance(node, plan.SourceNode) and (node.pattern or node.nothing)):
+        if isinstance(name, str) and not (isinstance(node, plan.SourceNode) and (node.pattern or node.without_from)):
             yield name
 
 

@@ -65,7 +65,7 @@ class SourceNode(PlanNode):
     lot: bool = False
 
     @property
-    def nothing(self) -> bool:
+    def without_from(self) -> bool:
         """True if there is no from-clause: the statement has one row per context partition."""
         return self.event_type == NO_EVENTS
 

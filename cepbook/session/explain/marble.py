@@ -103,7 +103,7 @@ def build_marble(
     if not isinstance(statement.plan, nodes.SelectStatement):
         raise UsageError(f"`{name}` is a statement of kind `{statement.kind}`: marble diagrams show select statements")
     source = statement.steps.source
-    if source.pattern is not None or source.nothing or statement.steps.inputs:
+    if source.pattern is not None or source.without_from or statement.steps.inputs:
         what = "the matches of a pattern" if source.pattern is not None else "no events"
         what = "several streams" if statement.steps.inputs else what
         raise UsageError(f"`{name}` reads {what}: marble diagrams show statements that read a stream of events")

@@ -378,7 +378,7 @@ class ProvenanceRerun(StatementRerun):
         inner = number >= len(self.select.sources)
         if isinstance(below, plan.SourceNode):
             made_of_all = self.aggregation is not None or self.derived is not None
-            if below.pattern is not None or below.nothing or inner or not made_of_all:
+            if below.pattern is not None or below.without_from or inner or not made_of_all:
                 return
         own = not inner and self.derived is None and self.select.join is None
         facts = []
@@ -436,7 +436,7 @@ class ProvenanceRerun(StatementRerun):
             if hasattr(target, plan_field.name)
         }
         fields_ |= {"named": True, "root": root, "kind": "unaggregated", "selector": "istream", "subqueries": ()}
-        fields_ |= {"insert": None, "output": None, "drop": False, "into": None, "deletes": False, "parcels": None}
+        fields_ |= {"insert": None, "output": None, "drop": False, "into": None, "deletes": False, "delivery_key": None}
         return plain(**{name: value for name, value in {**fields_, **changes}.items() if name in _FIELDS[plain]})
 
     def _attach(

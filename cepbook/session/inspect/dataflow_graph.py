@@ -78,7 +78,7 @@ def build_graph(runtime: Runtime) -> DataflowGraph:
 
 def _read(reader: plan.StreamStatement) -> list[str]:
     several = reader.sources if isinstance(reader, plan.SelectStatement | plan.CycleStatement) else (reader.source,)
-    own = [source for source in several if not source.nothing]
+    own = [source for source in several if not source.without_from]
     names = [name for source in own for name in (source.event_types if source.store is None else (source.store.name,))]
     names += [subquery.source.event_type for subquery in reader.subqueries if subquery.source.store is None]
     return list(dict.fromkeys(names))

@@ -47,7 +47,7 @@ def statements_frame(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.Dat
                     if isinstance(statement, nodes.SelectStatement | nodes.CycleStatement)
                     else (statement.source,)
                 )
-                own = [source for source in several if not source.nothing]
+                own = [source for source in several if not source.without_from]
                 named = (source.event_types if source.store is None else (source.store.name,) for source in own)
                 reads = [name for names in named for name in names]
                 inner = (source.source.event_type for source in statement.subqueries)

@@ -44,7 +44,7 @@ def is_native(statement: nodes.SelectStatement, types: Mapping[str, EventType]) 
             isinstance(node, nodes.Projection | nodes.Selection | nodes.SourceNode)
             for node in nodes.chain(statement.root)
         )
-        and not (source.nothing or source.pattern or source.store or source.contained or source.lot)
+        and not (source.without_from or source.pattern or source.store or source.contained or source.lot)
         and not stores_read(statement)
     )
     root = statement.root

@@ -188,7 +188,7 @@ def _stream_steps(
     nodes = list(plan.chain(stream))
     source = nodes[-1]
     assert isinstance(source, plan.SourceNode)
-    if source.nothing or source.store is not None or source.contained or source.lot:
+    if source.without_from or source.store is not None or source.contained or source.lot:
         raise _Unbounded
     below = () if source.pattern is None else _pattern_steps(source.pattern)
     stages = [n for n in nodes if isinstance(n, plan.Windowed)]

@@ -421,7 +421,7 @@ def _requirement_in_context(
     """Return the requirement of a statement of which every partition has its own state."""
     streams = partition_streams(context)
     if isinstance(streams, str):
-        return _ROW_PER_PARTITION if statement.source.nothing else streams
+        return _ROW_PER_PARTITION if statement.source.without_from else streams
     names = [stream.event_type for stream in streams]
     refusal = partition_obstacle(statement, context, names, deps, catalog)
     if refusal is not None:
@@ -453,7 +453,7 @@ def partition_obstacle(
         return f"it reads or changes {min(shared)}, which holds the rows of all keys"
     if any(source.contained for source in event_sources(statement)):
         return "its events are contained in other events, whose keys they do not have"
-    if statement.source.nothing:
+    if statement.source.without_from:
         return _ROW_PER_PARTITION
     if isinstance(statement, nodes.SelectStatement):
         together = depends_on_clock(statement) or not isinstance(context, nodes.CreateContextStatement)

@@ -59,7 +59,7 @@ def _sees_rejected(statement: nodes.StreamStatement) -> bool:
     if type(statement) is not nodes.SelectStatement or statement.join is not None or statement.subqueries:
         return True
     source = statement.source
-    if statement.drop or statement.lots or source.nothing or source.store or source.contained or source.lot:
+    if statement.drop or statement.lots or source.without_from or source.store or source.contained or source.lot:
         return True
     if isinstance(source.pattern, Pattern):
         if any(atom.contained for atom in source.pattern.atoms):

@@ -86,8 +86,10 @@ def _is_plain_query(statement: plan.SelectStatement) -> bool:
     source, root = statement.source, statement.root
     odd = statement.output or statement.into or statement.subqueries or statement.lots or statement.drop
     arranged = root.wildcard or root.distinct or root.order_by or root.limit or root.offset
-    other = source.nothing or source.pattern or source.store or source.contained or source.lot
-    plain = type(statement) is plan.SelectStatement and statement.selector == "istream" and statement.parcels is None
+    other = source.without_from or source.pattern or source.store or source.contained or source.lot
+    plain = (
+        type(statement) is plan.SelectStatement and statement.selector == "istream" and statement.delivery_key is None
+    )
     return plain and not (odd or arranged or other or stores_read(statement))
 
 

@@ -184,3 +184,38 @@ def test_a_row_for_user_code_shares_nothing_that_can_be_changed() -> None:
     kept = {"deep": [{"x": 1}]}
     spoil(layout.fresh(("a", kept)))
     assert kept == {"deep": [{"x": 1}]}
+
+
+# ---------------------------------------------------------------- failures
+class FullSink(Feed):
+    """A sink that takes nothing."""
+
+    def one(self, record: Record) -> None:
+        raise OSError("no space")
+
+    def extend(self, flat: list[Any]) -> None:
+        raise OSError("no space")
+
+    def push(self, time: int, insert: Any, remove: Any) -> None:
+        raise OSError("no space")
+
+
+@pytest.mark.parametrize("holds", [False, True])
+@pytest.mark.parametrize("select", ["k, x from E", "k, sum(x) as x from E", "irstream k, x from E#length(1)"])
+def test_a_sink_that_raises_takes_nothing_from_the_others(select: str, *, holds: bool) -> None:
+    pattern = "@name('p') select * from pattern [every a=E(x < 0) -> b=E(k = a.k)];" * holds
+    runtime = Runtime()
+    runtime.deploy(f"{SCHEMA}create table T(k string primary key, x long);{pattern}")
+    statement = runtime.deploy(f"@name('s') insert into T select {select}").statements[0]
+    errors: list[Any] = []
+    runtime.add_error_listener(errors.append)
+    after, deltas = Feed(), list[Delta]()
+    statement.add_sink(FullSink())
+    statement.add_sink(after)
+    statement.add_listener(deltas.append)
+    runtime.send("E", event("a", 1))
+    runtime.send("E", event("b", 2))
+    assert [row["k"] for delta in deltas for row in delta.insert or ()] == ["a", "b"]
+    assert after.deliveries == 2
+    assert [row["k"] for row in runtime.iterate("T")] == ["a", "b"]
+    assert ["no space" in str(error) for error in errors] == [True, True]

@@ -81,7 +81,7 @@ def _source(
     if rows is None:
         return None
     read = next((node_below for node_below in nodes.chain(rows) if isinstance(node_below, nodes.SourceNode)), None)
-    if read is None or read.nothing:
+    if read is None or read.without_from:
         return None
     if read.store is not None and read.store.kind == "table":
         hint = "read a named window"

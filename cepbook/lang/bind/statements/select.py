@@ -82,7 +82,7 @@ def bind_select(node: ast.Select, heading: Heading, module: ModuleScope) -> node
         drop=heading.drop,
         output=rate,
         into=into,
-        parcels=None if node.delivery is None else _delivery_keys(node.delivery, output, module),
+        delivery_key=None if node.delivery is None else _delivery_keys(node.delivery, output, module),
     )
 
 
