@@ -97,13 +97,15 @@ class OutputMixin(WorkbenchCore):
             alone = text if selector is None and parameters is None else None
             done = "a query changed rows that parameters or a selector chose"
 
-            def acted(again: ManualAction, stores: Set[str], arguments: Mapping[str, Any]) -> None:
+            def before_change(repeat: ManualAction, stores: Set[str], arguments: Mapping[str, Any]) -> None:
                 acting.enter_context(stage.action("query", **arguments))
                 acting.enter_context(stage.raising_failures())
                 acting.enter_context(stage.runtime.turn)
-                stage.record_manual_action(again, stores, query=alone, what=done)
+                stage.record_manual_action(repeat, stores, query=alone, what=done)
 
-            return run_query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
+            return run_query(
+                epl, stage.runtime, self._config, self._functions, selector, parameters, before_change=before_change
+            )
 
     def prepare(self, epl: str) -> PreparedQuery:
         """Prepare a query that is asked often. Raises ParseError; the stores that it reads need not exist yet.

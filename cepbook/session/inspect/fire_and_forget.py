@@ -1,8 +1,8 @@
 """Fire-and-forget queries: over named windows and tables, or over the current rows of statements, answered once.
 
 The engine answers queries of named windows and tables; inserts, updates and deletes change them. In addition each
-deployed statement is a table: the rows of its iterator, with its output columns. Such a query is a plain select without
-windows. It runs in a runtime of its own over these rows and leaves the running statements alone.
+deployed statement is a table: the rows of its iterator, with its output columns. A select that reads statements, also
+in a subquery, runs in a runtime of its own. Whatever it reads is a named window there, with the present rows.
 """
 
 from __future__ import annotations
@@ -16,23 +16,21 @@ import pandas as pd
 
 from cepbook.engine.contexts import selectors as engine
 from cepbook.engine.contexts.context import select_partitions
-from cepbook.engine.deploy.compiler import binder_options
-from cepbook.engine.deploy.fire_and_forget import FireAndForgetQuery
+from cepbook.engine.deploy.fire_and_forget import FireAndForgetQuery, replace_rows
 from cepbook.engine.deploy.naming import known_names_hint
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import UsageError, hint_line
-from cepbook.lang.bind import bind
-from cepbook.lang.bind.substitution import parameter_uses, substitute
+from cepbook.lang.bind.substitution import parameter_uses
 from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.lang.plan.nodes import InsertRows, MergeStatement, SelectStatement
-from cepbook.lang.rewrite import rewrite
 from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.syntax.reader import parser as dialect
 from cepbook.lang.syntax.source_text import EPL, SourceText, settings_of
 from cepbook.lang.types import Type
 from cepbook.session.history.event_log import ManualAction
 from cepbook.session.inspect.partition_selectors import Selector, engine_selector, selected_rows
-from cepbook.session.inspect.time_columns import TimeColumns, statement_output
+from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.event_validation import EventTypes
 from cepbook.session.io.output_times import output_types, time_type
 from cepbook.session.io.parameter_values import ParameterValues, with_parameters
@@ -51,29 +49,28 @@ class PreparedQuery:
     """
 
     def __init__(
-        self, epl: str, answer: Callable[[PreparedQuery, Selector | None, ParameterValues | None], pd.DataFrame]
+        self, epl: str, run: Callable[[PreparedQuery, Selector | None, ParameterValues | None], pd.DataFrame]
     ) -> None:
         self.epl = epl
         self.parameters = tuple(dict.fromkeys(key for _, key in parameter_uses(_parsed(epl))))
-        self._asked: tuple[Runtime, FireAndForgetQuery] | None = (
-            None  # for queries of stores: the runtime and the compiled query
-        )
-        self._answer = answer
+        self._compiled: tuple[Runtime, FireAndForgetQuery] | None = None  # a query of stores
+        self._run = run
 
-    def within(self, runtime: Runtime) -> FireAndForgetQuery:
+    def compiled_for(self, runtime: Runtime) -> FireAndForgetQuery:
         """Return the query as compiled by an engine."""
-        if self._asked is None or self._asked[0] is not runtime:
-            self._asked = runtime, FireAndForgetQuery(runtime, self.epl)
-        return self._asked[1]
+        if self._compiled is None or self._compiled[0] is not runtime:
+            self._compiled = runtime, FireAndForgetQuery(runtime, self.epl)
+        return self._compiled[1]
 
     def run(self, *values: Any, selector: Selector | None = None, **named: Any) -> pd.DataFrame:
         """Return the rows that answer the query now, with values for its parameters by number, by name, or both.
 
-        One dict or list gives all values. `selector` chooses partitions of the context that the query reads. Raises
-        UsageError for values without a parameter, else as `Workbench.query` does.
+        One dict gives all values. So does one list, unless the query has a single parameter: then it is the value.
+        `selector` chooses partitions of the context that the query reads. Raises UsageError for values without a
+        parameter, else as `Workbench.query` does.
         """
         if len(values) == 1 and not named and isinstance(values[0], Mapping):
-            return self._answer(self, selector, self._known(values[0]))
+            return self._run(self, selector, self._known(values[0]))
         if len(values) == 1 and isinstance(values[0], list | tuple) and len(self.parameters) != 1:
             values = tuple(values[0])
         by_number = {str(number): value for number, value in enumerate(values, 1)}
@@ -83,7 +80,7 @@ class PreparedQuery:
             names = [key for key in self.parameters if not key.isdecimal()]
             hint = f"\n  hint: give it by name: run({names[0]}=…)" if names else ""
             raise UsageError(f"the query takes {takes}, found {len(values)}{hint}")
-        return self._answer(self, selector, self._known({**by_number, **named}))
+        return self._run(self, selector, self._known({**by_number, **named}))
 
     def _known(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         for name in values:
@@ -97,65 +94,102 @@ class PreparedQuery:
 
 
 def run_query(
-    asked: str | PreparedQuery,
+    query: str | PreparedQuery,
     runtime: Runtime,
     config: Config,
     functions: Functions,
     selector: Selector | None = None,
     parameters: ParameterValues | None = None,
     *,
-    acted: Callable[[ManualAction, Set[str], Mapping[str, Any]], object],
+    before_change: Callable[[ManualAction, Set[str], Mapping[str, Any]], object],
 ) -> pd.DataFrame:
     """Return the rows of a query over the stores or the statements of `runtime`, of the partitions in `selector`.
 
-    `acted` is called before a store is changed, with a function that does the same to another runtime, the stores
-    concerned, and the arguments of `repeat_query`. Raises ParseError and BindError as for any EPL, UsageError if the
-    text is no query of stores and no plain select over statements.
+    `before_change` is called before a store is changed, with a function that makes the same change in another runtime,
+    the stores concerned, and the arguments of `repeat_query`. Raises ParseError and BindError as for any EPL,
+    UsageError if the text is neither a query of stores nor a select over statements.
     """
-    if not isinstance(asked, str | PreparedQuery):
-        raise UsageError(f"a query is EPL text, or what `prepare` gives, not {type(asked).__name__}")
-    text = asked.epl if isinstance(asked, PreparedQuery) else asked
+    if not isinstance(query, str | PreparedQuery):
+        raise UsageError(f"a query is EPL text, or what `prepare` gives, not {type(query).__name__}")
+    text = query.epl if isinstance(query, PreparedQuery) else query
     epl = with_parameters(text, parameters, config, _parsed)
+    statements = _parsed(epl).statements
+    statement = statements[0] if len(statements) == 1 else None
+    if isinstance(statement, ast.Select) and statement.insert_into is None:
+        names = _streams(statement)
+        if names - runtime.stores.keys():
+            scratch = _runtime_of_rows(statement, names, runtime, config, functions, selector)
+            result = FireAndForgetQuery(scratch, epl).ask(settings_of(epl).get("parameters"))
+            return rows_frame(result.rows, _dated(scratch, result.plan))
+        return _query_stores(query, epl, statement.context, names, runtime, selector, before_change)
+    if isinstance(statement, ast.Select) and statement.insert_into is not None:
+        target = statement.insert_into.target
+    elif isinstance(statement, ast.FafInsert | ast.FafUpdate | ast.FafDelete):
+        target = statement.target
+    else:
+        hint = "statements that stay are deployed: Workbench.run, %%epl"
+        raise UsageError(f"a query is one select, insert, update or delete\n  hint: {hint}")
+    return _query_stores(query, epl, statement.context, {target}, runtime, selector, before_change)
+
+
+def _query_stores(
+    query: str | PreparedQuery,
+    epl: str,
+    context: str | None,
+    stores: Set[str],
+    runtime: Runtime,
+    selector: Selector | None,
+    before_change: Callable[[ManualAction, Set[str], Mapping[str, Any]], object],
+) -> pd.DataFrame:
     values = settings_of(epl).get("parameters")
-    context, stores = _stores(epl, runtime)
-    if stores is not None:
-        read = asked.within(runtime) if isinstance(asked, PreparedQuery) else FireAndForgetQuery(runtime, epl)
+    compiled = query.compiled_for(runtime) if isinstance(query, PreparedQuery) else FireAndForgetQuery(runtime, epl)
+    partitions = _of_context(context, stores, runtime, selector)
 
-        def again(other: Runtime) -> object:
-            return FireAndForgetQuery(other, epl).ask(values, _of_context(context, stores or (), other, selector), int)
+    def record() -> None:
+        ids = _partition_ids(partitions, context, stores, runtime)
+        arguments: dict[str, Any] = {"epl": str(epl), "values": values, "partitions": ids}
+        before_change(lambda other: repeat_query(other, **arguments), stores, arguments)
 
-        chosen = _of_context(context, stores, runtime, selector)
+    result = compiled.ask(values, partitions, record)
+    return rows_frame(result.rows, _dated(runtime, result.plan))
 
-        def record() -> None:
-            partitions = _partition_ids(chosen, context, stores, runtime)
-            acted(again, stores, {"epl": str(epl), "values": values, "partitions": partitions})
 
-        answer = read.ask(values, chosen, record)
-        return rows_frame(answer.rows, _dated(runtime, answer.plan))
-    select = _select(epl, values)
-    names = _tables(select, runtime)
+def _runtime_of_rows(
+    select: ast.Select,
+    names: Set[str],
+    runtime: Runtime,
+    config: Config,
+    functions: Functions,
+    selector: Selector | None,
+) -> Runtime:
+    """Return a runtime in which the statements and stores `names` are named windows with their present rows."""
+    if select.context is not None:
+        hint = "choose partitions of the statement: cep.query(…, selector=…)"
+        raise UsageError(f"a query over statements cannot have a context\n  hint: {hint}")
+    types = [replace(_output_type(name, runtime), supertypes=()) for name in sorted(names)]
     scratch = Runtime(config, start=runtime.now)
+    scratch.catalog.expressions.update(runtime.catalog.expressions)
     for name, (fn, returns) in functions.items():
         scratch.register_function(name, fn, returns=returns)
     for name, cell in runtime.variables.items():
         if not cell.partitioned:
             scratch.define_variable(name, cell.type, cell.value, constant=runtime.catalog.variables[name].constant)
-    types = [replace(runtime.statement(name).output_type, name=name, supertypes=()) for name in names]
-    for needed in _nested(types, runtime.catalog.event_types):
-        scratch.define(needed)
+    for inner in _nested(types, runtime.catalog.event_types):
+        if inner.name in names:
+            hint = "give the statement another name: @name('…')"
+            raise UsageError(
+                f"`{inner.name}` is a statement and the event type of a column that is read\n  hint: {hint}"
+            )
+        scratch.define(inner)
     times = TimeColumns(runtime)
-    for of in types:
-        dates = times.of_statement(of.name)
-        scratch.define(replace(of, time_property=None, end_time_property=None, times=dates))
-    options = binder_options(config)
-    deployment = scratch.deploy(rewrite(bind(ast.Module((select,)), scratch.catalog, epl, options=options)))
-    for name in names:
-        send = scratch.sender(name)
-        for row in selected_rows(runtime, name, selector):
-            send(row)
-    (statement,) = deployment.statements
-    types_of_rows, _ = statement_output(scratch, statement.name)
-    return rows_frame(scratch.iterate(statement.name), types_of_rows)
+    for name, of in zip(sorted(names), types, strict=True):
+        rows_type = f"rows of {name}"
+        dates = times.of_statement(name)
+        scratch.define(replace(of, name=rows_type, time_property=None, end_time_property=None, times=dates))
+        scratch.deploy(f"create window `{name}`#keepall as `{rows_type}`")
+        rows = selected_rows(runtime, name, selector)
+        replace_rows(scratch, name, [[row[column] for column in of.properties] for row in rows])
+    return scratch
 
 
 def _dated(runtime: Runtime, plan: SelectStatement | InsertRows | MergeStatement) -> dict[str, Type]:
@@ -173,7 +207,7 @@ def _partition_ids(
 def repeat_query(runtime: Runtime, epl: str, values: Mapping[str, Any] | None, partitions: list[int] | None) -> None:
     """Run a query that changes rows again, with plain values of its parameters, in the partitions with these ids."""
     text = epl if values is None else SourceText(epl, EPL, {"parameters": values})
-    FireAndForgetQuery(runtime, text).ask(values, None if partitions is None else engine.ById(*partitions), int)
+    FireAndForgetQuery(runtime, text).ask(values, None if partitions is None else engine.ById(*partitions))
 
 
 def _of_context(
@@ -195,67 +229,19 @@ def _context_of(stores: Container[str], runtime: Runtime) -> str | None:
     return next((s.type.context for name, s in runtime.stores.items() if name in stores and s.type.context), None)
 
 
-def _stores(epl: str, runtime: Runtime) -> tuple[str | None, Set[str] | None]:
-    """Return the context that a query names, and the named windows and tables that it reads or changes.
-
-    None instead of the stores if it is a query over statements; no stores if it reads nothing, as ``select 1 + 1``.
-    """
-    statements = _parsed(epl).statements
-    statement = statements[0] if len(statements) == 1 else None
-    if isinstance(statement, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)):
-        return statement.context, {statement.target}
-    if not isinstance(statement, ast.Select):
-        return None, None
-    names = {s.stream.type_name for s in statement.sources if isinstance(s.stream, ast.FilterStream)}
-    if statement.insert_into is not None:
-        names.add(statement.insert_into.target)
-    return statement.context, names & runtime.stores.keys() or (None if statement.sources else set())
+def _streams(select: ast.Select) -> set[str]:
+    """Return the names that a query reads, in its from-clause and in subqueries."""
+    return {node.type_name for node in walk(select) if isinstance(node, ast.FilterStream)}
 
 
-def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_table(source, runtime) for source in select.sources))
-
-
-def _select(epl: str, values: Mapping[str, Any] | None) -> ast.Select:
-    tree = _parsed(epl)
-    statements = (tree if values is None else substitute(tree, values, epl)).statements
-    if len(statements) != 1 or not isinstance(statements[0], ast.Select):
-        hint = "statements that stay are deployed: Workbench.run, %%epl"
-        raise UsageError(f"a query is one select, insert, update or delete\n  hint: {hint}")
-    select = statements[0]
-    for clause, what in (
-        (select.insert_into, "insert into"),
-        (select.output, "an output clause"),
-        (select.context, "a context"),
-        (select.selector not in (None, "istream"), "a stream selector"),
-        (select.match_recognize, "match_recognize"),
-    ):
-        if clause:
-            raise UsageError(f"a query runs once and cannot have {what}")
-    return replace(select, selector=None, sources=tuple(_with_keepall(source) for source in select.sources))
-
-
-def _with_keepall(source: ast.StreamSource) -> ast.StreamSource:
-    if not isinstance(source.stream, ast.FilterStream):
-        raise UsageError("a query reads statements, not patterns")
-    if source.windows:
-        raise UsageError(
-            f"a query reads the rows that `{source.stream.type_name}` holds now and cannot have a window\n"
-            "  hint: give the statement the window"
-        )
-    return replace(source, windows=(ast.Window("keepall", ()),))
-
-
-def _table(source: ast.StreamSource, runtime: Runtime) -> str:
-    assert isinstance(source.stream, ast.FilterStream)  # `_with_keepall` has refused the rest
-    name = source.stream.type_name
+def _output_type(name: str, runtime: Runtime) -> EventType:
     if name not in runtime.statements and name in runtime.catalog.event_types:
         raise UsageError(f"`{name}` is an event type, and events are not stored; query a statement that has a window")
     if name not in runtime.statements:
         known = list(dict.fromkeys((*runtime.stores, *runtime.statements)))
         hint = hint_line(name, known) or known_names_hint("name", known)
         raise UsageError(f"there is no named window, table or statement `{name}`{hint}")
-    return runtime.statement(name).name
+    return runtime.statement(name).output_type
 
 
 def _nested(types: list[EventType], known: EventTypes) -> list[EventType]:
@@ -272,5 +258,4 @@ def _nested(types: list[EventType], known: EventTypes) -> list[EventType]:
     for one in types:
         for of in one.properties.values():
             visit(of)
-    own = {one.name for one in types}
-    return [one for name, one in needed.items() if name not in own]
+    return list(needed.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cepbook import Workbench
@@ -31,6 +33,43 @@ def test_a_query_reads_named_windows_and_statements(cep: Workbench) -> None:
 
 def test_a_query_without_from_reads_by_subqueries(cep: Workbench) -> None:
     assert cep.query("select 1 + 1 as two, (select sum(x) from W) as s").to_dict("list") == {"two": [2], "s": [3]}
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("select k from kept where x > (select min(x) from kept)", [("c",)]),
+        ("select k from kept where x > (select avg(x) from W)", [("c",)]),
+        ("select k from W where x < (select min(x) from kept)", [("a",)]),
+        ("select k from W as w where not exists (select * from kept as o where o.k = w.k)", [("a",)]),
+        ("select k, (select count(*) from `two words`) as n from kept order by k", [("b", 3), ("c", 3)]),
+        ("select o.k, w.x from kept as o, W as w where o.k = w.k order by w.x", [("b", 1), ("c", 2)]),
+        ("select twice(o) as t from kept as o order by t", [(2,), (4,)]),
+    ],
+)
+def test_subqueries_joins_and_expressions_over_statements_and_stores(
+    cep: Workbench, query: str, rows: list[tuple[Any, ...]]
+) -> None:
+    cep.run("create expression twice { o => o.x * 2 }; @name('two words') select x from Tick#keepall")
+    for number, key in enumerate("abc"):
+        cep.send("Tick", k=key, x=number)
+    cep.query("delete from W where x >= 0")
+    for number, key in enumerate("abc"):
+        cep.query(f"insert into W values ('{key}', {number})")
+    assert [tuple(row) for row in cep.query(query).itertuples(index=False)] == rows
+
+
+def test_a_query_over_statements_that_cannot_be_answered(cep: Workbench) -> None:
+    cep.run("create schema Leg(x int); create schema Trip(leg Leg); @name('Leg') select leg from Trip#keepall")
+    for query, reason in {
+        "select * from Leg": "`Leg` is a statement and the event type of a column",
+        "select k from kept where x > (select min(x) from Tick)": "`Tick` is an event type, and events are not stored",
+        "select k from W where x > (select min(x) from kep)": "no named window, table or statement `kep`.*\n.*kept",
+        "context C select k from kept": "cannot have a context",
+        "create schema T(x int)": "a query is one select, insert, update or delete",
+    }.items():
+        with pytest.raises(UsageError, match=reason):
+            cep.query(query)
 
 
 def test_a_query_that_changes_a_named_window_gives_what_changed(cep: Workbench) -> None:
