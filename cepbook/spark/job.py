@@ -340,7 +340,7 @@ def _stream(options: argparse.Namespace) -> int:
     if not run.certain:
         _warn_of_ties(run)
     for name in names:
-        _check_state(options.checkpoint, name, run.mark(name))
+        _check_state(options.checkpoint, name, run.fingerprint(name))
     queries: dict[str, StreamingQuery] = {}
     for name, path in options.outputs:
         writer = (

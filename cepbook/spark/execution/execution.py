@@ -353,6 +353,8 @@ def _targets(plans: Sequence[nodes.StatementPlan], names: Sequence[str] | None) 
         if not selects:
             raise UsageError("no select statement is deployed, so there is nothing to run")
         return selects
+    if not names:
+        raise UsageError("`statements` names no statement\n  hint: leave it out to run all")
     for name in names:
         if name not in selects:
             raise UsageError(f"there is no select statement {name}; deployed are: {', '.join(selects) or 'none'}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -43,6 +44,14 @@ class RunRequest:
     errors: ErrorPolicy = "raise"
 
 
+class OutputPlace(NamedTuple):
+    """Where the rows of a statement are: the number of the job, of the output in that job, and the columns."""
+
+    job: int
+    output: int
+    columns: tuple[str, ...]
+
+
 class SparkRun:
     """The rows that statements deliver over the frames of a run, computed when they are asked for.
 
@@ -51,14 +60,15 @@ class SparkRun:
 
     - ``statement``, and ``time``: the clock at delivery (ms);
     - ``sequence``: the position in the total order of the event that was replayed. ``trigger`` says whether the row
-      is due to an event (``"event"``) or to the clock (``"clock"``). The clock has the position -1; if it leaps, that
-      of the event that it leaps to, and the advance to `until` is numbered behind the last event;
+      is due to an event (``"event"``) or to the clock (``"clock"``). A row that is due to the clock has the position
+      -1. With `leap` it has the position of the event that the clock leaps to. The final advance to `until` has the
+      position after the last event;
     - ``delivery``: the number of the statement's delivery within that stimulus, from 0 (counted in each task);
     - ``kind``: ``"insert"`` or ``"remove"``;
     - the statement's columns. A name that repeats one of those above, in any case, gets a ``_``.
 
-    `coverage` says by statement how it ran and why, `order` how events of one time were ordered; unless `certain` they
-    may come in another order the next time. `given` has the inputs of a batch, None for a stream.
+    `coverage` says by statement how it ran and why, `order` how events of one time were ordered. If `certain` is False,
+    two runs may order such events differently. `request` has the inputs of a batch; it is None for a stream.
     """
 
     def __init__(
@@ -88,10 +98,10 @@ class SparkRun:
             jobs_kept.append((program, factory))
         self._jobs = tuple(jobs_kept)
         self._failures: dict[int, pa.Table] = {}
-        self._places: dict[str, tuple[int, int, tuple[str, ...]]] = {}
+        self._places: dict[str, OutputPlace] = {}
         for job, (program, _) in enumerate(self._jobs):
             for number, (name, event_type) in enumerate(program.outputs):
-                self._places[name] = (job, number, tuple(event_type.properties))
+                self._places[name] = OutputPlace(job, number, tuple(event_type.properties))
         self._reporting = _reporting([program for program, _ in self._jobs])
         self.statements = tuple(name for name in coverage if name in self._places)
 
@@ -109,22 +119,22 @@ class SparkRun:
         """Return the statement's columns: EPL name -> name in the DataFrame, which also has the columns `about` the
         rows.
         """
-        names = self._find(name)[2]
+        names = self._find(name).columns
         return dict(zip(names, unique_names(names, about), strict=True))
 
     def types(self, name: str) -> dict[str, Type]:
         """Return the EPL types of the statement's columns, by EPL name."""
-        program, number = next((p, i) for p, _ in self._jobs for i, (n, _) in enumerate(p.outputs) if n == name)
-        return dict(program.outputs[number][1].properties)
+        place = self._find(name)
+        return dict(self._program(place).outputs[place.output][1].properties)
 
-    def mark(self, name: str) -> str:
-        """Return the state fingerprint of a statement of a stream."""
-        return next(p.fingerprint for p, _ in self._jobs for n, _ in p.outputs if n == name)
+    def fingerprint(self, name: str) -> str:
+        """Return the fingerprint of the state of a statement of a stream."""
+        return self._program(self._find(name)).fingerprint
 
     def readers(self, name: str) -> dict[str, ValueConverter]:
         """Return by EPL name the functions that restore values which Spark holds in another form."""
-        program, number = next((p, i) for p, _ in self._jobs for i, (n, _) in enumerate(p.outputs) if n == name)
-        readers = ((c, value_reader(t, program.nested)) for c, t in program.outputs[number][1].properties.items())
+        nested = self._program(self._find(name)).nested
+        readers = ((column, value_reader(of, nested)) for column, of in self.types(name).items())
         return {column: read for column, read in readers if read is not None}
 
     def frame(
@@ -142,7 +152,7 @@ class SparkRun:
         its time (ms). Failures of statements that only feed others are counted with one of those.
         """
         check_about_columns(about)
-        job, number, _ = self._find(name)
+        job, number, _ = self._find(name)  # of the output in the job
         output = self._output(job, about if observed is None else (*about, "time"))
         if observed is not None:
             others = () if number else set(self._jobs[job][0].upstream).intersection(self._reporting[job])
@@ -176,8 +186,9 @@ class SparkRun:
         return union(parts)
 
     def failures(self) -> DataFrame:
-        """Return failures of statements at run time, of what feeds them, and late events, as a DataFrame: statement,
-        time, …
+        """Return a DataFrame of failures: of statements, of what feeds them, and late events.
+
+        The columns are statement, time, sequence and error. `errors` collects them.
         """
         frames = []
         for job, names in enumerate(self._reporting):
@@ -197,22 +208,28 @@ class SparkRun:
 
     def delivered(self, name: str) -> pa.Table:
         """Return the rows of `to_arrow`, whatever failed."""
-        number = self._find(name)[0]
+        job = self._find(name).job
         self._check_finite()
-        rows, row, error = self._rows(name, failures=number not in self._failures)
+        rows, row, error = self._rows(name, failures=job not in self._failures)
         table = run_action(rows.toArrow, self.session)
-        if number not in self._failures:  # they came along, so that nothing is computed twice for them
+        if job not in self._failures:  # they came along, so that nothing is computed twice for them
             failed = pc.is_valid(table.column(error))
-            self._failures[number] = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
+            self._failures[job] = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
             table = table.filter(pc.invert(failed))
         table = table.sort_by([(column, "ascending") for column in (*_DELIVERY_ORDER, row)])
         return table.drop_columns([row, error])
 
     def to_pandas(self, name: str) -> PandasFrame:
-        """Return the rows of `to_arrow` as a pandas DataFrame, which shows null numbers as NaN. Errors: as `to_arrow`,
-        with the DataFrame as `result`.
+        """Return the rows of `to_arrow` as a pandas DataFrame, which shows null numbers as NaN.
+
+        A column of whole numbers with nulls has the type ``Int64`` if fractions would round one of them (beyond 2^53).
+        Errors: as `to_arrow`, with the DataFrame as `result`.
         """
-        frame: PandasFrame = self.delivered(name).to_pandas()
+        table = self.delivered(name)
+        frame: PandasFrame = table.to_pandas()
+        for column in table.column_names:
+            if _rounded_as_double(table.column(column)):
+                frame[column] = table.column(column).to_pandas(types_mapper=lambda _: pd.Int64Dtype())
         self._check_failures(name, frame)
         return frame
 
@@ -256,7 +273,7 @@ class SparkRun:
 
     def _check_failures(self, name: str, result: object) -> None:
         """Raise ReplayError with `result` if the statement, or one that feeds it, failed on an event."""
-        failed = _failures_of(self._required(name), self._failures[self._find(name)[0]])
+        failed = _failures_of(self._required(name), self._failures[self._find(name).job])
         if not len(failed):
             return
         earliest = failed.sort_by([("time", "ascending"), ("sequence", "ascending")]).slice(0, 1).to_pylist()[0]
@@ -270,8 +287,11 @@ class SparkRun:
     def _output(self, job: int, about: Collection[str]) -> JobOutput:
         return self._jobs[job][1](about)
 
-    def _find(self, name: str) -> tuple[int, int, tuple[str, ...]]:
-        """Return the number of the statement's job, its number within the job's output, and its columns."""
+    def _program(self, place: OutputPlace) -> TaskProgram:
+        return self._jobs[place.job][0]
+
+    def _find(self, name: str) -> OutputPlace:
+        """Raises UsageError for a name that no statement of the run has."""
         if name not in self._places:
             raise UsageError(f"the run has no statement {name}; it has {', '.join(self.statements)}")
         return self._places[name]
@@ -309,6 +329,14 @@ def check_about_columns(about: Sequence[str]) -> None:
         )
     if isinstance(about, str):
         raise UsageError(f"`about` is a list of names, not {about!r}\n  hint: about=({about!r},)")
+
+
+def _rounded_as_double(column: pa.ChunkedArray) -> bool:
+    """Return True for whole numbers with nulls of which a double cannot hold all."""
+    if not pa.types.is_integer(column.type) or not column.null_count:
+        return False
+    bounds = pc.min_max(column).as_py()
+    return any(value is not None and abs(value) > 2**53 for value in bounds.values())
 
 
 def _metadata(output: JobOutput, columns: Sequence[str]) -> list[Sql]:

@@ -250,6 +250,28 @@ def test_ties_keep_the_order_of_the_mapping_and_of_rows(spark: SparkSession) -> 
         run.close()
 
 
+def test_whole_numbers_with_gaps_keep_all_digits_in_pandas(spark: SparkSession) -> None:
+    numbers = pd.array([2**53 + 1, None, 3], dtype="Int64")
+    frame = pd.DataFrame({"ts": [1, 2, 3], "large": numbers, "small": pd.array([1, None, 3], dtype="Int64")})
+    cep = Workbench()
+    cep.run("create schema A(ts long, large long, small long) starttimestamp ts; @name('q') select large, small from A")
+    table = cep.spark({"A": frame}, session=spark).to_pandas("q")
+    assert table["large"].dtype == "Int64"
+    assert table["large"].tolist() == [2**53 + 1, pd.NA, 3]
+    assert table["small"].dtype == float
+
+
+def test_names_of_no_statement(spark: SparkSession) -> None:
+    frame = pd.DataFrame({"ts": [1], "n": [2]})
+    cep = bench_of("@name('q') select n from A", {"A": frame}, None)
+    run = cep.spark({"A": frame}, session=spark)
+    for read in (run.frame, run.types, run.readers, run.fingerprint, run.columns, run.to_pandas):
+        with pytest.raises(UsageError, match="the run has no statement r; it has q"):
+            read("r")
+    with pytest.raises(UsageError, match="`statements` names no statement"):
+        cep.spark({"A": frame}, session=spark, statements=[])
+
+
 def test_unsorted_frames_are_put_in_order(spark: SparkSession) -> None:
     frames = {"Trade": trades(3).sample(frac=1, random_state=1)}
     cep = bench_of("@name('q') select irstream symbol, size from Trade#length(3)", frames, None)
