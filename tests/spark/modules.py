@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.engine.generated_statements import VARIABLES, Statements
 from tests.engine.histories import GAPS
+from tests.spark.chains import CHAINS, ENDS, MORE_TYPES, OUTPUTS
 
 # ruff: noqa: E501  (a table of statements reads better with a statement in one line)
 SCHEMA = """create schema E(k string, g int, x int, n long, d double, t long, b boolean);
@@ -18,7 +19,8 @@ create schema B(k string, g int, x int, n long, d double, t long, b boolean, c l
 create schema Item(q int, w double);
 create schema L(k string, g int, items Item[]);
 create schema S(k string, g int, x int, n long, d double, t long, b boolean);
-create schema Out(k string, s int)"""
+create schema Out(k string, s int);
+"""
 CONTEXTS = (
     "partition by k from E, k from B, k from L, k from S, k from Out",
     "partition by k from E, k from B, k from L, k from S, k from Out",
@@ -129,7 +131,7 @@ class Modules(Statements):
         """A module: maybe with a context, something that feeds the statement, something that changes events."""
         self._context = self.chance(0.6)
         self._failing = self.random.choice((0.0, 0.0, 0.3))
-        parts = [SCHEMA, VARIABLES]
+        parts = [SCHEMA + MORE_TYPES, VARIABLES]
         if self._context:
             parts.append(f"create context Each {self._filled(self.random.choice(CONTEXTS))}")
         if self.chance(0.08):
@@ -141,8 +143,15 @@ class Modules(Statements):
             parts.append(self._filled(self.random.choice(FED)).rsplit(";", 1)[0])
             self._types = ["S"]
         drawn = self._filled(self._statement())
-        *before, last = drawn.split("; ")
+        *before, last = map(self._annotated, drawn.split("; "))
         return ";\n".join([*parts, *before, f"@name('s') {last}"])
+
+    def _annotated(self, statement: str) -> str:
+        """With a priority, or dropping events for others."""
+        if statement.startswith("create context"):
+            return statement
+        priority = f"@Priority({self.random.choice((2, 5))}) " * self.chance(0.08)
+        return f"{priority}{'@Drop ' * self.chance(0.04)}{statement}"
 
     def _filled(self, text: str) -> str:
         """With a choice for each of the placeholders."""
@@ -155,6 +164,8 @@ class Modules(Statements):
             text = text.replace(name, of)
         types = getattr(self, "_types", ["E", "E", "F", "B"])
         for name, draw in (
+            ("{O}", lambda: self.one(OUTPUTS)),
+            ("{X}", lambda: self.one(ENDS)),
             ("{T}", lambda: self.random.choice(types)),
             ("{U}", lambda: self.random.choice(["E", "B", "F"])),
             ("{v}", lambda: self.one(VIEWS)),
@@ -170,7 +181,18 @@ class Modules(Statements):
         return text
 
     def _statement(self) -> str:
-        kinds = ("select", "select", "select", "join", "subquery", "pattern", "recognize", "stores", "contained")
+        kinds = (
+            "select",
+            "select",
+            "join",
+            "subquery",
+            "pattern",
+            "recognize",
+            "stores",
+            "contained",
+            "chain",
+            "chain",
+        )
         return str(getattr(self, f"_{self.random.choice(kinds)}")())
 
     def _clauses(self) -> str:
@@ -263,6 +285,9 @@ class Modules(Statements):
 
     def _stores(self) -> str:
         return self.random.choice(STORED)
+
+    def _chain(self) -> str:
+        return self.random.choice(CHAINS)
 
     def _contained(self) -> str:
         columns, clauses = self.random.choice(

@@ -44,14 +44,16 @@ def deployed(text: str) -> Runtime | None:
 
 
 def delivered(text: str, events: Sequence[Event], play: Play) -> tuple[list[Any], int] | None:
-    """The rows of ``s`` and the number of failures; None if the module is refused."""
-    runtime, recorder, failures = deployed(text), Recorder(), list[object]()
+    """The rows of all statements and the number of failures; None if the module is refused."""
+    runtime, failures = deployed(text), list[object]()
     if runtime is None:
         return None
     runtime.add_error_listener(failures.append)
-    runtime.statement("s").add_sink(recorder)
+    recorders = {name: Recorder() for name in runtime.statements}
+    for name, recorder in recorders.items():
+        runtime.statement(name).add_sink(recorder)
     play(runtime, events)
-    return recorder.deltas, len(failures)
+    return [(name, *delta) for name, recorder in recorders.items() for delta in recorder.deltas], len(failures)
 
 
 def send(runtime: Runtime, events: Sequence[Event], *, leap: bool = False) -> None:
@@ -120,10 +122,10 @@ def difference(live: tuple[list[Any], int], leapt: tuple[list[Any], int]) -> str
     return leaps.TIMES if rows_of(live) == rows_of(leapt) else leaps.ROWS
 
 
-def rows_of(run: tuple[list[Any], int]) -> tuple[Counter[str], Counter[str], int]:
+def rows_of(run: tuple[list[Any], int]) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]], int]:
     deltas, failures = run
-    inserted = Counter(str(row) for _, rows, _ in deltas for row in rows or ())
-    return inserted, Counter(str(row) for _, _, rows in deltas for row in rows or ()), failures
+    inserted = Counter((name, str(row)) for name, _, rows, _ in deltas for row in rows or ())
+    return inserted, Counter((name, str(row)) for name, _, _, rows in deltas for row in rows or ()), failures
 
 
 @pytest.mark.usefixtures("loops")

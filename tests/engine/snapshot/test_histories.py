@@ -20,9 +20,11 @@ from tests.engine.contexts import test_random as contexts
 from tests.engine.generated_statements import Statements
 from tests.engine.histories import Event, Recorder, comparable
 from tests.engine.patterns import test_random as patterns
+from tests.engine.replay.test_stepping_modules import deployed
 from tests.engine.snapshot.saving import again, each_partition_again
 from tests.engine.snapshot.test_corpus import SEED
 from tests.random_cases import several
+from tests.spark.modules import Modules
 
 pytestmark = pytest.mark.histories
 
@@ -97,7 +99,13 @@ def pattern(seed: int) -> tuple[Any, list[Event]]:
     return lambda: started(";\n".join(texts), histories.SCHEMA, 0, patterns.CONFIG), draw.events()
 
 
-@pytest.mark.parametrize("kind", [statement, context, pattern])
+def module(seed: int) -> tuple[Any, list[Event]]:
+    draw = Modules(seed)
+    text = draw.module_text()
+    return lambda: deployed(text), [Event(time, name, values) for name, time, values in draw.history()]
+
+
+@pytest.mark.parametrize("kind", [statement, context, pattern, module])
 def test_random_modules_and_histories(kind: Any) -> None:
     ran = 0
     print(f"seed {SEED}")
