@@ -1,4 +1,4 @@
-"""What a feed keeps: deliveries in columns (`Segment`), and the file of those that it dropped (`SpillFile`)."""
+"""The contents of a feed: deliveries in columns (`Segment`), and the file of those that it dropped (`SpillFile`)."""
 
 from __future__ import annotations
 

@@ -59,10 +59,11 @@ def dependencies_of(
     types: Iterable[str],
     also: Iterable[str] = (),
 ) -> StatementDependencies:
-    """What `target` needs: all statements that insert into a stream that it reads or assign a variable that it reads,
+    """Return the statements that `target` needs, with their contexts.
 
-    and so on, and their contexts. Of ``create variable`` it is what assigns the variable. The stores `also` are
-    needed, too, with all that fills them.
+    These are all that insert into a stream or assign a variable that it reads, and those that they need in turn. A
+    ``create variable`` needs the statements that assign the variable. The stores `also` are needed, too, with all that
+    fills them.
     """
     selects = {s.name: s for s in statements if isinstance(s, QueryStatement)}
     triggers = {s.name: s for s in statements if isinstance(s, plan.StreamStatement) and s.name not in selects}

@@ -91,7 +91,7 @@ class OutputClause(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class Insert(PlanNode):
-    """Where rows go: event type `target` and which of the statement's streams feeds it.
+    """The destination of rows: event type `target` and which of the statement's streams feeds it.
 
     Columns that need widening hold `expr.Convert`; properties of the target that are not selected are null columns. The
     `precedence` reads the inserted event.

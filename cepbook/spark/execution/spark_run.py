@@ -45,7 +45,7 @@ class RunRequest:
 
 
 class OutputPlace(NamedTuple):
-    """Where the rows of a statement are: the number of the job, of the output in that job, and the columns."""
+    """The place of the rows of a statement: the number of the job, of the output in that job, and the columns."""
 
     job: int
     output: int
