@@ -161,7 +161,7 @@ class OutputMixin(WorkbenchCore):
         """
         with self._lock:
             self._engine.statement(name)
-            return DeliveryStream(partial(self._engine.attach_sink, name), self._engine.streams, capacity)
+            return DeliveryStream(name, partial(self._engine.attach_sink, name), self._engine.streams, capacity)
 
     def export(
         self,

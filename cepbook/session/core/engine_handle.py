@@ -558,9 +558,9 @@ class EngineHandle(SinkHooks):
             with self.action("move_waiting", names=sorted(names), origins=origins, number=number):
                 self.buffers.move(names, origins, number)
 
-    def is_reader_full(self) -> bool:
-        """True if a stream that somebody reads has no room for another delivery."""
-        return any(reader.is_full for reader in self.streams)
+    def full_reader(self) -> str | None:
+        """Return the statement of a stream that has no room for another delivery; None if there is none."""
+        return next((reader.statement for reader in self.streams if reader.is_full), None)
 
     def listen_to_partitions(self, context: str, fn: PartitionListener) -> Callable[[], None]:
         """Call `fn` for every notice about a context or its partitions. Return the function that ends it."""

@@ -26,10 +26,10 @@ class DeliveryStream(AsyncIterator[Delivery]):
     refers to the stream any more, as after ``break``. The engine keeps a stream alive only while a reader waits.
     """
 
-    def __init__(self, attach: Attach, streams: WeakSet[DeliveryStream], capacity: int) -> None:
+    def __init__(self, name: str, attach: Attach, streams: WeakSet[DeliveryStream], capacity: int) -> None:
         if capacity < 1:
             raise UsageError(f"a stream needs room for at least 1 delivery, not {capacity}")
-        self.capacity = capacity
+        self.statement, self.capacity = name, capacity
         self.missed = self._warned = 0
         self._waiting: deque[Delivery] = deque()
         self._draining = survives_fork(Lock())

@@ -11,7 +11,7 @@ import asyncio
 import time as wall
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pandas as pd
@@ -41,15 +41,17 @@ class LiveInterrupted(asyncio.CancelledError):
 
 
 class Live:
-    """Running live sources, made by `Workbench.live`. ``await`` it until all have ended; `stop` ends them, `pause`
-    takes no more items until `resume`.
+    """Running live sources, made by `Workbench.live`.
 
-    `events`, `late` and `malformed` count by event type, `buffered` counts the events that wait for earlier ones.
-    `rejected` holds the latest items that were no events, with the reason; `rejections` counts all of them by reason.
-    `sources` and `reconnections` are tables of the sources and of their lost connections. `failures` holds the
-    exceptions that ended sources; the other sources continue. `errors`
-    counts statement errors. `reason` says why they were stopped, if something
-    else than the user did it.
+    ``await`` it until all have ended. `stop` ends them, `pause` takes no more items until `resume`.
+
+    - `events`, `late` and `malformed` count by event type, `buffered` counts the events that wait for earlier ones.
+    - `rejected` holds the latest items that were no events, with the reason; `rejections` counts all of them by reason.
+    - `sources` and `reconnections` are tables of the sources and of their lost connections.
+    - `failures` holds the exceptions that ended sources; the other sources continue.
+    - `errors` counts statement errors.
+    - `obstacle` is the reason why events wait before the engine; usually empty.
+    - `reason` says why the sources were stopped, unless the user did it.
     """
 
     def __init__(
@@ -96,34 +98,60 @@ class Live:
         try:
             opened = {name: _opened(source, name, offsets) for name, source in sources.items()}
             self._batcher.claim(drop=not resume)
-        except BaseException:  # a source of the user's that cannot be iterated
+        except BaseException:  # a source that cannot be iterated, or a journal that cannot be written
             if clock is not None and owns_clock:
                 clock.stop()
-            self._batcher.close()
+            with suppress(Exception):  # raised again: the same, or less
+                self._batcher.close()
             raise
         if clock is not None:
             clock.takers.append(self._batcher.take)
         self._tasks = {
-            name: loop.create_task(self._pump(name, items), name=f"cepbook source of {name}")
+            name: loop.create_task(self._run_source(name, items), name=f"cepbook source of {name}")
             for name, items in opened.items()
         }
-        self._end = loop.create_task(self._finish(), name="cepbook live")
+        self._finishing = loop.create_task(self._finish(), name="cepbook live")
         pause = lateness / self._second / LOOKS
-        self._watch = loop.create_task(self._look(max(pause, FULL)), name="cepbook watch") if lateness else None
+        self._watch = (
+            loop.create_task(self._release_when_quiet(max(pause, FULL)), name="cepbook watch") if lateness else None
+        )
 
     @property
     def state(self) -> str:
-        """``running``, ``paused``, ``finished``, ``stopped`` or ``failed`` (a source failed and the others have
-        ended).
+        """``running``, ``paused``, ``finished``, ``stopped`` or ``failed`` (a source failed and the others have ended,
+        or the last events could not enter the engine).
         """
-        if not self._end.done():
+        if not self._finishing.done():
             return "running" if self._going.is_set() else "paused"
+        if not self._finishing.cancelled() and self._finishing.exception() is not None:
+            return "failed"
         return "stopped" if self._stopped else "failed" if self.failures else "finished"
 
     @property
     def ended(self) -> bool:
         """True if all sources have ended."""
-        return self._end.done()
+        return self._finishing.done()
+
+    @property
+    def obstacle(self) -> str:
+        """The reason why events wait before the engine: a full disk, statement or stream; usually empty."""
+        failure = self._batcher.failure
+        if failure is not None:
+            did = "did not enter the engine" if self.ended else "wait"
+            return f"events {did}: {exception_text(failure)}"
+        full = None if self.ended else self._engine.full_reader()
+        return "" if full is None else f"events wait: the reader of the stream of `{full}` is behind"
+
+    @property
+    def troubles(self) -> list[str]:
+        """The obstacle, and the failures of the clock and of the file of rejected items."""
+        troubles = [self.obstacle]
+        if self._clock is not None and self._clock.failure is not None:
+            troubles.append(self._clock.note)
+        if self._file is not None and self.missing:
+            lost = format_count(self.missing, "rejected item")
+            troubles.append(f"{lost} missing in {self._file.path!r}, which cannot be written")
+        return [trouble for trouble in troubles if trouble]
 
     @property
     def sources(self) -> pd.DataFrame:
@@ -134,12 +162,13 @@ class Live:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of `sources`."""
+        state = "paused" if self.state == "paused" else "held back" if self.obstacle else "running"
         buffered = self.buffered
-        return [self._row(status, buffered) for status in self.statuses.values()]
+        return [self._row(status, state, buffered) for status in self.statuses.values()]
 
-    def _row(self, status: SourceStatus, buffered: Mapping[str, int]) -> dict[str, Any]:
+    def _row(self, status: SourceStatus, running: str, buffered: Mapping[str, int]) -> dict[str, Any]:
         name = status.name
-        state = "paused" if self.state == "paused" and status.state == "running" else status.state
+        state = running if status.state == "running" else status.state
         return {
             "source": name,
             "state": state,
@@ -177,7 +206,10 @@ class Live:
         return pd.DataFrame(rows, columns=["source", "lost", "gap", "reason"])
 
     def pause(self) -> None:
-        """Take no more items from the sources. Those that arrived are in the engine, or wait for earlier ones."""
+        """Take no more items from the sources. Those that arrived are in the engine, or wait for earlier ones.
+
+        An item that a source delivers during the pause waits until `resume`, or is taken by `stop`.
+        """
         if not self.ended and self._going.is_set():
             self._going.clear()
             self._batcher.take()
@@ -211,20 +243,24 @@ class Live:
             fn()
 
         def forget() -> None:
-            self._end.remove_done_callback(ended)
+            self._finishing.remove_done_callback(ended)
 
-        self._end.add_done_callback(ended)
+        self._finishing.add_done_callback(ended)
         return forget
 
     def stop(self, reason: str = "") -> None:
         """Close all sources. Their events so far are in the engine. Raises the exception that keeps them out of it."""
-        if not self._end.done():
+        if not self._finishing.done():
             self._stopped, self.reason = True, reason
             try:
                 self._batcher.flush()
             finally:
-                for task in self._tasks.values():
-                    task.cancel()
+                self._close_sources()
+
+    def _close_sources(self, but: str = "") -> None:
+        for name, task in self._tasks.items():
+            if name != but:
+                task.cancel()
 
     def _report(self, name: str, state: str, reason: str = "", gap: float = 0.0) -> None:
         """Send an event about a source, if an event type is for that."""
@@ -241,23 +277,31 @@ class Live:
 
     async def _wait(self) -> Live:
         try:
-            await asyncio.shield(self._end)
+            await asyncio.shield(self._finishing)
         except asyncio.CancelledError:
-            self.stop()
-            await self._end
-            raise LiveInterrupted(f"interrupted: {self!r}") from None
-        for name, error in self.failures.items():
+            with suppress(Exception):  # `_finish` raises it, too
+                self.stop()
+            await asyncio.wait({self._finishing})
+            failure = None if self._finishing.cancelled() else self._finishing.exception()
+            raise LiveInterrupted(f"interrupted: {self!r}") from failure
+        if self.failures:
+            name, error = next(iter(self.failures.items()))
             raise EventError(f"the source of `{name}` failed: {_failure_text(error)}\n  {self!r}") from error
         return self
 
     async def _finish(self) -> None:
+        """Wait until all sources have ended and their events are in the engine, and close everything.
+
+        Raises the exception that keeps events out of the engine, or ended the task of a source.
+        """
+        ends: list[BaseException | None] = []
         try:
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            ends = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             self._batcher.release()
             while not (self._stopped or self._batcher.is_done):  # the disk or a statement is full
                 await asyncio.sleep(FULL)
         finally:
-            with ExitStack() as closing:  # backwards, and all of it whatever fails
+            with ExitStack() as closing:  # the last one first, and all of them even if one raises
                 if self._clock is not None:
                     if self._owns_clock:
                         closing.callback(self._clock.stop)
@@ -266,45 +310,54 @@ class Live:
                 closing.callback(self._batcher.close)
                 if self._watch is not None:
                     closing.callback(self._watch.cancel)
+        for failure in ends:
+            if isinstance(failure, Exception):
+                raise failure
 
-    async def _look(self, pause: float) -> None:
-        """See to it that no event waits for ever for a source that is quiet, unless that is our own doing."""
+    async def _release_when_quiet(self, pause: float) -> None:
+        """Release waiting events when all sources are quiet. Do nothing during a pause or while a stream is full."""
         while True:
             await self._sleep(pause)
-            if self._going.is_set() and not self._engine.is_reader_full():
+            if self._going.is_set() and self._engine.full_reader() is None:
                 self._batcher.look()
 
-    async def _pump(self, name: str, items: AsyncIterator[object]) -> None:
+    async def _run_source(self, name: str, items: AsyncIterator[object]) -> None:
         status, end = self.statuses[name], "finished"
         turn = wall.perf_counter()
         try:
             await self._going.wait()
-            async for item in items:
+            while True:
+                try:
+                    item = await anext(items)
+                except StopAsyncIteration:
+                    break
+                except Exception as error:  # noqa: BLE001  the user's source; kept, told in repr, raised when awaited
+                    self.failures[name] = error
+                    break
                 if type(item) is Link:
                     self._report(name, *status.link(item))
                     continue
                 try:
-                    while self._engine.is_reader_full():
+                    if not self._going.is_set():
+                        await self._going.wait()
+                    while self._engine.full_reader() is not None:
                         await self._sleep(FULL)
                 finally:  # the item has arrived, even if the source is stopped meanwhile
                     self._batcher.put(name, item)
                     if type(item) is not Located or item.item is not None:
                         status.take()
                 if self._batcher.superseded:
-                    self.stop(self._batcher.superseded)
+                    self._stopped, self.reason, end = True, self._batcher.superseded, "stopped"
+                    self._close_sources(but=name)  # this one closes below
                     return
                 if self._engine.streams or len(self._batcher) >= MOST:
                     self._batcher.take(None if self._engine.streams else SLICE)
                 while wall.perf_counter() - turn > SLICE or len(self._batcher) >= MOST:
                     await asyncio.sleep(0 if self._batcher.failure is None else FULL)
                     turn = wall.perf_counter()
-                if not self._going.is_set():
-                    await self._going.wait()
         except asyncio.CancelledError:
             end = "stopped"
             raise
-        except Exception as error:  # noqa: BLE001  the user's source; kept, told in repr, raised by whoever awaits
-            self.failures[name] = error
         finally:
             try:
                 closing = getattr(items, "aclose", None)
@@ -329,19 +382,13 @@ class Live:
         counts += [f"{self.errors:,} statement errors"] if self.errors else []
         lines = [f"Live of {', '.join(self._tasks)}: {', '.join(counts)}, {self.state}"]
         lines += [f"  {self.reason}"] if self.reason else []
-        if self._batcher.failure is not None:
-            lines.append(f"  events wait: {exception_text(self._batcher.failure)}")
+        lines += [f"  {trouble}" for trouble in self.troubles]
         lines += [f"  the source of {name} failed: {_failure_text(error)}" for name, error in self.failures.items()]
         lines += [
             f"  the source of {status.name}, {status.state}: {status.note.splitlines()[0]}"
             for status in self.statuses.values()
             if status.note and status.name not in self.failures
         ]
-        if self._clock is not None and self._clock.failure is not None:
-            lines.append(f"  {self._clock.note}")
-        if self._file is not None and self.missing:
-            lost = format_count(self.missing, "rejected item")
-            lines.append(f"  {lost} missing in {self._file.path!r}, which cannot be written")
         if self.rejected:
             name, last = self.rejected[-1]
             lines.append(f"  last malformed, of {name}: {last.reason.splitlines()[0]}: {last.text}"[:300])

@@ -339,13 +339,15 @@ def test_stopped_while_a_reader_is_full_nothing_that_came_is_lost(cep: Workbench
             yield {"x": x}
 
     async def scenario() -> Any:
-        cep.stream("all", capacity=10)
+        stream = cep.stream("all", capacity=10)
         live = cep.live({"A": source()}, now=Turned().now)
         await until(lambda: live.events["A"] == 10)
         for _ in range(10):
             await asyncio.sleep(0)
         live.stop()
-        return await live
+        await live
+        stream.close()
+        return live
 
     live = run(scenario())
     assert [x for x, _ in rows(cep)] == yielded and live.events["A"] == len(yielded)
