@@ -297,6 +297,9 @@ class Live:
         ends: list[BaseException | None] = []
         try:
             ends = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            for status in self.statuses.values():
+                if status.state == "running":  # its task was cancelled before it began
+                    status.state = "stopped"
             self._batcher.release()
             while not (self._stopped or self._batcher.is_done):  # the disk or a statement is full
                 await asyncio.sleep(FULL)

@@ -57,7 +57,7 @@ class SourceStatus:
         self.count = 0
         self.arrived: int | None = None
         self.reconnections: deque[Reconnection] = deque(maxlen=KEPT)
-        self.reconnected = 0
+        self.lost = self.reconnected = 0  # connections
         self.gap = 0.0
         self.rejections: dict[str, Rejection] = {}
         self._now = now
@@ -98,6 +98,7 @@ class SourceStatus:
             self.state, self.note = "reconnecting", change.reason
             if known:
                 return "", "", 0.0
+            self.lost += 1
             self.reconnections.append(Reconnection(self._now() - round(change.silence * 1e9), change.reason, None))
             return self.state, change.reason, 0.0
         if self.state == "reconnecting":

@@ -100,10 +100,12 @@ class FrameScheduler:
         if self._loop is not None and self._reminder is None:
             self._reminder = self._loop.call_later(delay, self._reminded)
 
-    def soon(self, fn: Callable[[], object]) -> None:
-        """Call `fn` at the next turn of the loop, if one is known. May be called from any thread."""
-        if self._find_loop() and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(fn)
+    def soon(self, fn: Callable[[], object]) -> bool:
+        """Call `fn` at the next turn of the loop; return False if none is known. May be called from any thread."""
+        if not self._find_loop() or self._loop is None or self._loop.is_closed():
+            return False
+        self._loop.call_soon_threadsafe(fn)
+        return True
 
     def open(self) -> None:
         """Let frames flow to a listening browser, the first one at once."""

@@ -17,6 +17,10 @@ function some(count) {
   return count ? numbers.format(count) : "";
 }
 
+function part(rows, count) {
+  return rows.length < count ? `, ${numbers.format(rows.length)} listed` : "";
+}
+
 function gapText(row) {
   return row.reconnections ? `${numbers.format(row.reconnections)} (${compact.format(row.gap)} s)` : "";
 }
@@ -112,7 +116,7 @@ function show(control, el) {
     { name: "latest", label: "latest item" },
   ], control.open);
   const losses = new Details("lost connections", [
-    { name: "lost", label: "lost (UTC)" },
+    { name: "lost", label: "lost (UTC)", text: (row) => row["lost (UTC)"] },
     { name: "from", label: "source", text: (row) => row.source },
     { name: "gap", label: "connected after", right: true },
     { name: "reason", label: "reason" },
@@ -138,15 +142,15 @@ function show(control, el) {
     table.node.hidden = !sources.length;
     table.draw(sources);
     setText(more, control.frame.more ? `and ${plural(control.frame.more, "source")} more: live.sources` : "");
-    const items = sources.reduce((sum, source) => sum + source.rejected, 0);
-    rejections.draw(`${plural(items, "rejected item")}: ${plural(rejected.length, "reason")}`, rejected);
-    losses.draw(plural(lost.length, "lost connection"), lost);
+    const { rejected: items, reasons, lost: times } = control.frame;
+    rejections.draw(`${plural(items, "rejected item")}: ${plural(reasons, "reason")}${part(rejected, reasons)}`, rejected);
+    losses.draw(`${plural(times, "lost connection")}${part(lost, times)}`, lost);
   };
   control.attach(draw);
   draw();
   return { dispose: () => control.detach(draw) };
 }
 
-const NOTHING = { events: 0, rate: 0, state: "", clock: "", troubles: "", note: "", sources: [], more: 0, rejections: [], losses: [] };
+const NOTHING = { events: 0, rate: 0, state: "", clock: "", troubles: "", note: "", sources: [], more: 0, rejected: 0, reasons: 0, rejections: [], lost: 0, losses: [] };
 
 export default () => barModule(NOTHING, show);

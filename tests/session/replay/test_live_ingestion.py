@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import EventError, JournalError, UsageError
 from cepbook.session import Workbench, inlets
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.inlets import Malformed
@@ -840,5 +840,141 @@ def test_kafka_without_its_package(cep: Workbench, monkeypatch: pytest.MonkeyPat
     async def scenario() -> None:
         with pytest.raises(EventError, match=r"pip install 'cepbook\[kafka\]'"):
             await cep.live({"A": inlets.kafka("ticks")}, now=Turned().now)
+
+    run(scenario())
+
+
+class Closing:
+    """A source that takes a while to close."""
+
+    def __init__(self) -> None:
+        self.items: asyncio.Queue[object] = asyncio.Queue()
+        self.closed = False
+
+    def __aiter__(self) -> Closing:
+        return self
+
+    async def __anext__(self) -> object:
+        return await self.items.get()
+
+    async def aclose(self) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0.001)
+        self.closed = True
+
+
+@pytest.mark.parametrize("replaced", ["reset", "load"])
+def test_a_source_that_a_load_ends_closes_whole(cep: Workbench, tmp_path: Path, replaced: str) -> None:
+    async def scenario() -> None:
+        first, second = Closing(), Closing()
+        cep.run("create schema B(x int)")
+        cep.save(tmp_path / "a.cep")
+        live = cep.live({"A": first, "B": second}, now=Turned().now)
+        await asyncio.sleep(0)
+        cep.reset() if replaced == "reset" else cep.load(tmp_path / "a.cep")
+        first.items.put_nowait({"x": 1})
+        await live
+        assert first.closed and second.closed and live.state == "stopped"
+        assert live.sources["state"].tolist() == ["stopped", "stopped"]
+
+    run(scenario())
+
+
+def test_a_source_that_has_not_begun_is_stopped(cep: Workbench) -> None:
+    async def scenario() -> None:
+        live = cep.live({"A": numbers(1)}, now=Turned().now)
+        live.stop()
+        await live
+        assert live.sources["state"].tolist() == ["stopped"]
+
+    run(scenario())
+
+
+def test_events_that_could_not_enter_are_no_good_end(cep: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **_options: object) -> int:
+        raise JournalError("the disk is full")
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        live = cep.live({"A": numbers(1, 2, 3)}, now=Turned().now)
+        monkeypatch.setattr(cep._engine, "room", refuse)
+        await until(lambda: live.obstacle)
+        assert live.state == "running" and "events wait: JournalError: the disk is full" in repr(live)
+        with pytest.raises(JournalError):
+            live.stop()
+        with pytest.raises(JournalError):
+            await live
+        assert live.state == "failed" and "events did not enter the engine: JournalError: the disk is full" in repr(live)
+
+    run(scenario())
+
+
+def test_an_interruption_stays_one_if_events_cannot_enter(cep: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **_options: object) -> int:
+        raise JournalError("the disk is full")
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        source = Closing()
+        live = cep.live({"A": source}, now=Turned().now)
+        monkeypatch.setattr(cep._engine, "room", refuse)
+        source.items.put_nowait({"x": 1})
+        await until(lambda: live.obstacle)
+        task = asyncio.ensure_future(live._wait())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(LiveInterrupted) as interruption:
+            await task
+        assert isinstance(interruption.value.__cause__, JournalError)
+        assert source.closed and live.ended
+
+    run(scenario())
+
+
+def test_the_stream_that_holds_sources_back_is_named(cep: Workbench) -> None:
+    async def scenario() -> None:
+        stream = cep.stream("all", capacity=10)
+        live = cep.live({"A": numbers(*range(100))}, now=Turned().now)
+        await until(lambda: live.obstacle)
+        assert live.obstacle == "events wait: the reader of the stream of `all` is behind"
+        assert live.sources["state"].tolist() == ["held back"] and live.obstacle in repr(live)
+        stream.close()
+        await live
+        assert not live.obstacle and live.state == "finished"
+
+    run(scenario())
+
+
+def test_an_error_of_cepbook_is_none_of_the_source(cep: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        live = cep.live({"A": numbers(1, 2, 3)}, now=Turned().now)
+        monkeypatch.setattr(live._batcher, "put", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            await live
+        assert live.state == "failed" and not live.failures
+
+    run(scenario())
+
+
+def test_an_item_that_arrives_in_a_pause_waits(cep: Workbench) -> None:
+    async def scenario() -> None:
+        source = Closing()
+        live = cep.live({"A": source}, now=Turned().now)
+        source.items.put_nowait({"x": 1})
+        await until(lambda: live.events["A"] == 1)
+        live.pause()
+        for x in range(2, 5):
+            source.items.put_nowait({"x": x})
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert live.events["A"] == 1 and source.items.qsize() == 2
+        live.resume()
+        await until(lambda: live.events["A"] == 4)
+        live.pause()
+        source.items.put_nowait({"x": 5})
+        await until(lambda: not source.items.qsize())
+        live.stop()
+        await live
+        assert [x for x, _ in rows(cep)] == [1, 2, 3, 4, 5]
 
     run(scenario())
