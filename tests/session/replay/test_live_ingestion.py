@@ -904,7 +904,8 @@ def test_events_that_could_not_enter_are_no_good_end(cep: Workbench, monkeypatch
             live.stop()
         with pytest.raises(JournalError):
             await live
-        assert live.state == "failed" and "events did not enter the engine: JournalError: the disk is full" in repr(live)
+        assert live.state == "failed"
+        assert "events did not enter the engine: JournalError: the disk is full" in repr(live)
 
     run(scenario())
 
