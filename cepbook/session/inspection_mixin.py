@@ -197,6 +197,12 @@ class InspectionMixin(WorkbenchCore):
         time = self._engine.event_log.clock_by_hand
         return None if time is None else ClockTime(time, self._config.second)
 
+    def seen_texts(self, event_type: str, name: str, most: int = 20) -> list[str]:
+        """Return the texts that a property had in the latest events, in order; none if there were more than `most`."""
+        with self._lock:
+            seen = {v for v in self._engine.event_log.latest_values(event_type, name) if isinstance(v, str)}
+        return sorted(seen) if len(seen) <= most else []
+
     def event_counts(self) -> dict[str, int]:
         """Return the number of events by type since the workbench began: sent, replayed, and inserted by statements."""
         return self._engine.event_counts()

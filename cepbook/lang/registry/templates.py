@@ -6,6 +6,26 @@ deployed: an object is created before it is used.
 
 from __future__ import annotations
 
+STATEMENT_WORDS = (
+    "select",
+    "insert into",
+    "create schema",
+    "create window",
+    "create table",
+    "create context",
+    "create variable",
+    "create expression",
+    "create index",
+    "context",
+    "on",
+    "into table",
+    "update istream",
+    "expression",
+    "module",
+    "@name('')",
+)
+"""What begins a statement."""
+
 STATEMENT_TEMPLATES: dict[str, str] = {
     "create schema: an event type": "create schema Event(key string, value double);",
     "create variable: a value that statements read": "create variable double threshold = 10;",

@@ -14,11 +14,14 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from cepbook.errors import UsageError
 from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.foreign_words import FOREIGN_WORDS, ForeignKind
 from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.methods import method_names_of as methods_of
 from cepbook.lang.registry.methods.method_row import ReceiverKind
+from cepbook.lang.registry.templates import STATEMENT_WORDS
 from cepbook.lang.registry.windows import WINDOWS
+from cepbook.lang.syntax.reader.lexer import TIME_UNITS
 from cepbook.magics.editor.cursor import CursorPosition, NamesInScope, cursor_position, grammar_keywords, inside_text
 from cepbook.magics.editor.dialect_completion import BY_MAGIC, dialect_offers
 from cepbook.magics.shell.host import NotebookHost, Offer
@@ -33,6 +36,17 @@ _TYPE = re.compile(r"\b(?:from|into|join|inherits|copyfrom|istream|update|->|eve
 _ANOTHER_TYPE = re.compile(r"\b(?:from|inherits|copyfrom)\b[^()]*,\s*\Z", re.IGNORECASE)
 _CLAUSE = re.compile(r"\b(?:where|having|group|order|output|select|limit)\b", re.IGNORECASE)
 _CONTEXT = re.compile(r"\A\s*(?:@\w+(?:\([^)]*\))?\s*)*context\s+\Z", re.IGNORECASE)
+_BEFORE_STATEMENT = re.compile(r"\s+|//[^\n]*(?:\n|\Z)|/\*.*?\*/|@\w+(?:\([^)]*\))?", re.DOTALL)
+_SELECTING = re.compile(r"\bselect\b[^;]*\Z", re.IGNORECASE)
+_AMOUNT = re.compile(
+    r"(?:[(,]|\bevery|\bafter|\b(?:sec|min|hours?|days?|minutes?|seconds?))\s*\d+(?:\.\d+)?\s+\Z", re.IGNORECASE
+)
+_EVERY = re.compile(r"\b(?:every|after)\s+\d+\s+\Z", re.IGNORECASE)
+_USUAL_UNITS = ("sec", "min", "hours", "days", "msec")
+_COMPARED = re.compile(
+    r"(?P<path>[\w$]+(?:\.[\w$]+)*)\s*(?:=|!=|<>|\bis|\blike|\bin\s*\((?:[^()]*,)?)\s*['\"](?P<begun>[^'\"]*)\Z",
+    re.IGNORECASE,
+)
 _TYPED = re.compile(r"(?P<type>[\w.$]+)(?:\s*=\s*\{|\s)")
 
 
@@ -89,9 +103,10 @@ def _offers(host: NotebookHost, at: CursorPosition, scope: NamesInScope, typed: 
         case "dialect":
             if not inside_text(typed):
                 yield from dialect_offers(BY_MAGIC[at.magic], scope, at.cell, typed)
+        case "epl" if inside_text(typed):
+            yield from _value_offers(host, scope, typed)
         case "epl":
-            if not inside_text(typed):
-                yield from _epl_offers(scope, typed)
+            yield from _epl_offers(host, scope, typed)
 
 
 def _events_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
@@ -114,12 +129,33 @@ def _events_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
         yield from ((name, "class") for name in scope.contexts)
 
 
-def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
+def _value_offers(host: NotebookHost, scope: NamesInScope, typed: str) -> Iterator[Offer]:
+    """Yield the texts that the compared property has had, in the quotes of ``status = '``."""
+    compared = _COMPARED.search(typed)
+    if compared is None:
+        return
+    path, _, name = compared["path"].rpartition(".")
+    of = scope.of_path(path) if path else None
+    owner = of.name if of is not None else scope.properties().get(name, (None, ""))[1]
+    texts = host.workbench.seen_texts(owner, name) if owner else []
+    begun = compared["begun"]
+    yield from ((text[len(begun) :], "value") for text in texts if text.startswith(begun))
+
+
+def _epl_offers(host: NotebookHost, scope: NamesInScope, typed: str) -> Iterator[Offer]:
+    if not _BEFORE_STATEMENT.sub("", typed):
+        yield from ((word, "keyword") for word in STATEMENT_WORDS)
+        return
     window = _WINDOW.search(typed)
     if window is not None:
         namespace = window["namespace"] or window["dotted"]
         rows = [row for row in WINDOWS.values() if namespace in (None, row.namespace)]
         yield from ((row.name, "window") for row in rows)
+        yield from _foreign_offers("window")
+        return
+    if _AMOUNT.search(typed):
+        yield from ((unit, "unit") for unit in (*_USUAL_UNITS, *sorted(TIME_UNITS)))
+        yield from (("events", "unit") for _ in range(bool(_EVERY.search(typed))))
         return
     path = _PATH.search(typed)
     if path is not None:
@@ -140,7 +176,7 @@ def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
         yield from ((name, "class") for name in scope.event_types)
         yield ("pattern", "keyword")
         return
-    yield from ((name, "property") for name in scope.properties())
+    yield from ((name, "property") for name in scope.properties() or _likely_properties(host, scope, typed))
     yield from ((name, "variable") for name in scope.variables)
     yield from ((name, "variable") for name in scope.aliases if name not in scope.event_types)
     yield from ((row.name, "aggregate") for row in AGGREGATES.values())
@@ -148,3 +184,17 @@ def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
     yield from ((name, "function") for name in scope.functions)
     yield from ((name, "keyword") for name in grammar_keywords())
     yield from ((name, "class") for name in scope.event_types)
+    yield from _foreign_offers("call", "clause")
+
+
+def _likely_properties(host: NotebookHost, scope: NamesInScope, typed: str) -> Iterator[str]:
+    """Yield the properties of all event types for a select list without from, those of frequent events first."""
+    if _SELECTING.search(typed):
+        counts = host.workbench.event_counts()
+        for event_type in sorted(scope.event_types.values(), key=lambda one: -counts.get(one.name, 0)):
+            yield from event_type.shown
+
+
+def _foreign_offers(*kinds: ForeignKind) -> Iterator[Offer]:
+    """Yield the words of other systems, each with what EPL has instead."""
+    yield from ((name, f"see {row.doc}") for name, row in FOREIGN_WORDS.items() if row.kind in kinds)

@@ -1,9 +1,9 @@
 """Errors and help while a cell is typed: a comm through which the editor sends requests.
 
 The front end (`labextension/src/ask.js`) sends ``{id, kind, text, cell, alone}``, for ``hover`` and ``complete`` also
-``at``. It receives ``{id, found}``: for ``lint`` a list of ``{from, to, message, hint}``, for ``hover`` the help text,
-for ``complete`` ``{typed, items}`` (the length of the word so far, and pairs of text and kind), for ``format``
-``{text}`` or ``{problem}``. Offsets count UTF-16 units, as in JavaScript. Nothing is run or changed.
+``at``. It receives ``{id, found}``: for ``lint`` a list of ``{from, to, message, hint, severity}``, for ``hover`` the
+help text, for ``complete`` ``{typed, items}`` (the length of the word so far, and pairs of text and kind), for
+``format`` ``{text}`` or ``{problem}``. Offsets count UTF-16 units, as in JavaScript. Nothing is run or changed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from cepbook.errors import MOST_PROBLEMS, NO_SPAN, CompileError, Diagnostic, ParseError, Span, UsageError, printable
 from cepbook.lang.syntax.formatter import format_epl
+from cepbook.lang.syntax.rare_readings import RARELY_MEANT, rare_readings
 from cepbook.magics.editor.completion import complete
 from cepbook.magics.editor.cursor import STRING
 from cepbook.magics.editor.inspection import describe
@@ -107,7 +108,7 @@ def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = F
 
 def _problems(host: NotebookHost, text: str, cell: str | None, alone: bool) -> tuple[Diagnostic, ...]:
     if alone:
-        return host.workbench.problems(text, alone=True)
+        return host.workbench.problems(text, alone=True) or rare_readings(text)
     head = _CELL.match(text)
     body = "" if head is None else text[head.end() :]
     if head is None or not body.strip():
@@ -117,6 +118,8 @@ def _problems(host: NotebookHost, text: str, cell: str | None, alone: bool) -> t
         return ()
     try:
         diagnostics = hinted_diagnostics(command.check(host, head[2], body, cell), body, host)
+        if not diagnostics and head[1] in ("epl", "query"):
+            diagnostics = rare_readings(body)
     except (ParseError, EventsError) as error:
         diagnostics = error.diagnostics
     except UsageError as error:  # of the options
@@ -140,7 +143,9 @@ def _underlined(text: str, problem: Diagnostic) -> dict[str, Any]:
     if not text[start:end].strip():  # where something is missing there is nothing to underline: the sign before it is
         end = len(text[:end].rstrip()) or end
         start = max(0, end - 1)
-    return {"from": _units(text[:start]), "to": _units(text[:end]), "message": problem.message, "hint": problem.hint}
+    severity = "warning" if problem.code == RARELY_MEANT else "error"
+    place = {"from": _units(text[:start]), "to": _units(text[:end])}
+    return {**place, "message": problem.message, "hint": problem.hint, "severity": severity}
 
 
 def _units(text: str) -> int:

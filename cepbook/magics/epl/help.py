@@ -8,6 +8,7 @@ from cepbook.dialects.registry import DIALECTS
 from cepbook.errors import UsageError
 from cepbook.lang.registry.aggregates import AGGREGATES, AggregateRow
 from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES, ClauseRow
+from cepbook.lang.registry.foreign_words import FOREIGN_WORDS, ForeignWord, foreign_word
 from cepbook.lang.registry.functions import FUNCTIONS, FunctionRow
 from cepbook.lang.registry.methods import METHODS, MethodRow, methods_named
 from cepbook.lang.registry.windows import WINDOWS, WindowRow
@@ -31,7 +32,7 @@ def help_text(commands: Sequence[MagicCommand], topic: str) -> StaticPicture:
     methods = (row.short for row in METHODS.values())
     forms = [form.split()[1] for c in commands for form in c.says if form.split()[1:] and form.split()[1].isalpha()]
     forms += [command.name for command in commands]
-    known = [*LISTS, *CLAUSE_OF_KEYWORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *forms]
+    known = [*LISTS, *CLAUSE_OF_KEYWORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *forms, *FOREIGN_WORDS]
     raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(name, known)} (topics: {', '.join(LISTS)})")
 
 
@@ -81,6 +82,11 @@ def _dialects(commands: Sequence[MagicCommand]) -> StaticPicture:
     return table("words of the other dialects", ("magic", "dialect", "word", "what it is"), rows, sentences=True)
 
 
+def _others(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(", ".join((row.name, *row.also)), row.doc, row.example) for row in dict.fromkeys(FOREIGN_WORDS.values())]
+    return table("words of other systems", ("word", "here", "example"), rows, sentences=True)
+
+
 LISTS: dict[str, Callable[[Sequence[MagicCommand]], StaticPicture]] = {
     "clauses": _clauses,
     "windows": _windows,
@@ -89,6 +95,7 @@ LISTS: dict[str, Callable[[Sequence[MagicCommand]], StaticPicture]] = {
     "methods": _methods,
     "magics": _overview,
     "dialects": _dialects,
+    "others": _others,
 }
 
 
@@ -100,6 +107,7 @@ def _entry(commands: Sequence[MagicCommand], name: str) -> str | None:
         *(window_doc(row) for row in WINDOWS.values() if row.name == name),
         *(aggregate_doc(row) for row in AGGREGATES.values() if row.name == name),
         *(function_doc(row) for row in FUNCTIONS.values() if row.name.lower() == name),
+        *(foreign_doc(row) for row in [foreign_word(name)] if row is not None),
         *(method_doc(row) for row in (methods_named(name) or [r for r in METHODS.values() if r.name.lower() == name])),
     ]
     return "\n\n".join(entries) or None
@@ -157,6 +165,11 @@ def _doc(head: str, doc: str, example: str) -> str:
     return f"{head}\n  {doc}\n  example: {example}"
 
 
+def foreign_doc(row: ForeignWord) -> str:
+    """Return what EPL has instead of a word of another system, with the line to write."""
+    return _doc(f"{', '.join((row.name, *row.also))}: a word of other systems", row.doc, row.example)
+
+
 def _show_help(host: NotebookHost, arguments: list[str]) -> StaticPicture:
     return help_text(host.commands, " ".join(arguments))
 
@@ -172,6 +185,7 @@ def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
         (FUNCTIONS, "function"),
         (CLAUSE_OF_KEYWORD, "keyword"),
         (methods, "function"),
+        (FOREIGN_WORDS, "keyword"),
     ):
         yield from ((name, kind) for name in names)
 

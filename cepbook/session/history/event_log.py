@@ -200,6 +200,13 @@ class EventLog:
         """Return all stores that manual actions read or changed together with one of `stores`."""
         return frozenset[str]().union(*(action.stores for action in self._done if action.stores & stores))
 
+    def latest_values(self, type_name: str, name: str) -> Iterator[object]:
+        """Yield the values of one property in the events that are known, at most `KEPT` of each way they came."""
+        yield from (event.get(name) for _, _, event, _ in self._sent.get(type_name, ()))
+        tail = self._replayed.get(type_name)
+        if tail is not None:
+            yield from tail.batches[-1][1].column(name)[-KEPT:]
+
     @property
     def assignments(self) -> Sequence[LogEntry]:
         """All logged assignments of variables from outside, oldest first."""

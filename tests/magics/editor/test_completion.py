@@ -69,6 +69,16 @@ def typed(trades: Notebook) -> Notebook:
         ("%epl show plan |", ["all"], []),
         ("%epl drop |", ["all", "Trade"], []),
         ("%query select * from |", ["Trade"], ["price"]),
+        ("%%epl\n|", ["select", "create schema", "insert into", "on"], ["price", "sum", "where", "Trade"]),
+        ("%%epl\n@name('x')\n// why\n|", ["select", "on"], ["where"]),
+        ("%%epl\nselect * from Trade;\n|", ["select"], ["price"]),
+        ("%%epl\nselect |", ["symbol", "price", "bid", "sum"], []),
+        ("%%epl\nselect * from Trade#time(5 |", ["sec", "min", "hours"], ["price", "events"]),
+        ("%%epl\nselect * from Trade#time(5 m|", ["min", "minutes", "msec"], ["max"]),
+        ("%%epl\nselect * from Trade output every 5 |", ["sec", "events"], ["price"]),
+        ("%%epl\nselect * from Trade#tum|", ["tumbling", "tumble"], []),
+        ("%%epl\nselect upp| from Trade", ["upper"], []),
+        ("%epl help slid|", ["sliding"], []),
         ("%%events\n|", ["Trade", "Quote", "t = t.plus("], ["price"]),
         ("%%events\nTrade = {|", ["symbol = ", "price = "], []),
         ('%%events\nTrade symbol="A" p|', ["price="], []),
@@ -82,6 +92,25 @@ def test_offers(typed: Notebook, code: str, expected: list[str], not_offered: li
     found = offers(typed, code)
     assert set(expected) <= set(found), found
     assert not set(not_offered) & set(found), found
+
+
+def test_values_that_were_seen(typed: Notebook) -> None:
+    """Texts of a property with few values, sent or replayed, in the quotes of a comparison."""
+    typed.run('%%events\nQuote symbol="New York" bid=1.0\nQuote symbol="Newark" bid=2.0')
+    assert offers(typed, "%%epl\nselect * from Quote where symbol = '|") == ["New York", "Newark"]
+    assert offers(typed, "%%epl\nselect * from Quote(symbol = 'Newa|") == ["Newark"]
+    assert offers(typed, "%%epl\nselect * from Quote(symbol in ('x', 'New Y|") == ["York"]
+    assert offers(typed, "%%epl\nselect * from Quote#lastevent q where q.symbol != '|") == ["New York", "Newark"]
+    assert offers(typed, "%%epl\nselect * from Quote where bid = '|") == [""]
+    typed.run("%%events\n" + "\n".join(f'Quote symbol="S{n}" bid=1.0' for n in range(30)))
+    assert offers(typed, "%%epl\nselect * from Quote where symbol = '|") == [""]
+
+
+def test_likely_columns_come_first(typed: Notebook) -> None:
+    """Before from is written, the columns of all types are offered, those of the most frequent events first."""
+    typed.run('%%events\nQuote symbol="A" bid=1.0')
+    found = offers(typed, "%%epl\nselect |")
+    assert found.index("bid") < found.index("price")
 
 
 def test_python_is_none_of_our_business(typed: Notebook) -> None:

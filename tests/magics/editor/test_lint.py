@@ -214,3 +214,15 @@ def test_a_frame_in_the_place_of_a_stream(notebook: Notebook) -> None:
     notebook.run("import pandas as pd\ntrips = pd.DataFrame({'started': pd.to_datetime(['2024-05-06'])})")
     hint = '`trips` is a DataFrame: cep.define("trips", trips, time="started") makes an event type of it'
     assert marked(notebook, "%%epl\nselect * from trips") == [("trips", "no event type `trips`", hint)]
+
+
+def test_readings_that_are_rarely_meant_are_warnings(notebook: Notebook) -> None:
+    """They appear when nothing else is wrong, and only as warnings."""
+    notebook.run(SCHEMA)
+    text = "%%epl\nselect * from Tick where symbol = null"
+    (found,) = asked(notebook, text)
+    assert found["severity"] == "warning" and found["hint"] == "write `symbol is null`"
+    assert text[found["from"] : found["to"]] == "symbol = null"
+    (found,) = asked(notebook, "%%epl\nselect symbl from Tick where symbol = null")
+    assert found["severity"] == "error"
+    assert marked(notebook, "create schema T(x int);\nselect * from T where x != null", alone=True)[0][0] == "x != null"

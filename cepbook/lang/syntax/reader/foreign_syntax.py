@@ -64,14 +64,13 @@ def _call_hint(stop: ParseFailure) -> str | None:
     """Return a hint for a call whose name is a keyword here, such as ``hour(at)``, or whose arguments are words."""
     word, before = stop.text(), stop.text(-1)
     if stop.kind(1) == "(" and (row := foreign_word(word, "call")) is not None:
-        arguments, behind = stop.arguments(stop.at + 1)
-        return row.hint(arguments) if behind <= len(stop.tokens) else None
+        return row.hint(stop.arguments(stop.at + 1)[0])
     if word in TIME_UNITS and before == "(" and stop.text(-2) == "extract" and stop.text(1) == "from":
         row = foreign_word(TIME_UNITS[word], "call")
         _, behind = stop.arguments(stop.at - 1)
         return None if row is None else row.hint([stop.written(stop.at + 2, behind - 1)])
     if word == "within" and before == ")" and stop.text(1) == "group":
-        opening = next(i for i in range(stop.at - 1, -1, -1) if stop.tokens[i].kind == "(")
+        opening = next((i for i in range(stop.at - 1, -1, -1) if stop.tokens[i].kind == "("), 0)
         fraction, (ordered, _) = stop.written(opening + 1, stop.at - 1), stop.arguments(stop.at + 2)
         value = ordered[0].split(" by ")[-1] if ordered else "price"
         return f"write `percentile({value}, 100 * {fraction})`"
@@ -100,12 +99,12 @@ def _sql_hint(stop: ParseFailure) -> str | None:
         return "insert both into one stream: insert into Both select …; insert into Both select …"
     if word in ("within", "for") and "pattern" in words and stop.kind(1) == "NUMBER" and stop.open_brackets():
         return f"write `where timer:within({stop.written(stop.at + 1, stop.at + 3)})`"
-    if stop.kind() == "(" and words[-1] in FOREIGN_TYPES | BY_NAME.keys() and "schema" in words:
-        return f"a type has no size: write `{FOREIGN_TYPES.get(words[-1], words[-1])}`"
+    if stop.kind() == "(" and before in FOREIGN_TYPES | BY_NAME.keys() and "schema" in words:
+        return f"a type has no size: write `{FOREIGN_TYPES.get(before, before)}`"
     if stop.kind() == "#" and words[:1] == ["on"] and "select" in words:
         return "on … select reads a named window or a table; a stream is joined: from A unidirectional, B#time(10 min)"
     if (word == "values" and words[:2] == ["insert", "into"]) or before == "values":
-        return f'write events in a cell %%events, or cep.send("{stop.tokens[2].text}", …)'
+        return f'write events in a cell %%events, or cep.send("{stop.tokens[min(2, len(stop.tokens) - 1)].text}", …)'
     return _interval_hint(stop)
 
 

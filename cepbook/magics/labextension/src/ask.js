@@ -13,15 +13,16 @@ class Channel {
     this.waiting = new Map();
     this.number = 0;
     this.closed = 0;
-    this.busy = false;
-    this.listeners = new Set(); // called when the kernel has run something
+    this.ran = false;
+    this.listeners = new Set(); // called when the kernel has run a cell; questions, of others too, are no reason
+    kernel.iopubMessage.connect((_, { header }) => {
+      if (header.msg_type === 'execute_input') this.ran = true;
+    });
     kernel.statusChanged.connect((_, status) => {
-      if (status === 'busy') this.busy = true;
-      else if (status === 'idle' && this.busy) {
-        this.busy = false;
-        if (!this.asked) for (const listener of this.listeners) listener();
-        this.asked = false;
-      }
+      if (status !== 'idle') return;
+      this.asked = false;
+      if (this.ran) for (const listener of this.listeners) listener();
+      this.ran = false;
     });
   }
 

@@ -13,7 +13,7 @@ function begun(text) {
   const last = parts.findLastIndex((part, i) => i % 2 === 0 && part.includes(';'));
   if (last >= 0) rest = parts[last].slice(parts[last].lastIndexOf(';') + 1) + parts.slice(last + 1).join('');
   rest = rest.replace(SKIP, '');
-  return /^[a-z][a-z ]{0,40}$/i.test(rest) ? rest : null;
+  return /^([a-z][a-z ]{0,40})?$/i.test(rest) ? rest : null;
 }
 
 class Skeletons {
@@ -27,7 +27,7 @@ class Skeletons {
   async fetch({ text, offset }, { editor }) {
     const view = editor?.editor;
     const typed = view && isEpl(view.state) ? begun(text.slice(0, offset)) : null;
-    const items = typed
+    const items = typed !== null
       ? words.skeletons
           .filter(({ label }) => label.startsWith(typed.toLowerCase()))
           .map(({ label, text: insertText }) => ({ label, insertText, type: 'skeleton', documentation: insertText }))

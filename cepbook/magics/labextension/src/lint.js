@@ -30,10 +30,10 @@ export function advice(notebooks) {
     const { doc } = view.state;
     const found = await ask(notebooks, view, { kind: 'lint' }, lookAgain);
     if (!found || view.state.doc !== doc) return [];
-    return found.map(({ from, to, message, hint }) => ({
+    return found.map(({ from, to, message, hint, severity }) => ({
       from: Math.min(from, doc.length),
       to: Math.min(to, doc.length),
-      severity: 'error',
+      severity,
       message,
       renderMessage: () => words(message, hint)
     }));
