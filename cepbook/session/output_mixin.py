@@ -24,7 +24,7 @@ from cepbook.session.io.delivery_stream import DeliveryStream
 from cepbook.session.io.output_times import DATES
 from cepbook.session.io.parameter_values import ParameterValues as Values
 from cepbook.session.io.result_frames import change_columns, changes_frame, convert_frame, lost_rows_text, rows_frame
-from cepbook.session.io.sinks import FileSink, export_rows, feed_rows, is_same_file
+from cepbook.session.io.sinks import FileSink, export_rows, feed_rows
 
 
 class OutputMixin(WorkbenchCore):
@@ -138,7 +138,7 @@ class OutputMixin(WorkbenchCore):
         with self._lock:
             self._engine.statement(name)
             same = [s for s in self._engine.recovered_sinks if s.is_open and s.name == name]
-            again = next((s for s in same if is_same_file(s.path, os.fspath(path))), None)
+            again = next((s for s in same if s.writes(os.fspath(path), table or name)), None)
             if again is not None:
                 return again
             types = self._engine.statement(name).output_type.properties

@@ -26,8 +26,7 @@ from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, EventRecorder, LogPosition, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
 from cepbook.session.io.delivery_stream import DeliveryStream
-from cepbook.session.io.sink_feed import Successor
-from cepbook.session.io.sinks import FileSink, SinkError, SinkHooks
+from cepbook.session.io.sinks import FileSink, SinkError, SinkHooks, Successor, file_stamp
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.waiting_events import (
     NO_PROGRESS,
@@ -255,22 +254,22 @@ class EngineHandle(SinkHooks):
         marks = []
         for sink in [sink for sink in self.file_sinks if sink.survives]:
             try:
-                marks.append(sink.flush().mark())
+                marks.append(sink.mark())
             except SinkError as error:
                 marks.append({"lost": str(error)})
         return marks
 
-    def ahead(self) -> None:
+    def before_write(self) -> None:
         self.flush_journal()
 
-    def closing(self, sink: FileSink) -> None:
+    def before_close(self, sink: FileSink) -> None:
         if sink in self.file_sinks:
-            self.record_in_journal("close_sink", path=sink.full_path)
+            self.record_in_journal("close_sink", **sink.key, former=file_stamp(sink.full_path))
 
-    def closed(self, sink: FileSink) -> None:
+    def after_close(self, sink: FileSink) -> None:
         if sink in self.file_sinks:
             self.file_sinks.remove(sink)
-            self.record_in_journal("sink_closed", path=sink.full_path)
+            self.record_in_journal("sink_closed", **sink.key)
 
     def flush_journal(self) -> None:
         """Write all stimuli so far into the journal, if there is one. Raises JournalError."""

@@ -27,8 +27,8 @@ from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.session.core.cell_deployments import CellRun, CellRuns
 from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.io.row_writer import take_mode
 from cepbook.session.io.waiting_events import plain_offsets
-from cepbook.session.io.writers import take_mode
 
 Path = str | PathLike[str]
 

@@ -12,9 +12,9 @@ from weakref import WeakSet, ref
 from cepbook.display import format_count
 from cepbook.engine.runtime import RunningStatement
 from cepbook.errors import MissingRowsWarning, UsageError
-from cepbook.feeds import Delivery
+from cepbook.feeds import Delivery, SinkFeed
 from cepbook.locks import survives_fork
-from cepbook.session.io.sink_feed import Attach, SinkFeed
+from cepbook.session.io.sinks import Attach
 
 
 class DeliveryStream(AsyncIterator[Delivery]):

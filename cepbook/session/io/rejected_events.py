@@ -17,9 +17,10 @@ from cepbook.display import format_count
 from cepbook.errors import UsageError
 from cepbook.lang.types import OBJECT
 from cepbook.session.io.event_validation import as_mapping
+from cepbook.session.io.row_writer import encodable, file_text
 from cepbook.session.io.sinks import SinkError
 from cepbook.session.io.time_conversion import to_datetime
-from cepbook.session.io.writers import file_text, open_writer
+from cepbook.session.io.writers import open_writer
 
 KINDS = (".jsonl", ".ndjson")
 _COLUMNS = dict.fromkeys(("time", "source", "reason", "item"), OBJECT)
@@ -48,7 +49,7 @@ class RejectedFile:
         if self.error is None:
             moment = to_datetime(time, self._second)
             try:
-                self._writer.write([(moment or time, source, _encodable(reason), _plain(item))])
+                self._writer.write([(moment or time, source, encodable(reason), _plain(item))])
                 self.count += 1
                 return
             except (OSError, ValueError) as error:
@@ -68,22 +69,18 @@ class RejectedFile:
             raise SinkError(f"{self.path!r} cannot be written: {error}; {lost} lost") from error
 
 
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def _plain(item: object) -> object:
     """Return what JSON can express as it is, and the text of anything else."""
     if isinstance(item, bytes):
         return item.decode("utf-8", "backslashreplace")
     if isinstance(item, str):
-        return _encodable(item)
+        return encodable(item)
     try:
         text = file_text(as_mapping(item) or item)
-        encodable = _encodable(text)
-        return json.loads(text) if text == encodable else encodable
+        readable = encodable(text)
+        return json.loads(text) if text == readable else readable
     except Exception:  # noqa: BLE001  the item is anything: circular, deeply nested, without a readable text
-        return _encodable(_whole_repr(item))
+        return encodable(_whole_repr(item))
 
 
 def _whole_repr(item: object) -> str:

@@ -1,25 +1,29 @@
-"""How far a sink's file is, and which rows it has of those that are delivered again after a kill."""
+"""Compare the file of a sink with the rows that a recovery delivers again.
+
+The file must have the first of these rows. `count_delivered` returns how many.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from cepbook.lang.types import Type
 from cepbook.session.io.files import PARQUET
+from cepbook.session.io.parquet_writers import arrow_table, stream_batches, stream_name
+from cepbook.session.io.row_writer import Rows, dated_rows, encodable
 from cepbook.session.io.writers import (
-    SQLITE,
-    Rows,
-    SqliteWriter,
-    arrow_table,
+    SqliteCells,
     csv_lines,
-    dated_rows,
+    is_database,
     json_lines,
-    stream_batches,
-    stream_name,
+    last_row_id,
+    quoted,
+    table_columns,
 )
 
 
@@ -28,64 +32,68 @@ class OtherRowsError(Exception):
 
 
 def count_delivered(path: str, position: int, rows: Rows, columns: Mapping[str, Type], table: str) -> int:
-    """Return how many of `rows` are in the file behind `position` (`RowWriter.position`), in order.
+    """Return how many of `rows` the file has after `position` (`RowWriter.position`).
 
-    A last line that is torn does not count. Raises OtherRowsError if the file has other rows there, and
-    FileNotFoundError if there is no file.
+    `rows` must begin with what is there. A torn last line does not count. Raises OtherRowsError if the file has other
+    rows after `position`, OSError if it cannot be read, and FileNotFoundError if there is no file.
     """
-    lower = path.lower()
-    if lower.endswith(SQLITE):
-        return _in_database(path, position, rows, columns, table)
-    if lower.endswith(PARQUET):
-        return _in_stream(path, position, rows, columns)
+    if is_database(path):
+        return _count_in_database(path, position, rows, columns, table)
+    if path.lower().endswith(PARQUET):
+        return _count_in_stream(path, position, rows, columns)
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size < position:
             raise OtherRowsError
         file.seek(position)
-        there = file.read()
-    csv = lower.endswith(".csv")
+        written = file.read()
+    csv = path.lower().endswith(".csv")
     count = end = 0
     for row in dated_rows(columns, rows):
-        line = (csv_lines([row]) if csv else json_lines(list(columns), [row])).encode()
-        if end + len(line) > len(there):
-            if not line.startswith(there[end:]):
+        line = encodable(csv_lines([row]) if csv else json_lines(list(columns), [row])).encode()
+        if end + len(line) > len(written):
+            if not line.startswith(written[end:]):
                 raise OtherRowsError
             return count
-        if there[end : end + len(line)] != line:
+        if written[end : end + len(line)] != line:
             raise OtherRowsError
         end += len(line)
         count += 1
-    if end != len(there):
+    if end != len(written):
         raise OtherRowsError
     return count
 
 
-def _in_stream(path: str, position: int, rows: Rows, columns: Mapping[str, Type]) -> int:
+def _count_in_stream(path: str, position: int, rows: Rows, columns: Mapping[str, Type]) -> int:
     if not os.path.exists(stream_name(path)):
         raise FileNotFoundError(stream_name(path))
-    tables = list(stream_batches(stream_name(path)))
-    there = [row for batch in tables for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
-    return _compared(there[position:], rows, lambda some: _as_arrow(some, columns), len(there) < position)
+    in_file = [row for batch in stream_batches(stream_name(path)) for row in _rows_of(batch)]
+    if len(in_file) < position:
+        raise OtherRowsError
+    return _count_equal(in_file[position:], rows, lambda some: _rows_of(arrow_table(some, columns)))
 
 
-def _as_arrow(rows: Rows, columns: Mapping[str, Type]) -> list[Any]:
-    return list(zip(*(column.to_pylist() for column in arrow_table(rows, columns).columns), strict=True))
+def _rows_of(table: Any) -> list[Any]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _in_database(path: str, position: int, rows: Rows, columns: Mapping[str, Type], table: str) -> int:
+def _count_in_database(path: str, position: int, rows: Rows, columns: Mapping[str, Type], table: str) -> int:
     if not os.path.exists(path):
         raise FileNotFoundError(path)
-    with closing(SqliteWriter(path, columns, table)) as writer:
-        try:
-            there = list(map(tuple, writer.behind(position)))
-        except sqlite3.Error as error:
-            raise OSError(str(error)) from error
-        return _compared(there, rows, lambda some: list(map(tuple, writer.cells(some))), writer.position < position)
+    try:
+        uri = f"{Path(path).absolute().as_uri()}?mode=rw"  # creates no file; "ro" cannot open every database
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            if table_columns(connection, table) != list(columns) or last_row_id(connection, quoted(table)) < position:
+                raise OtherRowsError
+            after = f"select * from {quoted(table)} where rowid > ? order by rowid"
+            in_file = list(map(list, connection.execute(after, (position,))))
+    except sqlite3.Error as error:
+        raise OSError(str(error)) from error
+    return _count_equal(in_file, rows, SqliteCells(columns))
 
 
-def _compared(there: Sequence[Any], rows: Rows, converted: Any, short: bool) -> int:
-    count = len(there)
+def _count_equal(in_file: Sequence[Any], delivered: Rows, as_in_file: Callable[[Rows], Sequence[Any]]) -> int:
+    count = len(in_file)
     # as text, in which NaN is equal to NaN
-    if short or count > len(rows) or list(map(repr, there)) != list(map(repr, converted(rows[:count]))):
+    if count > len(delivered) or list(map(repr, in_file)) != list(map(repr, as_in_file(delivered[:count]))):
         raise OtherRowsError
     return count

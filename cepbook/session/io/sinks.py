@@ -12,49 +12,50 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from threading import Lock, RLock, Thread, current_thread
 from typing import Any
 from weakref import WeakSet
 
+from cepbook.display import format_count
+from cepbook.engine.delivery.delta import Sink
 from cepbook.engine.runtime import RunningStatement
 from cepbook.engine.snapshot.runtime_snapshot import type_data
 from cepbook.errors import CepbookError, JournalError, UsageError
-from cepbook.feeds import FeedColumns
+from cepbook.feeds import FeedColumns, SinkFeed
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
 from cepbook.locks import survives_fork
 from cepbook.session.io.files import PARQUET
 from cepbook.session.io.output_times import column_data
-from cepbook.session.io.sink_feed import Attach, SinkFeed
-from cepbook.session.io.writers import (
-    RowWriter,
-    check_file_kind,
-    is_overwritten,
-    open_writer,
-    take_mode,
-)
+from cepbook.session.io.parquet_writers import stream_name
+from cepbook.session.io.row_writer import BusyError, Rows, RowWriter, set_aside, take_mode
+from cepbook.session.io.writers import check_file_kind, is_database, open_writer
 
-BATCH = 8_192  # rows that are written together
-EVERY = 0.5  # seconds between two looks for waiting rows
-SHARE = 10  # rows of a live batch wait if writing them at once would take more than one part of so many of the time
+Successor = Callable[[RunningStatement | None], object]
+Attach = Callable[[Sink, Successor], Callable[[], None]]  # the last step of `EngineHandle.attach_sink`
+
+FULL_ROWS = 8_192  # rows that are written together
+INTERVAL = 0.5  # seconds between two looks for waiting rows
+MAX_WRITE_SHARE = 0.1  # of the time; rows of a live batch wait if writing them at once would take more
+PATIENCE = 5.0  # seconds that `flush` and `close` wait for a locked database
 
 
 class SinkError(CepbookError):
-    """Rows could not be written. Earlier rows are in the file; the message gives the number of lost ones."""
+    """Rows could not be written. The other rows are in the file; the message gives the number of lost ones."""
 
 
 class SinkHooks:
     """Notices of a sink to a journal."""
 
-    def ahead(self) -> None:
+    def before_write(self) -> None:
         """Called before rows are written: what led to them must be in the journal. Raises JournalError."""
 
-    def closing(self, sink: FileSink) -> None:
+    def before_close(self, sink: FileSink) -> None:
         """Called before the file is finished. Raises JournalError."""
 
-    def closed(self, sink: FileSink) -> None:
+    def after_close(self, sink: FileSink) -> None:
         """Called when the file is finished."""
 
 
@@ -63,17 +64,30 @@ class FileSink:
 
     ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end; otherwise the end of the program does. Rows
     are written after a live batch and at least every second, so that a killed kernel loses the last second at most;
-    `flush` writes them now. A row that cannot be written ends the writing, not the statement: `error` has the reason,
-    `lost` counts the rows since, `close` raises. Another sink of the same statement and file (a cell that runs again)
-    closes this one. Raises UsageError if the file belongs to a sink of another statement.
+    `flush` writes them now. Rows wait while another program locks a database.
+
+    A row with a value that cannot be written is left out. A full disk ends the writing, not the statement. Both are
+    printed: `error` has the first reason, `lost` counts the rows, `close` raises. Another sink of the same statement
+    and file or table (a cell that runs again) closes this one. Raises UsageError if the file or table belongs to a sink
+    of another statement.
 
     With `whole`, the default for Parquet, the file gets its name (and replaces an existing file) only when it is closed
     without lost rows and no exception ended the ``with``. Until then its path is `place` (`partial_name`). The rows of
-    a whole Parquet file are in an Arrow stream beside it (``q.partial.arrows`` for ``q.parquet``). This does not apply
-    to databases.
+    a whole Parquet file are in an Arrow stream beside it (``q.partial.arrows`` for ``q.parquet``). What a killed
+    process left there is renamed (``q.partial.unclosed.csv``), and printed. This does not apply to databases.
 
     With `append` rows are added to those of an existing file. A line that a killed process left torn is removed. A
     Parquet file also gets the rows of the stream that a killed process left.
+
+    Paths, for the sink of ``q.csv`` with `whole` where ``q.csv`` links to ``data/1.csv``:
+
+    ===============  =============================================
+    `path`           ``q.csv``, as it was given
+    `full_path`      ``/home/ann/q.csv``
+    `place`          ``data/1.partial.csv``, once it is closed `path`
+    `_full_place`    ``/home/ann/data/1.partial.csv``
+    `_target`        ``/home/ann/data/1.csv``
+    ===============  =============================================
     """
 
     def __init__(
@@ -98,32 +112,35 @@ class FileSink:
         if append and (whole is False if parquet else whole):
             hint = "a Parquet file is written as a whole" if parquet else "with `append` rows are in the file at once"
             raise UsageError(f"`whole` and `append` exclude each other here\n  hint: leave `whole` out; {hint}")
-        # What gets the rows in the end: the same file when the directory has changed meanwhile.
+        # absolute: the same file when the directory of the process has changed meanwhile
         self._target = _absolute(_linked(self.path))
         self._whole = (parquet if whole is None else whole) and _is_plain(self._target)
-        self._must_close = whole is True  # otherwise the end of the program does as well
+        self._incomplete_unless_closed = whole is True  # otherwise the end of the program closes it as well
         self.place = partial_name(_linked(self.path)) if self._whole else self.path
         self.rows = 0
         self.lost = 0
         self.error: Exception | None = None
         self._lock = lock
-        self._writing = survives_fork(RLock())  # taken behind `_lock`; `_keep_writing` takes it alone
+        self._writing = survives_fork(RLock())  # acquired after `_lock`; `_keep_writing` acquires it alone
+        self._waiting: list[Rows] = []  # rows that left the feed and are not written yet
+        self._ended = False  # after an error that concerns all later rows as well
         self._took = self._wrote = 0.0  # seconds of the last write, and when it ended
         self._process = os.getpid()
+        self._busy: BusyError | None = None  # why rows wait
         self._unclosed = ""  # the file with the rows, if it could not get its name
         self._types: dict[str, Type] = dict(types)
         self._writer: RowWriter | None = None
-        for other in [sink for sink in _open_sinks() if is_same_file(sink._target, self.path)]:
+        self._table, self._options, self._hooks = table or name, {"whole": whole, "append": append}, hooks
+        for other in [sink for sink in _open_sinks() if sink.writes(self.path, self._table)]:
             if other.name != name:
-                raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
+                what = f"table `{self._table}` of {self.path!r}" if is_database(self.path) else repr(self.path)
+                raise UsageError(f"{what} is written by a sink of `{other.name}`: close that first")
             other.close()
         becomes = self._target if self._whole else None
-        self._table, self._options, self._hooks = table or name, {"whole": whole, "append": append}, hooks
         self._columns = columns
-        if self._whole and resumed is None:
-            with suppress(OSError):
-                os.remove(self.place)
         self.full_path, self._full_place = _absolute(self.path), _absolute(self.place)
+        if self._whole and resumed is None:
+            self._leave_former_rows(append=append)
         mode: dict[str, Any] = {"append": append, "becomes": becomes, "resumed": resumed is not None}
         self._writer = _opened(self.path, self._full_place, columns, self._table, **mode)
         self._file = _file_of(self._writer.place)
@@ -133,6 +150,23 @@ class FileSink:
         with _OPENING:
             _OPEN.add(self)
         _start_writing()
+
+    def _leave_former_rows(self, *, append: bool) -> None:
+        """Rename the file that a killed process left, unless its rows are added to the file."""
+        with suppress(OSError):  # of another owner, for example: opening the file tells it
+            if self.path.lower().endswith(PARQUET):
+                if os.path.exists(self._full_place):  # begun from the stream, which has all rows
+                    os.remove(self._full_place)
+                if not append:
+                    set_aside(stream_name(self._full_place), self.path)
+            else:
+                set_aside(self._full_place, self.path)
+
+    def writes(self, path: str, table: str) -> bool:
+        """Return True if the sink writes this file, or this table of this database."""
+        if "-" in (path, self.path) or os.path.realpath(path) != os.path.realpath(self._target):
+            return False
+        return not is_database(path) or table.lower() == self._table.lower()
 
     @property
     def is_open(self) -> bool:
@@ -144,68 +178,116 @@ class FileSink:
         """True if another process can continue the file after a kill."""
         return self._writer is not None and self._writer.survives and self.path != "-"
 
+    @property
+    def key(self) -> dict[str, str]:
+        """The path and table, which no other open sink has."""
+        return {"path": self.full_path, "table": self._table}
+
     def mark(self) -> dict[str, Any]:
-        """Return how far the sink is, as plain data, after `flush`."""
-        assert self._writer is not None
+        """Write waiting rows and return how far the sink is, as plain data. Raises SinkError if it cannot go on."""
+        with self._lock, self._writing:
+            self._write(PATIENCE)
+            if self._ended or self._waiting:
+                raise SinkError(self._loss())
+            assert self._writer is not None
+            try:
+                position = self._writer.position
+            except sqlite3.Error as error:
+                raise SinkError(f"{self.path!r} cannot be read: {error}") from error
         return {
             "name": self.name,
-            "path": self.full_path,
-            "table": self._table,
+            **self.key,
             "place": self._full_place,
             "options": self._options,
             "columns": [[name, column_data(of)] for name, of in self._columns.items()],
             "types": [[name, type_data(of)] for name, of in self._types.items()],
             "number": self._tap.number,
-            "position": self._writer.position,
+            "position": position,
         }
 
     def restore(self, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows that were delivered before a kill, and are missing in the file. Raises SinkError."""
         with self._writing:
-            assert self._writer is not None
-            try:
-                self._writer.write(rows)
-                self.rows += len(rows)
-            except Exception as error:  # noqa: BLE001  as in `_write`
-                self.error, self.lost = error, len(rows)
+            self._waiting.append(rows)
+            self._write(PATIENCE)
         self._raise()
 
     def _successor(self, statement: RunningStatement | None) -> None:
-        self._write_if_recorded()
-        if statement is not None and dict(statement.output_type.properties) != self._types and self.error is None:
-            self.error = UsageError(f"`{self.name}` was redeployed with other columns than {self.path!r} has")
+        self._write_and_print()
+        if statement is not None and dict(statement.output_type.properties) != self._types and not self._ended:
+            with self._printing():
+                self._give_up(UsageError(f"`{self.name}` was redeployed with other columns than the file has"))
 
     def _when_full(self) -> None:
-        if self._tap.rows >= BATCH:
-            self._write_if_recorded()
+        if self._tap.rows >= FULL_ROWS:
+            self._write_and_print()
 
-    def _write_if_recorded(self) -> None:
-        with suppress(JournalError):  # the rows wait; the journal raises it at the next stimulus
+    @contextmanager
+    def _printing(self) -> Iterator[None]:
+        """At the end of the block, print an error that was met in it."""
+        before = self.error
+        yield
+        if self.error is not before:
+            sys.stderr.write(f"cepbook: {self._loss()}\n")
+
+    def _write_and_print(self) -> None:
+        # without an error of the journal: the rows wait, and the next stimulus raises it
+        with self._printing(), suppress(JournalError):
             self._write()
 
-    def _write(self) -> None:
+    def _write(self, patience: float = 0.0) -> None:
+        """Write waiting rows. A locked database is waited for `patience` seconds; then the rows wait."""
         with self._writing:
             columns = self._tap.peek()
             count = len(columns.times)
             if count and self._hooks is not None:
-                self._hooks.ahead()
+                self._hooks.before_write()
+            if count:
+                self._waiting.append(feed_rows(columns, self._types))
             self._tap.forget(columns)
-            if count and os.getpid() != self._process:
-                self.error = UsageError("a forked process does not write into the file of its parent")
-            if self._writer is None or self.error is not None:
-                self.lost += count
-                return
-            if not count:
-                return
+            if self._waiting and os.getpid() != self._process:
+                self._give_up(UsageError("a forked process does not write into the file of its parent"))
+            if self._waiting and self._writer is None:
+                self._give_up(self.error)
             began = time.perf_counter()
-            try:
-                self._writer.write(feed_rows(columns, self._types))
-                self.rows += count
-            except Exception as error:  # noqa: BLE001  of the disk or of a value; kept, raised by `flush` and `close`
-                self.error = error
-                self.lost += count
-            self._wrote = time.perf_counter()
-            self._took = self._wrote - began
+            while self._waiting and not self._ended:
+                try:
+                    self._write_first()
+                except BusyError as error:
+                    if time.perf_counter() >= began + patience:
+                        self._busy = error
+                        break
+            if count:
+                self._wrote = time.perf_counter()
+                self._took = self._wrote - began
+
+    def _write_first(self) -> None:
+        """Write the first rows that wait. If a value cannot be written, halve them to find its row."""
+        assert self._writer is not None
+        rows = self._waiting[0]
+        try:
+            self._writer.write(rows)
+            self._waiting.pop(0)
+            self.rows += len(rows)
+        except BusyError:
+            raise
+        except (OSError, MemoryError, sqlite3.OperationalError) as error:
+            self._give_up(error)
+        except Exception as error:  # noqa: BLE001  of a value: anything that Python code of the user may raise
+            half = len(rows) // 2
+            self._waiting[:1] = [rows[:half], rows[half:]] if half else []
+            if not half:
+                self.error, self.lost = self.error or error, self.lost + len(rows)
+        except BaseException:  # the second Ctrl-C: nobody knows what the file has of these rows
+            self._give_up(UsageError("interrupted while rows were written"))
+            raise
+
+    def _give_up(self, error: Exception | None) -> None:
+        """Write nothing more. The rows that wait are lost."""
+        self._ended = True
+        self.error = self.error or error
+        self.lost += sum(map(len, self._waiting))
+        self._waiting.clear()
 
     def write_waiting(self, *, soon: bool = False) -> None:
         """Write waiting rows if that makes them survive the process. A failure is printed and kept in `error`.
@@ -213,19 +295,17 @@ class FileSink:
         With `soon`, only if that keeps the cost low, because the next call comes soon.
         """
         with self._writing:
-            writer, before = self._writer, self.error
+            writer = self._writer
             if writer is None or not writer.survives or self.path == "-" or os.getpid() != self._process:
                 return
-            if soon and time.perf_counter() - self._wrote < SHARE * self._took:
+            if soon and (time.perf_counter() - self._wrote) * MAX_WRITE_SHARE < self._took:
                 return
-            self._write_if_recorded()
-        if self.error is not before:
-            sys.stderr.write(f"cepbook: {self._loss()}\n")
+            self._write_and_print()
 
     def flush(self) -> FileSink:
         """Write waiting rows. Raises SinkError if that failed, now or before."""
         with self._lock, InterruptGuard(lambda: None):  # rows that were taken are written before Ctrl-C is raised
-            self._write()
+            self._write(PATIENCE)
         self._raise()
         return self
 
@@ -238,24 +318,26 @@ class FileSink:
             if self._writer is None or os.getpid() != self._process:  # a forked process closes nothing
                 return
             if self._hooks is not None:
-                self._hooks.closing(self)
+                self._hooks.before_close(self)
             self._leave()
             with self._writing:
                 self._finish(failed)
             if self._hooks is not None:
-                self._hooks.closed(self)
+                self._hooks.after_close(self)
         self._raise()
 
     def _finish(self, failed: bool) -> None:
         try:
-            self._write()
+            self._write(PATIENCE)
         finally:
+            if self._waiting:
+                self._give_up(self._busy)
             writer, self._writer = self._writer, None
             assert writer is not None
             taken_away = _file_of(writer.place) != self._file
             try:
                 writer.close()
-            except (OSError, ValueError, NotImplementedError, sqlite3.Error) as error:
+            except Exception as error:  # noqa: BLE001  of the disk, or of a library; `close` raises it
                 self.error = self.error or error
         if self.error is None and taken_away:
             self.error = UsageError("the file was taken away, or is another one, meanwhile")
@@ -275,12 +357,15 @@ class FileSink:
         _end(self)
 
     def _raise(self) -> None:
-        if self.error is not None:
+        if self.error is not None or self._waiting:
             raise SinkError(self._loss()) from self.error
 
     def _loss(self) -> str:
-        lost = f"{self.lost:,} row{'' if self.lost == 1 else 's'} of `{self.name}` lost"
-        lost += f"; {self._unclosed!r} has the rows before" if self._unclosed else ""
+        if self._waiting:
+            waiting = format_count(sum(map(len, self._waiting)), "row")
+            return f"{self.path!r} cannot be written now: {self._busy}; {waiting} of `{self.name}` wait"
+        lost = f"{format_count(self.lost, 'row')} of `{self.name}` lost"
+        lost += f"; {self._unclosed!r} has the other rows" if self._unclosed else ""
         return f"{self.path!r} cannot be written: {self.error}; {lost}"
 
     def __enter__(self) -> FileSink:
@@ -290,13 +375,15 @@ class FileSink:
         self.close(failed=failure is not None)
 
     def __repr__(self) -> str:
-        state = "closed" if self._writer is None else "open" if self.error is None else f"failed: {self.error}"
+        state = "closed" if self._writer is None else f"failed: {self.error}" if self._ended else "open"
+        state += f", {format_count(self.lost, 'row')} lost" if self.lost else ""
         return f"{self.name} → {self.place}: {self.rows:,} rows, {state}"
 
 
 _OPEN: WeakSet[FileSink] = WeakSet()
 _OPENING = survives_fork(Lock())  # while `_OPEN` is changed or read
-_ABANDONED: list[FileSink] = []  # sinks that were collected in the thread that writes, which may not take their locks
+# Sinks whose `__del__` ran inside the writing thread. They are closed by its loop, when it holds no lock.
+_ABANDONED: list[FileSink] = []
 _THREADS: list[Thread] = []  # the thread that writes, if there is one
 
 
@@ -325,10 +412,10 @@ def _keep_writing() -> None:
     This does not wait for the engine: reading a feed is safe from any thread.
     """
     while True:
-        time.sleep(EVERY)
+        time.sleep(INTERVAL)
         _write_all()
         while _ABANDONED:
-            _end(_ABANDONED.pop(), anywhere=True)
+            _end(_ABANDONED.pop(), in_loop=True)
         with _OPENING:
             if not any(sink.is_open for sink in list(_OPEN)):
                 _THREADS.clear()
@@ -340,15 +427,15 @@ def _write_all() -> None:
         sink.write_waiting()
 
 
-def _end(sink: FileSink, *, anywhere: bool = False) -> None:
+def _end(sink: FileSink, *, in_loop: bool = False) -> None:
     if getattr(sink, "_writer", None) is None:
         return
-    if not anywhere and current_thread() in _THREADS:
+    if not in_loop and current_thread() in _THREADS:
         _ABANDONED.append(sink)
         return
     try:
-        sink.close(failed=sink._must_close)
-    except CepbookError as error:  # of the file or the journal; the other sinks are closed all the same
+        sink.close(failed=sink._incomplete_unless_closed)
+    except Exception as error:  # noqa: BLE001  of the file or the journal; the other sinks are closed all the same
         sys.stderr.write(f"cepbook: {error}\n")
 
 
@@ -357,11 +444,6 @@ def end_all_sinks() -> None:
     """Close all sinks."""
     for sink in [*_open_sinks(), *_ABANDONED]:
         _end(sink)
-
-
-def is_same_file(one: str, other: str) -> bool:
-    """Return True if two names are of one file that a writer would replace."""
-    return one != "-" and is_overwritten(one) and os.path.realpath(one) == os.path.realpath(other)
 
 
 def partial_name(path: str) -> str:
@@ -395,8 +477,17 @@ def _linked(name: str) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    there = os.path.isfile(name) or not os.path.exists(name)
-    return there and is_overwritten(name) and name != "-"
+    usable = os.path.isfile(name) or not os.path.exists(name)
+    return usable and not is_database(name) and name != "-"
+
+
+def file_stamp(path: str) -> list[int] | None:
+    """Return what tells a file from a later one of the same name, None if there is no file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return [status.st_size, status.st_mtime_ns]  # a copy of a folder keeps both
 
 
 def _file_of(path: str) -> tuple[int, int] | None:
@@ -435,7 +526,7 @@ def export_rows(
             writer.close()
         if beside:
             os.replace(target, real)
-    except (OSError, ValueError, TypeError, OverflowError, sqlite3.Error) as error:
+    except Exception as error:
         if beside:
             with suppress(OSError):
                 os.remove(target)

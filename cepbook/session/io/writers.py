@@ -3,7 +3,8 @@
 Numbers, truth values and texts are kept as they are. Parquet has types for dates and arrays, too. All other values
 (events, maps, arrays) are written as JSON text, exact numbers (biginteger, bigdecimal) as digits, dates in ISO 8601.
 Times of the clock (`io.output_times`) are dates, in text with their offset from UTC.
-In CSV null is an empty field and the empty text is ``""``.
+In CSV null is an empty field and the empty text is ``""``. JSON has NaN and the infinities as texts, SQLite has null
+for NaN and 0 and 1 for truth values. Half of a surrogate pair, which no file can have, is written as ``\\ud800``.
 
 A process can be killed between any two writes. Lines then end with a torn one at worst, which `append` cuts off. A
 `ParquetStreamWriter` keeps its rows in an Arrow stream until the file is closed.
@@ -17,99 +18,34 @@ import json
 import os
 import re
 import sqlite3
-import stat
 import sys
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 from cepbook.errors import UsageError
-from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.types import Type
 from cepbook.session.io.files import PARQUET
+from cepbook.session.io.parquet_writers import ParquetStreamWriter, ParquetWriter
+from cepbook.session.io.row_writer import (
+    PLAIN,
+    BusyError,
+    RowDates,
+    Rows,
+    RowWriter,
+    encodable,
+    file_text,
+    json_text,
+    other_columns,
+    take_mode,
+)
 
-Rows = Sequence[Sequence[Any]]
 SQLITE = (".sqlite", ".sqlite3", ".db")
 WRITABLE_KINDS = ".parquet, .csv, .jsonl, .ndjson, .sqlite, .db"
 _TO_QUOTE = frozenset(',"\r\n')
-_STREAM = b"cepbook.stream"  # key in the metadata of a Parquet file: the stream that its last rows are from
-_GROUP = 1 << 16  # rows of a row group, at least
-_PLAIN = ("byte", "short", "int", "long", "float", "double", "boolean", "string", "char")
-
-
-class RowWriter:
-    """An open file of rows of the same columns. `place` is the path of the file that `write` writes.
-
-    `survives`: rows are readable after `write`, even if the process is killed.
-    """
-
-    place = ""
-    survives = True
-
-    def write(self, rows: Rows) -> None:
-        """Append rows. Rows of a Parquet file count when the file is closed; all others are in the file at once."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Finish the file. A second call does nothing."""
-        raise NotImplementedError
-
-    @property
-    def position(self) -> int:
-        """How far the file is, for `sink_files.count_delivered`: bytes of text, rows of a stream, the last row id."""
-        return 0
-
-    def clean(self) -> None:
-        """Remove what is no longer needed once the closed file has its name."""
-
-
-def take_mode(written: str, path: str | os.PathLike[str]) -> None:
-    """Give the file `written`, which will replace `path`, the owner and the permissions of `path`, if that exists."""
-    with suppress(OSError):
-        old = os.stat(path)
-        with suppress(OSError, AttributeError):  # only root changes an owner; Windows has no such function
-            os.chown(written, old.st_uid, old.st_gid)
-        os.chmod(written, stat.S_IMODE(old.st_mode))
-
-
-def file_text(value: object) -> str:
-    """Return a value that the file has no type for as text: JSON, dates in ISO 8601, exact numbers as digits."""
-    return value if isinstance(value, str) else _other(value) or json.dumps(value, ensure_ascii=False, default=_json_of)
-
-
-def _other(value: object) -> str | None:
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    return str(value) if isinstance(value, Decimal) else None
-
-
-def _json_of(value: object) -> str:
-    return _other(value) or str(value)
-
-
-def dated_rows(columns: Mapping[str, Any], rows: Rows) -> Rows:
-    """Return rows with the times of the clock in ISO 8601, as files have them that have no type for them."""
-    return _Dates(columns)(rows)
-
-
-class _Dates:
-    """Writes the times of the clock among the columns of rows in ISO 8601, for files that have no type for them."""
-
-    def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._texts = [(place, of.text) for place, of in enumerate(columns.values()) if of.name == "clock time"]
-
-    def __call__(self, rows: Rows) -> Rows:
-        if not self._texts:
-            return rows
-        dated = list(map(list, rows))
-        for place, text in self._texts:
-            for row in dated:
-                row[place] = text(row[place])
-        return dated
+_OPENING_TIMEOUT, _TIMEOUT = 5.0, 0.1  # seconds that a locked database is waited for, at first and by each write
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class _Lines(RowWriter):
@@ -117,10 +53,10 @@ class _Lines(RowWriter):
 
     def __init__(self, path: str, columns: Mapping[str, Type], append: bool) -> None:
         self.place = path
-        self._dated = _Dates(columns)
-        self._own = path != "-"
+        self._dated = RowDates(columns)
+        self._is_file = path != "-"
         self._file: IO[str] = sys.stdout
-        if self._own:
+        if self._is_file:
             if append:
                 _cut_torn_line(path, quotes=isinstance(self, CsvWriter))
             mode = "a" if append else "w"
@@ -134,16 +70,16 @@ class _Lines(RowWriter):
         self._write(self._dated(rows))
 
     def _write(self, rows: Rows) -> None:
-        self._file.write(self.text(rows))
+        self._file.write(encodable(self.text(rows)))
         self._file.flush()
 
     @property
     def position(self) -> int:
-        return os.fstat(self._file.fileno()).st_size if self._own else 0
+        return os.fstat(self._file.fileno()).st_size if self._is_file else 0
 
     def close(self) -> None:
         if not self._file.closed:
-            self._file.close() if self._own else self._file.flush()
+            self._file.close() if self._is_file else self._file.flush()
 
 
 class CsvWriter(_Lines):
@@ -152,7 +88,7 @@ class CsvWriter(_Lines):
     def __init__(self, path: str, columns: Mapping[str, Type], append: bool = False) -> None:
         header = _first_record(path, columns) if append and os.path.exists(path) else []
         if header and header != list(columns):
-            raise _other_columns(path, header)
+            raise other_columns(path, header)
         super().__init__(path, columns, append)
         if not header:
             self._write([list(columns)])
@@ -194,13 +130,6 @@ def _first_record(path: str, columns: Iterable[str]) -> list[str]:
     return [] if torn else record
 
 
-def _other_columns(path: str, names: Sequence[str]) -> UsageError:
-    return UsageError(
-        f"{path!r} has other columns: {', '.join(names)}\n"
-        "  hint: give another name, or leave `append` out to replace the file"
-    )
-
-
 def _cut_torn_line(path: str, *, quotes: bool) -> None:
     """Remove the last line of a file if it has no end, as after the kill of a process, and print what was removed.
 
@@ -216,7 +145,7 @@ def _cut_torn_line(path: str, *, quotes: bool) -> None:
                 end = position
         file.seek(end)
         rest = file.read()
-        if rest and not quotes and _is_json(rest):
+        if rest and not quotes and _isjson_text(rest):
             file.write(b"\n")
         elif rest:
             file.truncate(end)
@@ -224,7 +153,7 @@ def _cut_torn_line(path: str, *, quotes: bool) -> None:
             sys.stderr.write(f"cepbook: {path!r} ended within a line, which was removed: {text!r}\n")
 
 
-def _is_json(text: bytes) -> bool:
+def _isjson_text(text: bytes) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except ValueError:
@@ -250,223 +179,7 @@ class JsonLinesWriter(_Lines):
 
 def json_lines(names: Sequence[str], rows: Rows) -> str:
     """Return rows as JSON objects, one per line."""
-    return "".join([_json(dict(zip(names, row, strict=True))) + "\n" for row in rows])
-
-
-def _json(value: Mapping[str, object]) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_json_of, allow_nan=False)
-    except ValueError:
-        return json.dumps({name: _finite(item) for name, item in value.items()}, ensure_ascii=False, default=_json_of)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and value - value != 0:
-        return str(value)
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return {str(k): _finite(item) for k, item in value.items()} if isinstance(value, dict) else value
-
-
-def arrow_table(rows: Rows, columns: Mapping[str, Type]) -> Any:
-    """Return rows as a `pyarrow.Table`, values without an Arrow type as text. Raises UsageError without pyarrow."""
-    try:
-        import pyarrow  # optional: only Parquet files and frames of Arrow need it
-    except ImportError:
-        raise UsageError("this needs pyarrow: pip install pyarrow") from None
-    kinds = [_arrow_type(pyarrow, of) for of in columns.values()]
-    schema = pyarrow.schema(
-        [(name, pyarrow.string() if kind is None else kind) for name, kind in zip(columns, kinds, strict=True)]
-    )
-    values = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    arrays = [
-        pyarrow.array(
-            [None if v is None else file_text(v) for v in column] if kind is None else list(column), field.type
-        )
-        for column, kind, field in zip(values, kinds, schema, strict=True)
-    ]
-    return pyarrow.Table.from_arrays(arrays, schema=schema)
-
-
-class ParquetWriter(RowWriter):
-    """Row groups as they come. The file is complete when it is closed."""
-
-    survives = False
-
-    def __init__(self, path: str, columns: Mapping[str, Type]) -> None:
-        self.place = path
-        self._columns = dict(columns)
-        schema = arrow_table((), columns).schema
-        from pyarrow import parquet  # optional, and installed here
-
-        self._writer: Any = parquet.ParquetWriter(path, schema)
-
-    def write(self, rows: Rows) -> None:
-        if rows:
-            self._writer.write_table(arrow_table(rows, self._columns))
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-class ParquetStreamWriter(RowWriter):
-    """A Parquet file `path` that is written as a whole when it is closed; its rows are in an Arrow stream until then.
-
-    The stream, `stream_name`, is readable up to the last complete batch if the process is killed. With `earlier`, the
-    rows of that Parquet file come first, then those of a stream that a killed process left.
-    """
-
-    def __init__(
-        self, path: str, columns: Mapping[str, Type], earlier: str | None = None, *, resumed: bool = False
-    ) -> None:
-        schema = arrow_table((), columns).schema
-        import pyarrow  # optional, and installed here
-
-        self._path, self._columns, self._earlier = path, dict(columns), earlier
-        self.place = stream_name(path)
-        id_ = uuid.uuid4().hex.encode()
-        rescued: Iterator[Any] = iter(())
-        if earlier is not None:
-            there = _schema_to_add_to(earlier, schema) if os.path.exists(earlier) else None
-            self._earlier = None if there is None else earlier
-            rescued = _rescued(self.place, schema, {} if there is None else there.metadata or {})
-        elif resumed:
-            rescued = _rescued(self.place, schema, {})
-        add = earlier is not None or resumed
-        if not add and os.path.exists(self.place):
-            unclosed = f"{os.path.splitext(path)[0]}.unclosed.arrows"
-            os.replace(self.place, unclosed)
-            sys.stderr.write(f"cepbook: {unclosed!r} has the rows of a run that ended before {path!r} was written\n")
-        begun = f"{self.place}.new" if add and os.path.exists(self.place) else self.place
-        self._file: BinaryIO = open(begun, "wb")  # noqa: SIM115  until `close`
-        try:
-            self._stream = pyarrow.ipc.new_stream(self._file, schema.with_metadata({_STREAM: id_}))
-            self._rows = 0
-            for batch in rescued:
-                self._stream.write_batch(batch)
-                self._rows += batch.num_rows
-            self._file.flush()
-            if begun != self.place:
-                os.replace(begun, self.place)
-        except BaseException:
-            self._file.close()
-            os.remove(begun)
-            raise
-
-    def write(self, rows: Rows) -> None:
-        if rows:
-            self._stream.write_table(arrow_table(rows, self._columns))
-            self._file.flush()
-            self._rows += len(rows)
-
-    @property
-    def position(self) -> int:
-        return self._rows
-
-    def close(self) -> None:
-        if self._file.closed:
-            return
-        self._stream.close()
-        self._file.close()
-        import pyarrow  # as above
-        from pyarrow import parquet
-
-        with pyarrow.OSFile(self.place) as file, pyarrow.ipc.open_stream(file) as stream:
-            schema = stream.schema
-            with open(self._path, "wb") as target, parquet.ParquetWriter(target, schema) as writer:
-                take_mode(self._path, self.place)
-                if self._earlier is not None:
-                    with parquet.ParquetFile(self._earlier) as former:
-                        for batch in former.iter_batches(_GROUP):
-                            writer.write_table(pyarrow.Table.from_batches([batch]).cast(schema))
-                for group in _row_groups(stream):
-                    writer.write_table(pyarrow.Table.from_batches(group))
-
-    def clean(self) -> None:
-        with suppress(OSError):
-            os.remove(self.place)
-
-
-def _row_groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the batches in groups of at least `_GROUP` rows; the last group may have fewer."""
-    group: list[Any] = []
-    size = 0
-    for batch in batches:
-        group.append(batch)
-        size += batch.num_rows
-        if size >= _GROUP:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
-
-
-def stream_name(path: str) -> str:
-    """Return the path of the Arrow stream with the rows of a Parquet file that is not closed yet."""
-    return f"{os.path.splitext(path)[0]}.arrows"
-
-
-def stream_batches(path: str) -> Iterator[Any]:
-    """Yield the complete batches of an Arrow stream whose end may be torn."""
-    import pyarrow  # optional, and installed here
-
-    try:
-        with pyarrow.OSFile(path) as file, pyarrow.ipc.open_stream(file) as stream:
-            yield from stream
-    except (OSError, ValueError):  # the end is torn
-        return
-
-
-def _schema_to_add_to(path: str, schema: Any) -> Any:
-    """Return the schema of a Parquet file. Raises UsageError if rows of `schema` cannot be added to it."""
-    from pyarrow import parquet  # optional, and installed here
-
-    there = parquet.read_schema(path)
-    try:
-        there.empty_table().cast(schema)
-    except (ValueError, TypeError, NotImplementedError):  # Arrow's errors are of these classes
-        raise _other_columns(path, [f"{field.name} {field.type}" for field in there]) from None
-    return there
-
-
-def _rescued(path: str, schema: Any, of_file: Mapping[bytes, bytes]) -> Iterator[Any]:
-    """Yield the complete batches of a stream that a killed process left.
-
-    Nothing if they are in the Parquet file with the metadata `of_file` already. Raises UsageError for other columns.
-    """
-    import pyarrow  # optional, and installed here
-
-    try:
-        with pyarrow.OSFile(path) as file, pyarrow.ipc.open_stream(file) as stream:
-            if (stream.schema.metadata or {}).get(_STREAM) == of_file.get(_STREAM, b""):
-                return
-            if not stream.schema.equals(schema):
-                raise _other_columns(path, stream.schema.names)
-            yield from stream
-    except (OSError, ValueError):  # there is none, or its end is torn
-        return
-
-
-def _arrow_type(arrow: Any, of: Type) -> Any:
-    names = {"byte": "int8", "short": "int16", "int": "int32", "long": "int64", "float": "float32"}
-    if of.of is not None:
-        element = _arrow_type(arrow, of.of)
-        return None if element is None else arrow.list_(element)
-    if of.name in _PLAIN:
-        plain: Any = {"double": arrow.float64, "boolean": arrow.bool_, "char": arrow.string, "string": arrow.string}
-        return plain[of.name]() if of.name in plain else getattr(arrow, names[of.name])()
-    if of.name == "clock time":
-        clock: Any = of
-        zone = zone_of(clock.zone)
-        return arrow.timestamp(clock.unit, tz=None if zone is UTC else str(zone))
-    if of.name in ("timestamp", "moment", "calendar", "zoneddatetime"):
-        return arrow.timestamp("us", tz="UTC")
-    dates: dict[str, Any] = {
-        "localdatetime": lambda: arrow.timestamp("us"),
-        "localdate": arrow.date32,
-        "localtime": lambda: arrow.time64("us"),
-    }
-    return dates[of.name]() if of.name in dates else None
+    return "".join([json_text(dict(zip(names, row, strict=True))) + "\n" for row in rows])
 
 
 class SqliteWriter(RowWriter):
@@ -474,70 +187,83 @@ class SqliteWriter(RowWriter):
 
     def __init__(self, path: str, columns: Mapping[str, Type], table: str) -> None:
         self.place = path
-        self._dated = _Dates(columns)
-        self._base: sqlite3.Connection | None = sqlite3.connect(path, check_same_thread=False)
-        self._table = _quoted(table)
-        self._as_text = [not _is_sqlite(of) for of in columns.values()]
-        quoted = ", ".join(f"{_quoted(name)} {_sqlite_type(of)}" for name, of in columns.items())
+        self._cells = SqliteCells(columns)
+        self._table = quoted(table)
+        declared = ", ".join(f"{quoted(name)} {_sqlite_type(of)}" for name, of in columns.items())
+        connection = sqlite3.connect(path, timeout=_OPENING_TIMEOUT, check_same_thread=False)
+        self._connection: sqlite3.Connection | None = connection
         try:
-            self._base.execute(f"create table if not exists {_quoted(table)} ({quoted})")
-            there = [row[1] for row in self._base.execute(f"pragma table_info({_quoted(table)})")]
+            connection.execute(f"create table if not exists {self._table} ({declared})")
+            existing = table_columns(connection, table)
+            connection.execute(f"pragma busy_timeout = {_TIMEOUT * 1000:.0f}")
         except sqlite3.Error as error:
             self.close()
             raise UsageError(f"{path!r} cannot be written as an SQLite database: {error}") from None
-        if there != list(columns):
+        if existing != list(columns):
             self.close()
-            raise UsageError(f"table `{table}` of {path!r} has other columns: {', '.join(there)}")
+            raise UsageError(f"table `{table}` of {path!r} has other columns: {', '.join(existing)}")
         places = ", ".join("?" * len(columns))
-        self._insert = f"insert into {_quoted(table)} values ({places})"
+        self._insert = f"insert into {self._table} values ({places})"
 
     def write(self, rows: Rows) -> None:
-        if self._base is not None:
-            with self._base:
-                self._base.executemany(self._insert, self.cells(rows))
-
-    def cells(self, rows: Rows) -> list[list[Any]]:
-        """Return rows as the database holds them."""
-        return [list(map(_cell, row, self._as_text)) for row in self._dated(rows)]
+        if self._connection is not None:
+            try:
+                with self._connection:
+                    self._connection.executemany(self._insert, self._cells(rows))
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF in _BUSY:
+                    raise BusyError(str(error)) from error
+                raise
 
     @property
     def position(self) -> int:
-        return self._last() if self._base is not None else 0
-
-    def _last(self) -> int:
-        assert self._base is not None
-        return int(self._base.execute(f"select coalesce(max(rowid), 0) from {self._table}").fetchone()[0])
-
-    def behind(self, position: int) -> list[list[Any]]:
-        """Return the rows that were inserted behind `position`."""
-        assert self._base is not None
-        rows = self._base.execute(f"select * from {self._table} where rowid > ? order by rowid", (position,))
-        return list(map(list, rows))
+        return 0 if self._connection is None else last_row_id(self._connection, self._table)
 
     def close(self) -> None:
-        if self._base is not None:
-            self._base.close()
-            self._base = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
-def _quoted(name: str) -> str:
+class SqliteCells:
+    """Returns rows as a table of `SqliteWriter` has them."""
+
+    def __init__(self, columns: Mapping[str, Type]) -> None:
+        self._dated = RowDates(columns)
+        self._kinds = [_sqlite_type(of) for of in columns.values()]
+
+    def __call__(self, rows: Rows) -> list[list[Any]]:
+        return [list(map(_cell, row, self._kinds)) for row in self._dated(rows)]
+
+
+def table_columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Return the names of the columns of a table, none if there is no such table."""
+    return [row[1] for row in connection.execute(f"pragma table_info({quoted(table)})")]
+
+
+def last_row_id(connection: sqlite3.Connection, quoted_table: str) -> int:
+    """Return the id of the last row of a table, 0 if it is empty."""
+    return int(connection.execute(f"select coalesce(max(rowid), 0) from {quoted_table}").fetchone()[0])
+
+
+def quoted(name: str) -> str:
+    """Return a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _is_sqlite(of: Type) -> bool:
-    return of.of is None and of.name in _PLAIN
-
-
 def _sqlite_type(of: Type) -> str:
-    if not _is_sqlite(of) or of.name in ("string", "char"):
+    if of.of is not None or of.name not in PLAIN or of.name in ("string", "char"):
         return "text"
     return "real" if of.name in ("float", "double") else "integer"
 
 
-def _cell(value: Any, as_text: bool) -> Any:
-    if value is None or (not as_text and isinstance(value, bool | int | float | str)):
-        return value
-    return file_text(value)
+def _cell(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "text":
+        return encodable(file_text(value))
+    number = float(value) if kind == "real" else int(value)
+    return number + 0 if number == number else None  # 0.0 for -0.0
 
 
 def open_writer(
@@ -551,10 +277,10 @@ def open_writer(
 ) -> RowWriter:
     """Return the writer for the kind of file that the name says. Files are replaced, SQLite databases are added to.
 
-    ``-`` is JSON lines on the standard output. `table` is for SQLite. With `append`, lines are added to. `becomes`: the
-    file will be renamed to this name when it is closed; with `append` a Parquet file has the rows of `becomes`, too.
-    With `resumed` the file continues that of a killed process. Raises UsageError for an unknown kind, and for a file
-    that cannot be written.
+    ``-`` is JSON lines on the standard output. `table` is for SQLite. With `append`, new lines follow the existing
+    ones. `becomes`: the file will be renamed to this name when it is closed; with `append` a Parquet file has the rows
+    of `becomes`, too. With `resumed` the file continues that of a killed process. Raises UsageError for an unknown
+    kind, and for a file that cannot be written.
     """
     add = append or resumed
     name = os.fspath(path)
@@ -591,6 +317,6 @@ def check_file_kind(path: str | os.PathLike[str]) -> None:
         )
 
 
-def is_overwritten(path: str) -> bool:
-    """Return True if writing replaces a file of this name instead of adding to it."""
-    return not path.lower().endswith(SQLITE)
+def is_database(path: str) -> bool:
+    """Return True if files of this name are databases, which have several tables and are never replaced."""
+    return path.lower().endswith(SQLITE)

@@ -6,17 +6,16 @@ log delivers again, and the missing ones are the rest of them.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.delivery.delta import Sink
+from cepbook.feeds import SinkFeed
 from cepbook.lang.types import Type
 from cepbook.session.io.output_times import column_from
-from cepbook.session.io.sink_feed import SinkFeed
 from cepbook.session.io.sink_files import OtherRowsError, count_delivered
-from cepbook.session.io.sinks import FileSink, SinkError, feed_rows
+from cepbook.session.io.sinks import FileSink, SinkError, feed_rows, file_stamp
 
 Mark = Mapping[str, Any]
 AttachLater = Callable[[str, Sink, Callable[[object], object]], Callable[[], None]]
@@ -31,6 +30,7 @@ class _Interrupted:
     columns: Mapping[str, Type]
     leave: Callable[[], None]
     closing: bool = False
+    former: Sequence[int] | None = None  # `file_stamp` of the file that a finished one would replace
     missing: list[tuple[Any, ...]] | None = None
 
 
@@ -42,7 +42,7 @@ class SinkRecovery:
 
     def __init__(self, attach: AttachLater) -> None:
         self._attach = attach
-        self._sinks: dict[str, _Interrupted] = {}
+        self._sinks: dict[tuple[str, str], _Interrupted] = {}  # by path and table
         self.lost: list[str] = []
 
     def open(self, **mark: Any) -> None:
@@ -51,17 +51,18 @@ class SinkRecovery:
         tap.begin_at(mark["number"])
         columns = {name: column_from(data) for name, data in mark["columns"]}
         leave = self._attach(mark["name"], tap, lambda _: None)  # also to a statement that was dropped and may return
-        self._sinks[mark["path"]] = _Interrupted(mark, tap, columns, leave)
+        self._sinks[mark["path"], mark["table"]] = _Interrupted(mark, tap, columns, leave)
 
-    def closing(self, path: str) -> None:
-        """Note that a sink delivers nothing more and is about to be finished."""
-        if path in self._sinks:
-            self._sinks[path].closing = True
-            self._sinks[path].leave()
+    def closing(self, path: str, table: str, former: Sequence[int] | None) -> None:
+        """Note that a sink delivers nothing more and is about to be finished, when its path had the stamp `former`."""
+        sink = self._sinks.get((path, table))
+        if sink is not None:
+            sink.closing, sink.former = True, former
+            sink.leave()
 
-    def closed(self, path: str) -> None:
+    def closed(self, path: str, table: str) -> None:
         """Note that the file of a sink is finished."""
-        self._sinks.pop(path, None)
+        self._sinks.pop((path, table), None)
 
     def lose_all(self) -> None:
         """Note that the workbench was reset: the sinks get nothing more."""
@@ -70,7 +71,7 @@ class SinkRecovery:
 
     def compare(self) -> None:
         """Find the rows that are missing in the files. Raises SinkError for a file that has other rows."""
-        for path, sink in list(self._sinks.items()):
+        for key, sink in list(self._sinks.items()):
             rows = feed_rows(sink.tap.peek(), [name for name, _ in sink.mark["types"]])
             columns = sink.columns
             place = sink.mark["place"]
@@ -78,13 +79,14 @@ class SinkRecovery:
                 count = count_delivered(place, sink.mark["position"], rows, columns, sink.mark["table"])
                 sink.missing = rows[count:]
             except FileNotFoundError:
-                if not (sink.closing and os.path.exists(path)):
+                stamp = file_stamp(sink.mark["path"])
+                if not sink.closing or stamp in (None, sink.former):
                     raise _refusal(sink.mark, f"the file {place!r} is gone") from None
-                del self._sinks[path]  # it was finished before the end was recorded
+                del self._sinks[key]  # it was finished before the end was recorded
             except OtherRowsError:
                 raise _refusal(sink.mark, f"{place!r} has other rows than were delivered") from None
-            except OSError as error:
-                raise _refusal(sink.mark, f"{place!r} cannot be read: {error}") from None
+            except Exception as error:
+                raise _refusal(sink.mark, f"{place!r} cannot be compared: {error}") from error
 
     def complete(self, reopen: Callable[[Mark, Mapping[str, Type], int], FileSink]) -> list[FileSink]:
         """Open the sinks by ``reopen(mark, columns, number)`` and write the missing rows. Return those that stay open.

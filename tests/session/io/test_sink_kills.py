@@ -19,8 +19,9 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
+from cepbook.session.io.parquet_writers import ParquetStreamWriter
+from cepbook.session.io.row_writer import RowWriter
 from cepbook.session.io.sinks import SinkError
-from cepbook.session.io.writers import ParquetStreamWriter, RowWriter
 
 KINDS = ("csv", "jsonl", "parquet", "db")
 SECOND = 2.0  # seconds: one, and what a busy machine adds
@@ -198,7 +199,7 @@ def test_the_stream_of_a_killed_run_is_never_replaced_in_silence(
         patch.setattr(ParquetStreamWriter, "close", full)
         sink = cep.sink("q", path)
         cep.send("A", x=1)
-        with pytest.raises(SinkError, match=r"No space left.*; 0 rows .* lost; '.*q\.partial\.arrows' has the rows"):
+        with pytest.raises(SinkError, match=r"No space left.*; 0 rows .* lost; '.*q\.partial\.arrows' has the other"):
             sink.close()
     assert stream.exists() and not path.exists()
     with cep.sink("q", path):

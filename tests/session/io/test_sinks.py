@@ -21,8 +21,9 @@ import pytest
 
 from cepbook.errors import JournalError, MissingRowsWarning, UsageError
 from cepbook.session import Workbench
+from cepbook.session.io.row_writer import RowWriter
 from cepbook.session.io.sinks import SinkError, end_all_sinks
-from cepbook.session.io.writers import CsvWriter, RowWriter, open_writer
+from cepbook.session.io.writers import CsvWriter, open_writer
 from tests.engine.dispatch.test_faults import in_a_copy
 
 AT = "1970-01-01T00:00:00.000+00:00"
