@@ -24,7 +24,12 @@ def bind_query(module: ast.Module, catalog: Catalog, source: str, options: Optio
     diagnostics = list(_problems(module, catalog))
     if diagnostics:
         raise BindError(tuple(diagnostics), source)
-    return bind(ast.Module(module.statements, span=module.span), catalog, source, (), options, _RULES)
+    plan = bind(ast.Module(module.statements, span=module.span), catalog, source, (), options, _RULES)
+    read = (subquery.source for statement in plan.statements for subquery in statement.subqueries)
+    streams = [_no_store(stream.event_type, stream.span) for stream in read if stream.store is None]
+    if streams:
+        raise BindError(tuple(streams), source)
+    return plan
 
 
 def _problems(module: ast.Module, catalog: Catalog) -> list[Diagnostic]:
@@ -59,8 +64,7 @@ def _source_problems(source: ast.StreamSource, catalog: Catalog) -> list[Diagnos
     if stream.type_name not in catalog.event_types:
         return []  # the binder tells
     if stream.type_name not in catalog.stores:
-        fact = f"`{stream.type_name}` is an event type, and events are not stored"
-        return [_problem(fact, stream.span, "query a named window or a table")]
+        return [_no_store(stream.type_name, stream.span)]
     if source.windows:
         return [_problem("a query reads the current rows and takes no data window", source.windows[0].span)]
     return []
@@ -170,6 +174,11 @@ _RULES: Mapping[type[ast.Statement], StatementRule] = {
     ast.FafUpdate: _change,
     ast.FafDelete: _change,
 }
+
+
+def _no_store(type_name: str, span: Span) -> Diagnostic:
+    fact = f"`{type_name}` is an event type, and events are not stored"
+    return _problem(fact, span, "query a named window or a table")
 
 
 def _problem(fact: str, span: Span, hint: str | None = None) -> Diagnostic:
