@@ -126,8 +126,8 @@ def _first_record(path: str, columns: Iterable[str]) -> list[str]:
         record = next(csv.reader(file), [])
         own = csv_lines([list(columns)])
         file.seek(0)
-        torn = own.startswith(file.read(len(own) + 1))
-    return [] if torn else record
+        text = file.read(len(own))
+    return [] if text != own and own.startswith(text) else record
 
 
 def _cut_torn_line(path: str, *, quotes: bool) -> None:
