@@ -40,7 +40,7 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     """
     options = OPTIONS.parse(line)
     workbench = host.workbench
-    parts = read_cell(cell, workbench.runtime.now, workbench.runtime.config.second)
+    parts = read_cell(cell, workbench.runtime.now, workbench.runtime.config.second, host.shell.user_ns)
     only = observed_statements(options.only, workbench)
     check(workbench, parts, cell)
     moments = EventTimes(workbench)
@@ -65,7 +65,8 @@ def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tu
     """Raise EventsError for what is wrong with a cell, UsageError for wrong options; run nothing."""
     workbench = host.workbench
     observed_statements(OPTIONS.parse(line).only, workbench)
-    check_written(workbench, body, *parse_cell(body, workbench.runtime.now, workbench.runtime.config.second))
+    second, variables = workbench.runtime.config.second, host.shell.user_ns
+    check_written(workbench, body, *parse_cell(body, workbench.runtime.now, second, variables))
     return ()
 
 

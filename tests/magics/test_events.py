@@ -213,3 +213,41 @@ def test_wrong_assignments_are_told_before_anything_happens(trades: Notebook, li
     trades.run("%%epl\ncreate variable int low = 5; create constant variable int TOP = 1")
     assert message in trades.error(f"%%events\nset low = 6\n{line}")
     assert trades.cep.get("low") == 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Trade = {symbol = 'A', price = 10.5}",
+        "Trade = {'symbol': 'A', 'price': 10.5}",
+        'Trade {"symbol": "A", "price": 10.5}',
+        "Trade {symbol: 'A', price: 10.5}",
+        "Trade(symbol='A', price=10.5)",
+        "Trade (symbol = :name, price = :price)",
+        "Trade = {symbol = :name, price = :number}",
+        "Trade symbol=:name price=:price",
+    ],
+)
+def test_notations_of_an_event(trades: Notebook, line: str) -> None:
+    """Those of Python and JSON too, and values of Python variables."""
+    trades.shell.user_ns.update(name="A", price=10.5)
+    trades.shell.run_cell("import numpy; number = numpy.float64(10.5)")
+    trades.run(f"%%events\n{line}")
+    (row,) = trades.cep.changes("all").to_dict("records")
+    assert (row["symbol"], row["price"]) == ("A", 10.5)
+
+
+@pytest.mark.parametrize("line", ["t = t.plus(5 sec)", "t + 5 sec", "t += 5 seconds", "t = t + 5 sec"])
+def test_notations_of_a_step_in_time(trades: Notebook, line: str) -> None:
+    before = trades.cep.runtime.now
+    trades.run(f'%%events\n{line}\nTrade symbol="A"')
+    assert trades.cep.runtime.now == before + 5000
+
+
+def test_what_the_notations_refuse(trades: Notebook) -> None:
+    assert "give it one: a Python variable `nosuch`" in trades.error("%%events\nTrade(symbol=:nosuch)")
+    assert "nosuch" in trades.error("%%events\nTrade symbol=:nosuch")
+    assert "is no value" in trades.error("%%events\nTrade(symbol=A)")
+    assert "no time period" in trades.error("%%events\nt + nonsense")
+    trades.run("%%events\nt = 10000")
+    assert "`%epl rewind` begins anew" in trades.error("%%events\nt = 5000")

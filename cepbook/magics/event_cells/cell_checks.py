@@ -57,6 +57,9 @@ def check(workbench: Workbench, parts: Sequence[CellStep], cell: str) -> None:
         raise EventsError(tuple(wrong), cell)
 
 
+_REWIND = "`%epl rewind` begins anew with what is deployed"
+
+
 def check_written(workbench: Workbench, cell: str, parts: Sequence[CellStep], wrong: Sequence[Diagnostic] = ()) -> None:
     """Check a cell that is being written; `wrong` is what its reader reported. The engine is not queried.
 
@@ -78,7 +81,7 @@ def _wrong(workbench: Workbench, parts: Sequence[CellStep], cell: str, now: int 
             case Advance(time):
                 if before is not None and time < before:
                     message = f"the time {clock_text(time, second)} is before the clock, {clock_text(before, second)}"
-                    wrong.append(Diagnostic("time-going-backwards", message, step.span, "`%epl reset` starts anew"))
+                    wrong.append(Diagnostic("time-going-backwards", message, step.span, _REWIND))
                 before = time if before is None else max(before, time)
             case Send():
                 wrong += _check_event(stimulus, step, workbench)

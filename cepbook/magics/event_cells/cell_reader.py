@@ -8,10 +8,12 @@ comments.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cepbook.errors import Diagnostic, EventError, Span
 from cepbook.magics.event_cells import notation
@@ -19,6 +21,7 @@ from cepbook.testing.trace import Advance, ScenarioError, Send, Stimulus, TraceS
 
 _REACTION = re.compile(r"\s*(?:[-+=!]|(?:`[^`]+`|[^\s`=]+)\s+(?:[-+]|\(empty\)))")
 _COMMENT = re.compile(r"[ \t]*(?:(?://|#)[^\n]*|/\*.*?\*/[ \t]*)(?=\n|\Z)", re.DOTALL)
+_PYTHON_VALUE = re.compile(r"(?P<before>[\w`]=):(?P<name>[^\W\d]\w*)(?=\s|$)")
 _LINE = re.compile(r"[^\n]*")
 
 
@@ -42,24 +45,33 @@ class CellStep:
     span: Span
 
 
-def read_cell(cell: str, now: int, second: int = 1000) -> tuple[CellStep, ...]:
-    """Return the steps of a cell. The clock before it is `now`, with `second` units per second. Raises EventsError."""
-    parts, wrong = parse_cell(cell, now, second)
+Variables = Mapping[str, Any]
+
+
+def read_cell(cell: str, now: int, second: int = 1000, variables: Variables | None = None) -> tuple[CellStep, ...]:
+    """Return the steps of a cell. The clock before it is `now`, with `second` units per second. Raises EventsError.
+
+    `variables` are the values of ``:name``.
+    """
+    parts, wrong = parse_cell(cell, now, second, variables)
     if wrong:
         raise EventsError(wrong, cell)
     return parts
 
 
-def parse_cell(cell: str, now: int, second: int = 1000) -> tuple[tuple[CellStep, ...], tuple[Diagnostic, ...]]:
+def parse_cell(
+    cell: str, now: int, second: int = 1000, variables: Variables | None = None
+) -> tuple[tuple[CellStep, ...], tuple[Diagnostic, ...]]:
     """Return the steps that can be read, and diagnostics for the others."""
-    reader = _Reader(cell, now, second)
+    reader = _Reader(cell, now, second, variables or {})
     parts = tuple(reader.parts())
     return parts, tuple(reader.wrong)
 
 
 class _Reader:
-    def __init__(self, cell: str, now: int, second: int) -> None:
+    def __init__(self, cell: str, now: int, second: int, variables: Variables) -> None:
         self.cell = cell
+        self.variables = variables
         self.now = now
         self.second = second
         self.at = 0
@@ -110,7 +122,7 @@ class _Reader:
                 self.now, self.at = notation.parse_clock(self.cell, self.at, self.now, self.second)
                 return Advance(self.now, stepping=False)
             if notation.EVENT.match(line):
-                name, event, self.at = notation.parse_event(self.cell, self.at)
+                name, event, self.at = notation.parse_event(self.cell, self.at, self.variables)
                 return Send(name, event)
         except notation.NotationError as error:
             self._note("events-syntax", error.message, error.start, error.end, error.hint)
@@ -135,13 +147,20 @@ class _Reader:
             what = "a reaction without a stimulus above it" if _REACTION.match(line) else "an indented line"
             self._note("events-syntax", what, start + len(line) - len(line.lstrip()), self.at, "stimuli are flush left")
             return None
-        steps = self._parse([line], start)
+        steps = self._parse([_PYTHON_VALUE.sub(self._json, line)], start)
         if not steps:
             return None
         stimulus = steps[0].stimulus
         if isinstance(stimulus, Advance):
             self.now = stimulus.time
         return stimulus
+
+    def _json(self, match: re.Match[str]) -> str:
+        """The value of ``:name`` in a trace line, as JSON; a value that has none stays, and is reported."""
+        try:
+            return match["before"] + json.dumps(notation.plain_value(self.variables[match["name"]]))
+        except (KeyError, TypeError, ValueError):
+            return match.group()
 
     def _with_reactions(self, stimulus: Stimulus | None, span: Span) -> TraceStep | None:
         """Read the indented lines below the stimulus."""

@@ -1,5 +1,8 @@
 """The scenario notation of Esper's online notebook: ``t = "…"``, ``t = t.plus(10 seconds)``, ``Type = {p = 'x'}``.
 
+Python's notations are read, too: ``Type {'p': 'x'}``, ``Type(p='x')``, ``t + 10 seconds``, and ``:name`` for the value
+of a variable.
+
 Read by a scanner that knows values and nothing else: no text of a cell becomes code, and ``eval(…)`` is refused.
 Values are ``'text'``, ``"text"``, ``12``, ``12L``, ``1.5``, ``1.5f``, ``true``, ``false``, ``null``, arrays ``[1, 2]``
 or ``{1, 2}`` and nested ``{a = 1, b = {c = 2}}``.
@@ -8,14 +11,15 @@ or ``{1, 2}`` and nested ``{a = 1, b = {c = 2}}``.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from cepbook.engine.time.calendar_periods import add_months
 from cepbook.errors import UsageError
 from cepbook.session.io.time_conversion import parse_period, parse_time
 
-CLOCK = re.compile(r"\s*t\s*=")
-EVENT = re.compile(r"\s*(?:[^\W\d][\w$.]*|`[^`\n]+`)\s*=\s*\{")
+CLOCK = re.compile(r"\s*t\s*[=+]")
+EVENT = re.compile(r"\s*(?:[^\W\d][\w$.]*|`[^`\n]+`)\s*(?:=\s*)?[{(]")
 
 _BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
 _NAME = re.compile(r"[^\W\d][\w$.]*|`[^`\n]+`")
@@ -26,6 +30,8 @@ _STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _PLUS = re.compile(r"t\s*\.\s*plus\s*\(")
+_SUM = re.compile(r"(?:\+\s*=|=\s*t\s*\+|\+)[ \t]*(?P<period>[^\n;#/]*)")
+_KEY = re.compile(r"""(?:[^\W\d][\w$.]*|`[^`\n]+`|'[^'\n]*'|"[^"\n]*")\s*[:=]""")
 _PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
@@ -46,13 +52,18 @@ class NotationError(Exception):
         super().__init__(message)
 
 
-def parse_event(text: str, start: int = 0) -> tuple[str, dict[str, Any], int]:
-    """Parse ``Type = {…}`` at `start`; return event type, event and the offset behind. Raises NotationError."""
-    scanner = _Scanner(text, start)
+def parse_event(
+    text: str, start: int = 0, variables: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any], int]:
+    """Parse ``Type = {…}``, ``Type {…}`` or ``Type(…)`` at `start`; return event type, event and the offset behind.
+
+    `variables` are the values of ``:name``. Raises NotationError.
+    """
+    scanner = _Scanner(text, start, variables)
     name = scanner.name("an event type")
-    scanner.expect("=")
+    scanner.take("=")
     opening = scanner.at
-    value = scanner.braces()
+    value = scanner.properties("(", ")") if scanner.peek() == "(" else scanner.braces()
     if not isinstance(value, dict):
         raise NotationError(
             "the properties of an event are written name = value", opening, scanner.end, f"{name} = {{price = 10.0}}"
@@ -76,6 +87,11 @@ def parse_clock(text: str, start: int, now: int | None, second: int = 1000) -> t
     """
     scanner = _Scanner(text, start)
     scanner.name("t")
+    total = _SUM.match(text, scanner.at)
+    if total is not None:
+        if now is None:
+            raise NotationError("t has no value yet", start, total.end(), 't = "2024-01-01 08:00:00.000" first')
+        return _plus(now, total["period"], total.start("period"), second), total.end()
     scanner.expect("=")
     at = scanner.at
     plus = _PLUS.match(text, at)
@@ -118,8 +134,9 @@ def _plus(now: int, period: str, start: int, second: int) -> int:
 
 
 class _Scanner:
-    def __init__(self, text: str, at: int) -> None:
+    def __init__(self, text: str, at: int, variables: Mapping[str, Any] | None = None) -> None:
         self.text = text
+        self.variables = variables or {}
         self.depth = 0
         self.at = self.end = at  # `end` is behind the last token, `at` behind the blanks and comments after it
         self.skip()
@@ -173,6 +190,8 @@ class _Scanner:
             return self.array("[", "]")
         if mark in ("'", '"'):
             return self.string()
+        if mark == ":":
+            return self.variable()
         number = _NUMBER.match(self.text, self.at)
         if number is not None and (number["whole"] or number["fraction"] not in (None, ".")):
             return self.number(number)
@@ -194,6 +213,15 @@ class _Scanner:
         if len(text) > DIGITS:
             raise NotationError(f"a number of {len(text):,} digits", found.start(), found.end())
         return int(text)
+
+    def variable(self) -> Any:
+        """The value of a Python variable: ``:limit``."""
+        start = self.at
+        self.take(":")
+        name = self.name("the name of a Python variable")
+        if name not in self.variables:
+            raise NotationError(f"`:{name}` has no value", start, self.end, f"give it one: a Python variable `{name}`")
+        return plain_value(self.variables[name])
 
     def word(self) -> Any:
         match = _NAME.match(self.text, self.at)
@@ -219,27 +247,29 @@ class _Scanner:
         name = _NAME.match(self.text, first)
         after = self.text[name.end() :].lstrip(" \t\r\n") if name is not None else ""
         is_map = name is not None and name.group().lower() not in _CONSTANTS and not after.startswith((",", "}"))
-        if self.text[first : first + 1] == "}" or is_map:
-            return self.properties()
+        if self.text[first : first + 1] == "}" or is_map or _KEY.match(self.text, first) is not None:
+            return self.properties("{", "}")
         return self.array("{", "}")
 
-    def properties(self) -> dict[str, Any]:
+    def properties(self, begin: str, end: str) -> dict[str, Any]:
         opening = self.at
-        self.expect("{")
+        self.expect(begin)
         properties: dict[str, Any] = {}
-        while not self.take("}"):
+        while not self.take(end):
             start = self.at
             if not self.peek():
                 raise NotationError("the closing brace is missing", opening, opening + 1)
-            name = self.name("a property name or `}`")
+            quoted = self.peek() in ("'", '"')
+            name = str(self.string()) if quoted else self.name(f"a property name or `{end}`")
             if name == "eval" and self.peek() == "(":
                 self.at = start
                 self.word()
-            self.expect("=")
+            if not self.take(":"):
+                self.expect("=")
             if name in properties:
                 raise NotationError(f"the property `{name}` occurs twice", start, start + len(name))
             properties[name] = self.value()
-            if self.peek() != "}":
+            if self.peek() != end:
                 self.separator()
         return properties
 
@@ -257,6 +287,12 @@ class _Scanner:
             present = self.peek()
             expected = f"expected `,` or the closing brace, found `{present}`"
             self.fail(expected if present else "the closing brace is missing")
+
+
+def plain_value(value: object) -> Any:
+    """Return a Python value as a value of an event: a scalar of numpy as Python's."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
 
 
 def _unescape(found: re.Match[str]) -> str:

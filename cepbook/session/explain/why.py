@@ -58,7 +58,9 @@ def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, unt
     rows = feed.whole(until)
     gone = f": {lost_rows_text(rows)}" if rows.lost else ""
     if not rows.times:
-        raise UsageError(f"`{name}` has delivered nothing{'' if until is None else ' until then'}{gone}")
+        hint = f'`%epl why {name} --event -1`, or `cep.why("{name}", -1)`: what became of the last event'
+        then = "" if until is None else " until then"
+        raise UsageError(f"`{name}` has delivered nothing{then}{gone}\n  hint: {hint}")
     indexes = range(len(rows.times))
     try:
         index = indexes[-1 if row is None else row]

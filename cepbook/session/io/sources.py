@@ -345,6 +345,7 @@ def event_time_column(event_type: EventType, time: str | Mapping[str, str] | Non
         likely = next(iter(datetime_columns(source)), "column")
         raise EventError(
             f"the event time of `{event_type.name}` is not known\n"
-            f'  hint: replay(…, time="{likely}"), or define the event type with time="{likely}"'
+            f'  hint: replay(…, time="{likely}") (--time {likely} in a shell), '
+            f'or define the event type with time="{likely}"'
         )
     return column

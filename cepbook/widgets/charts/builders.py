@@ -226,7 +226,7 @@ def _default_number(frame: PandasFrame, columns: Sequence[str], name: str) -> st
         for column in columns:
             if frame[column].dtype.kind in kinds:
                 return column
-    raise UsageError(f"statement {name} has no numeric column to draw; name one with y=")
+    raise UsageError(f'statement {name} has no numeric column to draw\n  hint: cep.chart("{name}", y=…) names one')
 
 
 def _is_text(column: Any) -> bool:

@@ -37,7 +37,7 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
         if not alone and not _meets_its_event(position, streams):
             _check_window(source, stream, any(marked), scope)
         join = node.joins[position - 1] if position else None
-        on = None if join is None or join.on is None else _bind_on(join.on, position, scope)
+        on = None if join is None or join.on is None else _bind_on(join.on, join.kind, position, scope)
         kind = "inner" if join is None else join.kind
         inputs.append(nodes.JoinInput(stream, kind, on, source.unidirectional or alone, span=source.span))
     return nodes.StreamJoin(tuple(inputs), span=node.sources[0].span.to(node.sources[-1].span))
@@ -64,7 +64,15 @@ def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: 
         scope.wrong(fact, source.span, hint)
 
 
-def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
+def _elsewhere(condition: x.BoundExpr, kind: str, scope: Scope) -> str:
+    """Return where another condition of an on-clause goes: of an outer join the where-clause would drop rows."""
+    if kind == "inner":
+        return "other conditions belong in the where-clause"
+    text = scope.module.text(condition.span)
+    return f"the row stays without a match: test where a value is read, case when {text} then … end"
+
+
+def _bind_on(node: ast.Expr, kind: str, position: int, scope: Scope) -> x.BoundExpr | None:
     """Bind ``a.x = b.y and …``: equalities of properties, all between one pair of streams that are joined so far."""
     on = bind_condition(node, scope.without_aggregates("the on-clause"), "the on-clause")
     pairs: set[frozenset[int]] = set()
@@ -74,7 +82,7 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
         between = _joined_streams(conjunct)
         if between is None:
             fact = "the on-clause takes equalities of properties of two streams, joined by `and`"
-            scope.wrong(fact, conjunct.span, "other conditions belong in the where-clause")
+            scope.wrong(fact, conjunct.span, _elsewhere(conjunct, kind, scope))
             return None
         late = max(between)
         if late > position:

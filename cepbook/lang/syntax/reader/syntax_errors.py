@@ -465,7 +465,7 @@ def missing_comma(stop: ParseFailure) -> str | None:
     if stop.kind() == "word" and stop.text(1) == "(" and _ends_a_value(stop, -1):
         return "is a comma missing before it?"
     if stop.kind() == "." and _ends_a_value(stop, -1) and _ends_a_value(stop, -2):
-        return f"is a comma missing before `{stop.tokens[stop.at - 1].text}`?"
+        return keyword_typo(stop) or f"is a comma missing before `{stop.tokens[stop.at - 1].text}`?"
     return None
 
 
