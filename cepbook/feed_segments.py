@@ -1,4 +1,4 @@
-"""The contents of a feed: deliveries in columns (`Segment`), and the file of those that it dropped (`SpillFile`)."""
+"""Segments of a feed: deliveries in columns (`Segment`), and the file of dropped ones (`SpillFile`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all writers of rows share: the class `RowWriter`, values as text, names and modes of files."""
+"""The class `RowWriter`, and what all its writers need: values as text, names and modes of files."""
 
 from __future__ import annotations
 
