@@ -416,15 +416,17 @@ class EngineHandle(SinkHooks):
             _, feed = self._feeds.pop(name)
             del self.failed_since_deployed[name]
             feed.wake()  # whoever shows it looks for its successor
-            for _, successor in self._sinks.get(name, [])[:]:
-                successor(live.get(name))
+            if name not in live:
+                for _, successor in self._sinks.get(name, [])[:]:
+                    successor(None)
         for statement in [live[name] for name in touched if name in live and name not in self._feeds]:
             feed, name = Feed(self._capacity, SPILL_LIMIT), statement.name
             statement.add_sink(feed)
             self._feeds[name] = (statement, feed)
             for fn in self._listeners.get(name, ()):
                 statement.add_listener(fn)
-            for sink, _ in self._sinks.get(name, ()):
+            for sink, successor in self._sinks.get(name, [])[:]:
+                successor(statement)
                 statement.add_sink(sink)
         self.runtime.touched.clear()
 

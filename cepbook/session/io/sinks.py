@@ -377,7 +377,7 @@ class FileSink:
     def __repr__(self) -> str:
         state = "closed" if self._writer is None else f"failed: {self.error}" if self._ended else "open"
         state += f", {format_count(self.lost, 'row')} lost" if self.lost else ""
-        return f"{self.name} → {self.place}: {self.rows:,} rows, {state}"
+        return f"{self.name} → {self.place}: {format_count(self.rows, 'row')}, {state}"
 
 
 _OPEN: WeakSet[FileSink] = WeakSet()

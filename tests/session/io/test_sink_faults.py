@@ -314,6 +314,39 @@ def test_a_failure_of_a_library_at_the_end_is_raised_and_known(tmp_path: Path, m
     sink.close()
 
 
+@pytest.mark.parametrize("way", ["redeploy", "drop", "rewind", "load"])
+@pytest.mark.parametrize("same", [True, False])
+def test_a_statement_with_other_columns_ends_the_sink_however_it_comes(
+    way: str, same: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "@name('q') select n from E" if same else "@name('q') select n, 1 as m from E"
+    cep, other = Workbench(), Workbench()
+    for each, first in ((cep, "@name('q') select n from E"), (other, text)):
+        each.run("create schema E(n int)")
+        each.run(first)
+    other.save(tmp_path / "saved")
+    sink = cep.sink("q", tmp_path / "q.csv")
+    cep.send("E", n=1)
+    if way == "redeploy":
+        cep.run(text)
+    elif way == "drop":
+        cep.drop("q")
+        cep.run(text)
+    elif way == "rewind":
+        cep.rewind()
+        cep.run(text)
+    else:
+        cep.load(tmp_path / "saved")
+    cep.send("E", n=2)
+    if same:
+        sink.close()
+    else:
+        assert "`q` was redeployed with other columns than the file has; 0 rows" in capsys.readouterr().err
+        with pytest.raises(SinkError, match="other columns than the file has; 1 row of `q` lost"):
+            sink.close()
+    assert [row["n"] for row in read(tmp_path / "q.csv")] == ([1, 2] if same else [1])
+
+
 def test_a_failure_in_a_replay_is_printed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
