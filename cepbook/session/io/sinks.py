@@ -249,7 +249,7 @@ class FileSink:
                 self._give_up(UsageError("a forked process does not write into the file of its parent"))
             if self._waiting and self._writer is None:
                 self._give_up(self.error)
-            began = time.perf_counter()
+            began, tried = time.perf_counter(), bool(self._waiting)
             while self._waiting and not self._ended:
                 try:
                     self._write_first()
@@ -257,7 +257,7 @@ class FileSink:
                     if time.perf_counter() >= began + patience:
                         self._busy = error
                         break
-            if count:
+            if tried:
                 self._wrote = time.perf_counter()
                 self._took = self._wrote - began
 
