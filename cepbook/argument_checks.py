@@ -62,6 +62,7 @@ _KINDS: dict[str, _Kind] = {
     "str": ("text", _text),
     "bool": ("True or False", _truth),
     "int": ("a whole number", _whole),
+    "int | str": ('a whole number, or a text such as "500 MB"', lambda value: _whole(value) or _text(value)),
     "float": ("a number", _number),
     "Now": ("a function", _called),
     "Sleep": ("a function", _called),

@@ -95,9 +95,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--rejected", metavar="FILE.jsonl", help="add dropped events, and lines that are no events, to this file")
     add(
         "--state-limit",
-        type=int,
-        metavar="ROWS",
-        help="end the replay before an event when a statement keeps more rows, groups and partial matches than this",
+        metavar="ROWS|SIZE",
+        help="end the replay before an event when a statement keeps more rows, groups and partial matches than this, "
+        "or more memory, as in '500 MB'",
     )
     add("--leap", action="store_true", help="move the clock from event to event: timers due in between fire late")
     add("--speed", type=float, metavar="X", help="replay at X times real time")
@@ -140,7 +140,9 @@ def run(options: argparse.Namespace) -> int:
     _check_files(sources.values(), [path for _, path in options.sinks])
     if not sources:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
-    config = Config(time_zone=options.time_zone, microseconds=options.microseconds, state_limit=options.state_limit)
+    limit = options.state_limit
+    limit = int(limit) if limit is not None and limit.isdecimal() else limit
+    config = Config(time_zone=options.time_zone, microseconds=options.microseconds, state_limit=limit)
     workbench = Workbench(start=_moment(options.start) or 0, feed_capacity=1, config=config)
     piped = StandardOutput()
     inputs = _deployed(workbench, options, sources, piped, form)

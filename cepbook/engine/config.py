@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import get_args
 from zoneinfo import available_timezones
@@ -10,6 +11,18 @@ from cepbook.argument_checks import check_argument, describe_value
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan.nodes import Selector
+
+_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def bytes_of(limit: str) -> int:
+    """Return the bytes of a limit such as ``"500 MB"``. Errors: UsageError."""
+    match = re.fullmatch(rf"\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)\s*({'|'.join(_UNITS)})\s*", limit)
+    size = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
+    if not size:
+        value = describe_value(limit)
+        raise UsageError(f'Config: `state_limit` is a number of rows, or of bytes as in "500 MB", not {value}')
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +45,8 @@ class Config:
     - `pattern_limit`: the maximum number of open partial matches of a pattern in one statement or context partition.
     - `recognize_limit`: the same for open matches of match_recognize.
     - `state_limit`: the maximum number of rows, groups, partial matches and context partitions that one statement may
-      keep, in all its partitions together. While a statement exceeds the limit, events are refused with
-      `StateLimitError`. None: no limit.
+      keep, in all its partitions together; or the maximum of their memory, as in ``"500 MB"``, which is estimated
+      from a sample. While a statement exceeds the limit, events are refused with `StateLimitError`. None: no limit.
     - `self_subselect_preeval`: a subquery sees the event that its statement is processing.
     - `time_zone`: a name of the tz database; date-time methods, months, years and crontabs use its local time.
 
@@ -50,7 +63,7 @@ class Config:
     compensated_sums: bool = False
     pattern_limit: int = 1_000_000
     recognize_limit: int = 100_000
-    state_limit: int | None = None
+    state_limit: int | str | None = None
     self_subselect_preeval: bool = True
     time_zone: str = "UTC"
 
@@ -62,9 +75,11 @@ class Config:
             known = ", ".join(get_args(Selector))
             value = describe_value(selector)
             raise UsageError(f"Config: `default_stream_selector` must be one of {known}, not {value}")
+        if type(self.state_limit) is str:
+            bytes_of(self.state_limit)
         for name in ("pattern_limit", "recognize_limit", "state_limit"):
             limit = getattr(self, name)
-            if limit is not None and limit < 1:
+            if type(limit) is int and limit < 1:
                 raise UsageError(f"Config: `{name}` is at least 1, not {limit}")
         try:
             zone_of(self.time_zone)

@@ -20,7 +20,7 @@ from typing import Any
 
 from sortedcontainers import SortedList
 
-__all__ = ["STATE_CLASSES", "STATE_NAMES", "CoinTosses", "SortedList", "State", "StateMarker"]
+__all__ = ["STATE_CLASSES", "STATE_NAMES", "CoinTosses", "SortedList", "State", "StateMarker", "saved_slots"]
 
 STATE_CLASSES: dict[str, type] = {}  # by name: "rows.windows.sort.Sort"
 STATE_NAMES: dict[type, str] = {}
@@ -41,6 +41,16 @@ class State:
         name = f"{cls.__module__.removeprefix('cepbook.engine.')}.{cls.__qualname__}"
         STATE_CLASSES[name] = cls
         STATE_NAMES[cls] = name
+
+
+def saved_slots(cls: type) -> tuple[str, ...]:
+    """Return the slots of a class and its bases, without passing ones."""
+    slots_in_order: dict[str, None] = {}
+    for base in reversed(cls.__mro__):
+        slots = base.__dict__.get("__slots__", ())
+        slots_in_order.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
+    left_out = {"__weakref__", "__dict__", *getattr(cls, "PASSING", ())}
+    return tuple(name for name in slots_in_order if name not in left_out)
 
 
 class StateMarker(Enum):

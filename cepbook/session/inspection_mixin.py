@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cepbook.engine.statements.state_limit import KINDS, state_counts
+from cepbook.engine.statements.state_size import estimated_bytes
 from cepbook.errors import Diagnostic, StatementError, rejecting_deep_nesting
 from cepbook.feeds import Feed
 from cepbook.session.core.cpu_sampler import CpuSampler
@@ -108,15 +109,18 @@ class InspectionMixin(WorkbenchCore):
 
     def state_sizes(self) -> pd.DataFrame:
         """Return how much each statement keeps: rows, groups, open partial matches, rows that wait for its output
-        clause, and context partitions.
+        clause, context partitions, and the estimated bytes.
 
-        `state_limit` applies to the sum of a row.
+        `state_limit` applies to the sum of the former, or to the bytes.
         """
         with self._lock:
             self.runtime.entered()
-            counts = {name: state_counts(statement) for name, statement in self.runtime.statements.items()}
-        rows = [(name, *(count[kind] for kind in KINDS)) for name, count in counts.items()]
-        return pd.DataFrame(rows, columns=["statement", *KINDS])
+            rows = [
+                (name, *(counts[kind] for kind in KINDS), estimated_bytes(statement))
+                for name, statement in self.runtime.statements.items()
+                for counts in [state_counts(statement)]
+            ]
+        return pd.DataFrame(rows, columns=["statement", *KINDS, "bytes"])
 
     def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
         """Return a marble diagram of statement `name`; notebooks show it as a chart.

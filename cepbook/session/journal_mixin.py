@@ -190,7 +190,7 @@ class JournalMixin(ReplayMixin):
             "reach": lambda **progress: self._engine.repeat_progress(**progress),
             "move_waiting": lambda **arguments: self._engine.buffers.move(**arguments),
             "reset": reset,
-            "set_state_limit": lambda rows: setattr(workbench, "state_limit", rows),
+            "set_state_limit": lambda limit: setattr(workbench, "state_limit", limit),
             "sink": sinks.open,
             "close_sink": sinks.closing,
             "sink_closed": sinks.closed,

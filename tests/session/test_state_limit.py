@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +13,9 @@ import pytest
 
 from cepbook import Config, Workbench
 from cepbook.cli import main
+from cepbook.engine.runtime import Runtime
 from cepbook.engine.statements import state_limit
+from cepbook.engine.statements.state_size import estimated_bytes
 from cepbook.errors import StateLimitError, UsageError
 from cepbook.session import inlets
 from cepbook.session.replay import live_batcher
@@ -315,10 +319,88 @@ def test_a_count_is_made_for_few_events_only(monkeypatch: pytest.MonkeyPatch) ->
     assert counted[before:] == ["p"] * 9
 
 
+MEASURED_APART = {"match_recognize", "matches that are open"}  # quadratic, or slow under tracemalloc
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in MEASURED_APART])
+def test_the_estimated_bytes_are_those_of_the_allocator(kind: str) -> None:
+    runtime = Runtime(Config(pattern_limit=10**7))
+    runtime.deploy(SCHEMA + KINDS[kind][0].replace("1000", "10000000"))
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for n in range(1500):
+        runtime.send("E", {"n": n + 1000, "k": n % 3 + 1000, "ts": n + 10**12})
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    estimate = estimated_bytes(runtime.statements["s"])
+    assert 0.75 * taken - 10_000 <= estimate <= 2.05 * taken + 10_000, (estimate, taken)
+
+
+def test_values_are_measured() -> None:
+    cep = Workbench()
+    cep.run("create schema T(t string, l object); @name('s') select * from T#keepall; @name('o') select t from T")
+    shared = "x" * 50_000
+    for number in range(1000):
+        cep.runtime.send("T", {"t": str(number) * 300, "l": [shared, Unmeasurable()]})
+    sizes = cep.state_sizes().set_index("statement")["bytes"]
+    assert 1_000_000 < sizes["s"] < 1_600_000 and sizes["o"] < 1000
+
+
+class Unmeasurable:
+    def __sizeof__(self) -> int:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_a_limit_of_bytes_ends_events_of_any_size(size: int) -> None:
+    cep = Workbench(config=Config(state_limit="5 MB"))
+    cep.run("create schema T(t string); @name('s') select * from T#keepall; @name('o') select t from T")
+    count = 0
+    with pytest.raises(
+        StateLimitError, match=r"keeps about [5-9],[0-9,]+ bytes \(.*rows\), more than the limit of 5 MB"
+    ):
+        for count in range(100_000):
+            cep.send("T", t=f"{count:0{size}}")
+    assert 0.5 < count * (size + 250) / 5e6 < 1.5
+    cep.state_limit = "50 MB"
+    cep.send("T", t="more")
+    cep.state_limit = "1.5 kB"
+    with pytest.raises(StateLimitError, match=r"the limit of 1\.5 kB"):
+        cep.send("T", t="more")
+
+
+def test_a_limit_of_bytes_holds_in_replays_files_and_journals(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    cep = Workbench(config=Config(state_limit="400 kB"))
+    cep.run(SCHEMA + "@name('s') select * from E#keepall")
+    cep.journal(tmp_path / "j")
+    with pytest.raises(StateLimitError, match="the limit of 400 kB"):
+        cep.replay(events(20_000), "E", time="ts").run()
+    assert 1000 < len(cep.iterate("s")) < 3000
+    cep.state_limit = "1 MB"
+    cep.save(tmp_path / "a.cep")
+    cep.journaling.close()
+    for other in (Workbench(), Workbench()):
+        other.recover(tmp_path / "j")
+        assert other.state_limit == "1 MB"
+        other.send("E", n=1)
+        other.journaling.close()
+    other.load(tmp_path / "a.cep")
+    assert other.state_limit == "1 MB"
+
+
+@pytest.mark.parametrize("limit", ["500", "MB", "5 mb", "-1 MB", "0 MB", "1e9 MB", "5 MB 3", "", "٣ MB"])
+def test_sizes_that_make_no_sense(limit: str) -> None:
+    with pytest.raises(UsageError, match='a number of rows, or of bytes as in "500 MB"'):
+        Config(state_limit=limit)
+
+
 def test_sizes_are_read_while_no_other_thread_works() -> None:
     cep = workbench("@name('s') select n from E#time(1 sec)")
     send_all(cep, 5)
-    assert cep.state_sizes().set_index("statement").loc["s"].tolist() == [5, 0, 0, 0, 0]
+    assert cep.state_sizes().set_index("statement").loc["s"].tolist()[:5] == [5, 0, 0, 0, 0]
     cep._lock.acquire()
     thread = threading.Thread(target=cep.state_sizes, daemon=True)
     thread.start()
@@ -337,6 +419,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main([*arguments, "--state-limit", "1000"]) != 0
     assert "state-limit: statement `s` keeps" in capsys.readouterr().err
     assert main([*arguments, "--state-limit", "20000"]) == 0
+    assert main([*arguments, "--state-limit", "100 kB"]) != 0
+    assert "more than the limit of 100 kB" in capsys.readouterr().err
+    assert main([*arguments, "--state-limit", "100 MB"]) == 0
 
 
 def test_saved_and_loaded_workbenches_keep_the_limit(tmp_path: Path) -> None:
@@ -352,7 +437,7 @@ def test_saved_and_loaded_workbenches_keep_the_limit(tmp_path: Path) -> None:
     assert cep.state_limit is None and send_all(cep) == 500
 
 
-@pytest.mark.parametrize("limit", [0, -1, True, "many", 1.5])
+@pytest.mark.parametrize("limit", [0, -1, True, "many", 1.5, b"5 MB"])
 def test_limits_that_make_no_sense(limit: object) -> None:
     with pytest.raises(UsageError, match="state_limit"):
         Config(state_limit=limit)  # type: ignore[arg-type]

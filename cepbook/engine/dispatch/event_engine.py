@@ -63,7 +63,7 @@ class EventEngine:
         limit = self.config.state_limit
         return None if limit is None else StateLimit(limit, self.statements)
 
-    def limit_state(self, limit: int | None) -> None:
+    def limit_state(self, limit: int | str | None) -> None:
         """Change `Config.state_limit`. Errors: UsageError for an invalid value."""
         self.config = replace(self.config, state_limit=limit)
         self.state_limit = self._state_limit()

@@ -17,8 +17,7 @@ from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from cepbook.engine.snapshot.value_graph import saved_slots
-from cepbook.engine.state import STATE_NAMES
+from cepbook.engine.state import STATE_NAMES, saved_slots
 
 
 class RuntimeParts:

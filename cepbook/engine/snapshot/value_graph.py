@@ -33,7 +33,7 @@ from zoneinfo import ZoneInfo
 
 from cepbook.engine.expressions.hashable import HashableDict, HashableList
 from cepbook.engine.expressions.primitives import TypedEvent
-from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, SortedList, StateMarker
+from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, SortedList, StateMarker, saved_slots
 from cepbook.errors import SnapshotError
 
 GraphNode = list[Any]
@@ -233,16 +233,6 @@ class GraphReader:
 
     def _fill_set(self, target: Any, node: GraphNode) -> None:
         target.update(self._values(node[1:]))
-
-
-def saved_slots(cls: type) -> tuple[str, ...]:
-    """Return the slots of a class and its bases, without passing ones."""
-    slots_in_order: dict[str, None] = {}
-    for base in reversed(cls.__mro__):
-        slots = base.__dict__.get("__slots__", ())
-        slots_in_order.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
-    left_out = {"__weakref__", "__dict__", *getattr(cls, "PASSING", ())}
-    return tuple(name for name in slots_in_order if name not in left_out)
 
 
 def _class(name: str, names: tuple[str, ...]) -> tuple[type, tuple[str, ...]]:

@@ -15,10 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import reduce
 
+from cepbook.engine.config import bytes_of
+from cepbook.engine.statements.state_size import estimated_bytes
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.errors import Diagnostic, Span, StateLimitError
 
 _MAX_INTERVAL = 1000  # events between two counts, unless the limit or the number of partitions is large
+_FIRST_INTERVAL, _MAX_MEASURED_INTERVAL = 16, 4096  # likewise for a limit of bytes
+_GROWTH = 4  # factor by which the latter may grow from one count to the next
 _HINTS = {
     "rows": "bound the window (#time(10 min), #length(1000)), or delete rows of a named window or table (on … delete)",
     "groups": "group within a window (#time(10 min)), by fewer keys, or with @Hint('reclaim_group_aged=600')",
@@ -46,9 +50,13 @@ def state_counts(statement: RunningStatement) -> Counter[str]:
 class StateLimit:
     """Refuses events while a statement keeps more than the limit."""
 
-    def __init__(self, limit: int, statements: Mapping[str, RunningStatement]) -> None:
-        self._limit = limit
+    def __init__(self, limit: int | str, statements: Mapping[str, RunningStatement]) -> None:
+        self._text = f"{limit:,}" if type(limit) is int else str(limit)
+        self._in_bytes = type(limit) is str
+        self._limit = bytes_of(limit) if type(limit) is str else int(limit)
         self._statements = statements
+        self._largest = 0  # at the last count
+        self._interval = _FIRST_INTERVAL // _GROWTH
         self._events_until_count = 0
         self._excessive: RunningStatement | None = None  # kept too much at the last count
 
@@ -75,27 +83,35 @@ class StateLimit:
     def check(self, consequence: str = "no event enters the engine") -> None:
         """Count now. Raises StateLimitError, with the `consequence`, if a statement keeps more than the limit.
 
-        The next count is after a quarter of the room, at most 1,000 events, but not before 1 % of the limit or one
-        event per partition.
+        The next count is after a quarter of the room, but not before 1 % of the limit or one event per partition. With
+        rows, it is after at most 1,000 events. With bytes, events are taken to add what those before have added, and
+        the events between two counts grow from 16 to 4,096.
         """
         # the statement that was excessive is first, since each refused event counts
         statements = sorted(self._statements.values(), key=lambda statement: statement is not self._excessive)
+        processed = max(1, self._interval - self._events_until_count)
         self._events_until_count, self._excessive = 0, None
         largest, states, limit = 0, 0, self._limit
         for statement in statements:
-            counts = state_counts(statement)
-            total = counts.total()
-            if total > limit:
+            counts = None if self._in_bytes else state_counts(statement)
+            size = estimated_bytes(statement) if counts is None else counts.total()
+            if size > limit:
                 self._excessive = statement
-                raise self._error(statement, counts, consequence)
-            largest = max(largest, total)
-            states += counts["context partitions"] + 1
-        self._events_until_count = max(min((limit - largest) // 4, _MAX_INTERVAL), limit // 100, states, 1)
+                raise self._error(statement, counts or state_counts(statement), size, consequence)
+            largest = max(largest, size)
+            states += len(statement.states())
+        grown, self._largest = largest - self._largest, largest
+        allowed, most = max(limit - largest, limit // 25) // 4, max(_MAX_INTERVAL, limit // 100)
+        if self._in_bytes:
+            allowed = allowed * processed // max(1, grown)
+            most = min(_MAX_MEASURED_INTERVAL, self._interval * _GROWTH)
+        self._interval = self._events_until_count = max(min(allowed, most), states, 1)
 
-    def _error(self, statement: RunningStatement, counts: Counter[str], consequence: str) -> StateLimitError:
-        kinds = [(kind, count) for kind, count in counts.most_common() if count]
+    def _error(self, statement: RunningStatement, counts: Counter[str], size: int, consequence: str) -> StateLimitError:
+        kinds = [(kind, count) for kind, count in counts.most_common() if count] or [("rows", 0)]
         text = ", ".join(f"{count:,} {kind}" for kind, count in kinds)
-        fact = f"statement `{statement.name}` keeps {text}, more than the limit of {self._limit:,}"
+        text = f"about {size:,} bytes ({text})" if self._in_bytes else text
+        fact = f"statement `{statement.name}` keeps {text}, more than the limit of {self._text}"
         hint = (
             f"{_HINTS[kinds[0][0]]}; or drop the statement, or raise the limit (`cep.state_limit = None` for none, "
             "`cepbook run --state-limit`)"

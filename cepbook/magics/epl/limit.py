@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from cepbook.errors import UsageError
 from cepbook.magics.epl.subcommand import Subcommand
 from cepbook.magics.shell.host import NotebookHost, Offer
 from cepbook.magics.shell.options import rows_option
@@ -14,17 +14,20 @@ from cepbook.widgets.base.static_picture import StaticPicture
 
 def limit(host: NotebookHost, arguments: list[str]) -> StaticPicture:
     """Set how much each statement may keep; list what each keeps."""
-    if len(arguments) > 1:
-        raise UsageError("%epl limit takes a number, or `none`, as in `%epl limit 1000000`")
-    workbench = host.workbench
+    workbench, text = host.workbench, " ".join(arguments)
     if arguments:
-        workbench.state_limit = rows_option(arguments[0], "the limit of a statement", "none")
+        in_bytes = re.match(r"[\d.]+ ?[a-zA-Z]", text) is not None
+        workbench.state_limit = text if in_bytes else rows_option(text, "the limit of a statement", "none")
     sizes = workbench.state_sizes()
     rows = [(name, *(f"{count:,}" for count in counts)) for name, *counts in sizes.itertuples(index=False)]
     most = workbench.state_limit
-    title = "no limit of what a statement keeps" if most is None else f"a statement keeps at most {most:,}"
-    notes = ["the limit applies to the sum of a row of this table; while a sum exceeds it, events are refused"]
-    return table(title, [*sizes], rows, right=[*sizes][1:], notes=notes if most is not None else ())
+    if most is None:
+        title, notes = "no limit of what a statement keeps", []
+    else:
+        title = f"a statement keeps at most {most if type(most) is str else f'{most:,}'}"
+        what = "the bytes, which are estimated" if type(most) is str else "the sum of a row of this table without bytes"
+        notes = [f"the limit applies to {what}; while a statement exceeds it, events are refused"]
+    return table(title, [*sizes], rows, right=[*sizes][1:], notes=notes)
 
 
 def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
@@ -35,6 +38,6 @@ def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
 LIMIT = Subcommand(
     "limit",
     limit,
-    {"%epl limit [ROWS|none]": "How many rows, groups, partial matches and partitions each statement may keep."},
+    {"%epl limit [ROWS|SIZE|none]": "How many rows, groups and partial matches (or bytes) each statement may keep."},
     _complete,
 )

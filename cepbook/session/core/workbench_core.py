@@ -90,8 +90,9 @@ class WorkbenchCore:
             self._engine.resize_feeds(capacity)
 
     @property
-    def state_limit(self) -> int | None:
-        """How many rows, groups, partial matches and context partitions a statement may keep; None: no limit.
+    def state_limit(self) -> int | str | None:
+        """How many rows, groups, partial matches and context partitions a statement may keep, or how much memory they
+        may take (``"500 MB"``); None: no limit.
 
         While a statement keeps more, events are refused with StateLimitError. Assign another number, or None, at any
         time. `Config.state_limit` sets it from the start.
@@ -99,9 +100,9 @@ class WorkbenchCore:
         return self._config.state_limit
 
     @state_limit.setter
-    def state_limit(self, rows: int | None) -> None:
-        with self._lock, self._engine.action("set_state_limit", rows=rows):
-            self.runtime.limit_state(rows)
+    def state_limit(self, limit: int | str | None) -> None:
+        with self._lock, self._engine.action("set_state_limit", limit=limit):
+            self.runtime.limit_state(limit)
             self._config, self._checks = self.runtime.config, {}
 
     def _moment(self, value: object) -> int:

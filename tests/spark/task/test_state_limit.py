@@ -15,14 +15,14 @@ from tests.spark.tasks import Recorded, differences
 
 
 @pytest.mark.parametrize("size", [0, 50])
-@pytest.mark.parametrize("limit", [None, 10_000, 100])
-def test_tasks_end_when_a_statement_keeps_too_much(size: int, limit: int | None) -> None:
+@pytest.mark.parametrize("limit", [None, 10_000, 100, "1 GB", "2 kB"])
+def test_tasks_end_when_a_statement_keeps_too_much(size: int, limit: int | str | None) -> None:
     engine = Recorded(0, {"state_limit": limit})
     engine.deploy("create schema E(n int); @name('s') select count(*) as c, max(n) as m from E#keepall", "d")
     for n in range(200):
         engine.send("E", {"n": n})
-    if limit == 100:
-        with pytest.raises(StateLimitError, match=r"statement `s` keeps .* rows, more than the limit of 100"):
+    if limit in (100, "2 kB"):
+        with pytest.raises(StateLimitError, match=rf"statement `s` keeps .* rows\)?, more than the limit of {limit}"):
             differences(engine, size=size)
     else:
         assert differences(engine, size=size)[0] == []
