@@ -127,7 +127,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             return gone
 
     def reset(self) -> None:
-        """Start again: no statements, no event types, the clock at its start. Registered functions stay."""
+        """Start again: no statements, no event types, the clock at its start. Registered functions stay, open sinks are
+        closed.
+        """
         with self._lock, self._engine.action("reset"):
             self._end_replay()
             former = self._engine

@@ -26,7 +26,7 @@ from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, EventRecorder, LogPosition, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
 from cepbook.session.io.delivery_stream import DeliveryStream
-from cepbook.session.io.sinks import FileSink, SinkError, SinkHooks, Successor, file_stamp
+from cepbook.session.io.sinks import FileSink, SinkError, SinkHooks, Successor, end_sink, file_stamp
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.waiting_events import (
     NO_PROGRESS,
@@ -477,11 +477,13 @@ class EngineHandle(SinkHooks):
             runtime.add_partition_listener(context, fn)
 
     def release(self) -> None:
-        """Detach everything. Whoever shows a feed looks for its successor."""
+        """Detach everything, and finish the files of sinks. Whoever shows a feed looks for its successor."""
         for _, feed in self._feeds.values():
             feed.wake()
         for _, successor in [entry for entries in self._sinks.values() for entry in entries]:
             successor(None)
+        for sink in list(self.file_sinks):
+            end_sink(sink, failed=False)
 
     def feed(self, name: str) -> Feed:
         """Return the feed of a statement. Raises UsageError if there is no such statement."""

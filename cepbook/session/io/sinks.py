@@ -354,7 +354,7 @@ class FileSink:
             self._unclosed = writer.place
 
     def __del__(self) -> None:
-        _end(self)
+        _end_abandoned(self)
 
     def _raise(self) -> None:
         if self.error is not None or self._waiting:
@@ -415,7 +415,7 @@ def _keep_writing() -> None:
         time.sleep(INTERVAL)
         _write_all()
         while _ABANDONED:
-            _end(_ABANDONED.pop(), in_loop=True)
+            _end_abandoned(_ABANDONED.pop(), in_loop=True)
         with _OPENING:
             if not any(sink.is_open for sink in list(_OPEN)):
                 _THREADS.clear()
@@ -427,14 +427,19 @@ def _write_all() -> None:
         sink.write_waiting()
 
 
-def _end(sink: FileSink, *, in_loop: bool = False) -> None:
+def _end_abandoned(sink: FileSink, *, in_loop: bool = False) -> None:
     if getattr(sink, "_writer", None) is None:
         return
     if not in_loop and current_thread() in _THREADS:
         _ABANDONED.append(sink)
         return
+    end_sink(sink, failed=sink._incomplete_unless_closed)
+
+
+def end_sink(sink: FileSink, *, failed: bool) -> None:
+    """Close a sink that its user did not close. An error is printed."""
     try:
-        sink.close(failed=sink._incomplete_unless_closed)
+        sink.close(failed=failed)
     except Exception as error:  # noqa: BLE001  of the file or the journal; the other sinks are closed all the same
         sys.stderr.write(f"cepbook: {error}\n")
 
@@ -443,7 +448,7 @@ def _end(sink: FileSink, *, in_loop: bool = False) -> None:
 def end_all_sinks() -> None:
     """Close all sinks."""
     for sink in [*_open_sinks(), *_ABANDONED]:
-        _end(sink)
+        _end_abandoned(sink)
 
 
 def partial_name(path: str) -> str:

@@ -347,6 +347,22 @@ def test_a_statement_with_other_columns_ends_the_sink_however_it_comes(
     assert [row["n"] for row in read(tmp_path / "q.csv")] == ([1, 2] if same else [1])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reset_closes_sinks_also_after_a_kill(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    cep = bench(folder)
+    with cep.sink("r", folder / f"r.{kind}", whole=None if kind == "db" else True) as sink:
+        send(cep, 1, {})
+        cep.reset()
+        assert not sink.is_open and [row["n"] for row in read(folder / f"r.{kind}", "r")] == [1]
+        cep.run(EPL)
+        send(cep, 2, {})
+    killed(cep, folder)
+    assert Workbench().recover(folder / "j").sinks == ()
+    assert [row["n"] for row in read(folder / f"r.{kind}", "r")] == [1]
+
+
 def test_a_failure_in_a_replay_is_printed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
