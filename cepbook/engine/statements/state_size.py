@@ -44,7 +44,7 @@ def estimated_bytes(statement: RunningStatement) -> int:
         for value, weight, element in level[::step]:
             seen.add(id(value))
             total += step * weight * _own_size(value)
-            for reached in _parts(value, step * weight, element):
+            for reached in _children(value, step * weight, element):
                 key = id(reached[0])
                 if key not in seen:
                     before = below.setdefault(key, reached)
@@ -64,7 +64,7 @@ def _own_size(value: Any) -> int:
     return size + _SORTED_ENTRY * len(value) if type(value) is SortedList else size
 
 
-def _parts(value: Any, weight: float, element: _Element) -> Iterator[_Reached]:
+def _children(value: Any, weight: float, element: _Element) -> Iterator[_Reached]:
     """Yield what a container or an object of the state refers to."""
     kind = type(value)
     if kind in _CONTAINERS:
@@ -77,11 +77,11 @@ def _parts(value: Any, weight: float, element: _Element) -> Iterator[_Reached]:
             weight *= count / len(elements)
         for number, one in enumerate(elements):
             own = (id(value), number) if many else element
-            for part in one if pairs else (one,):
-                yield part, weight, own
+            for child in one if pairs else (one,):
+                yield child, weight, own
     elif kind in STATE_NAMES:
         fields = getattr(value, "__dict__", None)
         for name in saved_slots(kind):
             yield getattr(value, name, None), weight, element
-        for part in () if fields is None else (fields, *fields.values()):
-            yield part, weight, element
+        for child in () if fields is None else (fields, *fields.values()):
+            yield child, weight, element

@@ -78,8 +78,8 @@ class LiveControl(ControlWidget):
         )
         for caption, entries, count in tables:
             if entries:
-                part = f"{len(entries)} of {count:,} " if len(entries) < count else ""
-                parts.append(captioned_html(part + caption, _table(entries)))
+                cut = f"{len(entries)} of {count:,} " if len(entries) < count else ""
+                parts.append(captioned_html(cut + caption, _table(entries)))
         return StaticPicture("".join(parts), text)
 
     def _mark(self) -> object:
