@@ -4,6 +4,7 @@ machine and does what a broker does for producers and consumers. No other broker
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from tests.waiting import until
 pytest.importorskip("aiokafka", reason="aiokafka is not installed (extra `kafka`)")
 confluent = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (group `test`)")
 from aiokafka import TopicPartition  # noqa: E402  optional, see above
+from aiokafka.errors import KafkaConnectionError  # noqa: E402
 
 MESSAGES = (
     json.dumps({"symbol": "A", "price": 1.5}).encode(),
@@ -273,7 +275,6 @@ class Consumer:
         return self.at[partition.partition]
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        assert offset >= self.messages[partition.partition][0]
         self.at[partition.partition] = offset
 
     async def getmany(self, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
@@ -314,6 +315,36 @@ def test_messages_that_the_broker_has_deleted_are_skipped_and_told_of(monkeypatc
     assert items[1] == Link(False, "30 messages of ticks/0 are lost: the broker has deleted them")
     assert items[2:] == [Located(None, 90, "ticks/2")]
     assert Consumer.last.at == {0: 50, 1: 70, 2: 90}
+
+
+def test_a_rebalance_whose_broker_does_not_answer_keeps_the_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiokafka.AIOKafkaConsumer", Consumer)
+    asked: list[int] = []
+
+    async def away(self: Consumer, partitions: Any) -> Any:
+        asked.append(len(partitions))
+        raise KafkaConnectionError("away")
+
+    async def assign(self: Consumer, numbers: list[int]) -> None:  # aiokafka logs what a listener raises
+        with contextlib.suppress(KafkaConnectionError):
+            await real(self, numbers)
+
+    async def scenario() -> list[int]:
+        Consumer.script, Consumer.messages = [[0], {0: 2}, [0], {0: 2}], {0: (0, 90)}
+        offsets: list[int] = []
+        stream = inlets.kafka("ticks").open({"ticks/0": 10})
+        try:
+            async for item in stream:
+                if type(item) is Located:
+                    offsets.append(item.offset)
+                    monkeypatch.setattr(Consumer, "beginning_offsets", away)
+        except asyncio.CancelledError:
+            pass
+        return offsets
+
+    real = Consumer.assign
+    monkeypatch.setattr(Consumer, "assign", assign)
+    assert asyncio.run(scenario()) == [11, 12, 13, 14] and asked
 
 
 def test_a_partition_that_comes_back_continues_where_the_group_is(monkeypatch: pytest.MonkeyPatch) -> None:

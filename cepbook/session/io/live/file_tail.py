@@ -342,11 +342,12 @@ class _File:
 def _rotated(name: str) -> list[tuple[str, os.stat_result]]:
     """Return the rotated files of `name` beside it, the newest first."""
     path, beside = Path(name), []
-    for one in path.parent.iterdir():
-        if one.name.startswith(path.name) and ROTATED.fullmatch(one.name, len(path.name)):
-            with suppress(OSError):  # it was renamed or removed in this moment
-                if one.is_file():
-                    beside.append((str(one), one.stat()))
+    with suppress(OSError):  # the folder is gone
+        for one in path.parent.iterdir():
+            if one.name.startswith(path.name) and ROTATED.fullmatch(one.name, len(path.name)):
+                with suppress(OSError):  # it was renamed or removed in this moment
+                    if one.is_file():
+                        beside.append((str(one), one.stat()))
     return sorted(beside, key=lambda entry: entry[1].st_mtime_ns, reverse=True)
 
 

@@ -323,14 +323,16 @@ async def _seek(consumer: Any, offsets: dict[str, Any]) -> list[Link]:
     """
     partitions = {_name_of(one): one for one in consumer.assignment()}
     known = {partition: name for name, partition in partitions.items() if name in offsets}
+    for partition, name in known.items():  # also if the broker does not answer the question below
+        consumer.seek(partition, offsets[name])
     first = await consumer.beginning_offsets([*known]) if known else {}
     reports = []
     for partition, name in known.items():
         gap = first[partition] - offsets[name]
         if gap > 0:
             offsets[name] = first[partition]
+            consumer.seek(partition, offsets[name])
             reports.append(Link(False, f"{gap:,} messages of {name} are lost: the broker has deleted them"))
-        consumer.seek(partition, offsets[name])
     return reports
 
 
