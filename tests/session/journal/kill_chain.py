@@ -25,6 +25,7 @@ import pandas as pd
 from cepbook import Workbench
 from cepbook.engine.snapshot.file_format import unpack_document
 from cepbook.errors import BindError
+from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.io.sinks import end_all_sinks
 
 STEPS = 25
@@ -166,7 +167,10 @@ class Workload:
 
 
 def digest(cep: Workbench) -> dict[str, Any]:
-    """Return what two equal workbenches have in common."""
+    """Return what two equal workbenches have in common.
+
+    A live run that has begun, without an event yet, has declared the type of late events; one that has not, has not.
+    """
     document = unpack_document(cep._snapshot())
     feeds = {}
     for name in cep.runtime.statements:
@@ -174,7 +178,8 @@ def digest(cep: Workbench) -> dict[str, Any]:
         rows = feed.columns()  # those in memory: a recovered feed has no others
         content = [rows.times, rows.numbers, rows.inserts, rows.values]
         feeds[name] = [feed.deliveries, feed.total_insert, feed.total_remove, feed.dropped, _hash(content)]
-    rest = {key: document[key] for key in ("config", "now", "functions", "types", "modules", "fingerprint")}
+    rest = {key: document[key] for key in ("config", "now", "functions", "modules", "fingerprint")}
+    rest["types"] = [declared for declared in document["types"] if declared["name"] != LATE_EVENT.name]
     queues = set()
     for _, fields in document["state"]:
         fields.pop("_serial", None)  # a step that is done twice takes two numbers
