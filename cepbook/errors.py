@@ -43,7 +43,7 @@ def nearest_name(name: object, known: Iterable[str]) -> str | None:
         return None
     ranked = ((_slip_distance(name, candidate), candidate) for candidate in known)
     near = [(distance, candidate) for distance, candidate in ranked if distance is not None]
-    return min(near, key=lambda pair: pair[0])[1] if near else None
+    return min(near, key=lambda pair: (pair[0], abs(len(pair[1]) - len(name))))[1] if near else None
 
 
 def _slip_distance(name: str, candidate: str) -> float | None:

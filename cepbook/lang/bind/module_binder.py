@@ -118,7 +118,10 @@ def _bind_statement(
     if rule is not None:
         return rule(node, heading, state)
     if isinstance(node, (ast.FafUpdate, ast.FafDelete, ast.FafInsert)):
-        fact, hint = "this statement is a query that runs once", "run it as a query, or write an on-trigger"
+        fact, hint = (
+            "this statement is a query that runs once",
+            "run it as a query, `%query …` or cep.query(…), or write an on-trigger",
+        )
         if isinstance(node, ast.FafInsert) and node.target not in state.catalog.stores:
             name = node.target
             hint = f'send the event: a line `{name} …` in a cell %%events, or cep.send("{name}", …)'

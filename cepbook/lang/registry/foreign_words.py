@@ -66,7 +66,9 @@ _WORDS = (
     _call("dayofweek weekday", "ts", "{0}.getDayOfWeek()"),
     _call("week weekofyear", "ts", "{0}.getWeekyear()"),
     _call("date_trunc", "'hour' & ts", "{1}.roundFloor({0})"),
-    _call("now getdate sysdate localtimestamp current_time current_date", "", "current_timestamp"),
+    _call(
+        "now getdate sysdate localtimestamp current_time current_date proctime eventtimestamp", "", "current_timestamp"
+    ),
     _call(
         "to_timestamp to_date date timestamp str_to_date strptime parse_date",
         "'2024-01-01' & 'yyyy-MM-dd'",
@@ -83,6 +85,7 @@ _WORDS = (
     _call("lower lcase", "symbol", "{0}.toLowerCase()"),
     _call("len char_length character_length strlen", "symbol", "{0}.length()"),
     _call("trim btrim strip", "symbol", "{0}.trim()"),
+    _call("left", "symbol & 2", "{0}.substring(0, {1})"),
     _call("concat", "symbol & '!'", "{0} || {1} || {2}", "{0} || {1}", doc="join texts with ||"),
     _call(
         "substr substring mid",
@@ -101,7 +104,7 @@ _WORDS = (
     _call("notnull isnotnull notna", "price", "{0} is not null"),
     _call("nullif", "price & 0", "case when {0} = {1} then null else {0} end"),
     _call(
-        "if iif",
+        "if iif ifthenelse",
         "price > 1 & 'high' & 'low'",
         "case when {0} then {1} else {2} end",
         doc="write case when … then … else … end",
@@ -118,7 +121,8 @@ _WORDS = (
     _call("int to_int", "price", "cast({0}, int)"),
     _call("float to_double to_number", "price", "cast({0}, double)"),
     _call("str to_string", "price", "cast({0}, string)"),
-    _call("try_cast convert", "price & int", "cast({0}, {1})"),
+    _call("try_cast", "price & int", "cast({0}, {1})"),
+    _instead("convert", "write cast(value, int)", "select cast(price, int) from Tick", "call"),
     # aggregates
     _call("average mean", "price", "avg({0})"),
     _call("std stdev stddev_samp", "price", "stddev({0})"),
@@ -129,7 +133,8 @@ _WORDS = (
     _call("sum_if sumif", "price & volume > 1", "sum({0}, {1})"),
     _call("first_value any_value earliest_by_offset", "price", "first({0})"),
     _call("last_value latest_by_offset latest", "price", "last({0})"),
-    _call("collect_list collect list", "price", "window({0})"),
+    _call("listagg group_concat", "symbol & ','", "string_agg({0}, ',')", "string_agg({0}, {1})"),
+    _call("collect_list collectlist collect list", "price", "window({0})"),
     _call("arg_max argmax max_by", "symbol & price", "maxby({1}).{0}"),
     _call("arg_min argmin min_by", "symbol & price", "minby({1}).{0}"),
     _call("quantile percentile_cont approx_quantile", "price & 0.95", "percentile({0}, 100 * {1})"),
@@ -146,6 +151,13 @@ _WORDS = (
         "lead",
         "the next event is yet to come: match both, every a=Tick -> b=Tick(symbol = a.symbol)",
         "select a.price, b.price from pattern[every a=Tick -> b=Tick(symbol = a.symbol)]",
+        "call",
+    ),
+    _instead("accumulate", "aggregates are functions: sum(price), avg(price)", "select sum(price) from Tick", "call"),
+    _instead(
+        "topk",
+        "the three highest are the data window #sort(3, price desc)",
+        "select symbol, price from Tick#sort(3, price desc)",
         "call",
     ),
     _instead(
@@ -176,12 +188,13 @@ _WORDS = (
     _instead("tumble", "write #tumbling(1 min)", "select count(*) from Tick#tumbling(1 min)", "window"),
     _instead("hop", "write #hopping(5 min, 1 min)", "select count(*) from Tick#hopping(5 min, 1 min)", "window"),
     _instead(
-        "sliding slide rolling timebatch",
+        "sliding slide rolling",
         "the last 5 minutes are #time(5 min), the last 10 events #length(10)",
         "select avg(price) from Tick#time(5 min)",
         "window",
     ),
     _instead("count rows", "write #length(10)", "select avg(price) from Tick#length(10)", "window"),
+    _instead("timebatch", "write #time_batch(5 sec)", "select avg(price) from Tick#time_batch(5 sec)", "window"),
     _instead("lengthbatch", "write #length_batch(10)", "select avg(price) from Tick#length_batch(10)", "window"),
     _instead(
         "externaltime", "write #ext_timed(ts, 5 min)", "select avg(price) from Tick#ext_timed(ts, 5 min)", "window"

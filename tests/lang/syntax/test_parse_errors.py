@@ -46,7 +46,7 @@ def test_end_of_statement_is_behind_its_last_token() -> None:
         ("select rstream irstream x from A", "only one of istream, rstream and irstream"),
         ("select istream, rstream x from A", "only one of istream, rstream and irstream"),
         ("insert istream rstream into B select x from A", "only one of istream, rstream and irstream"),
-        ("select * from A#time(5 hourz)", "did you mean hour?"),
+        ("select * from A#time(5 hourz)", "did you mean hours?"),
         ("select * from A#length(5", "close the bracket ( after length"),
         ("selct x from A", "did you mean select?"),
         ("select x from A order by x where x > 1", "put where before order by"),

@@ -119,6 +119,8 @@ def _element_type(node: ast.ContainedStep, path: x.BoundExpr, scope: Scope) -> t
         return event_type, None
     if element.event is None:
         hint = "name the type of the events: [tags@type(Tag)]" if path.type.of is not None else None
+        if path.type == t.BOOLEAN:
+            hint = f"a filter stands in parentheses: ({unparse(node.path)})"
         fact = f"{_HERE} takes events, `{unparse(node.path)}` is {type_text(path.type)}"
         scope.mismatch(fact, at, hint)
     derived = [s.event_type for s in scope.streams if s.event_type is not None and s.event_type.name == element.event]

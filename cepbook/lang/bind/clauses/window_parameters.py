@@ -229,7 +229,9 @@ def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.Bou
         if batch and known and amounts and not any(amounts):
             scope.reject(f"{what} must be above 0", bound.span)
         return period
-    _check(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
+    quoted = isinstance(bound, x.Const) and isinstance(bound.value, str) and bound.value[:1].isdigit()
+    hint = f"write `{bound.value}` without quotes" if quoted and isinstance(bound, x.Const) else "such as 10 sec"
+    _check(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, hint)
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
         scope.reject(f"{what} must be above 0, found {_constant_text(constant)}", bound.span)

@@ -80,11 +80,10 @@ def _hint(step: ast.NameStep, module: ModuleScope) -> str | None:
     """Return a hint for an unknown function, also for one that is a method, such as ``text.length()``."""
     registered, name = module.catalog.functions, step.name.lower()
     texts = [module.source[argument.span.start : argument.span.end] for argument in step.args or ()]
-    elsewhere = None if module.only_functions else foreign_word(name)
-    if elsewhere is not None and elsewhere.kind == "window":
-        return f"it is a data window behind the event type: {elsewhere.doc}"
-    if elsewhere is not None:
-        return elsewhere.hint(texts)
+    elsewhere = foreign_word(name)
+    if elsewhere is not None and not module.only_functions:
+        window = "it is a data window behind the event type: " * (elsewhere.kind == "window")
+        return window + elsewhere.hint(texts)
     for known in () if module.only_functions else (*FUNCTIONS, *METHODS):
         owner, _, short = known.rpartition(".")
         if owner and short.lower() == name:
@@ -101,7 +100,8 @@ def _hint(step: ast.NameStep, module: ModuleScope) -> str | None:
         for n in BUILT_IN_FUNCTIONS
         if not module.only_functions or n in (*FUNCTIONS, *CYCLE_AGGREGATES, *CONTEXTUAL_FUNCTIONS)
     ]
-    near = did_you_mean(step.name, [*own, *registered])
+    same = elsewhere.forms[-1].split("(")[0] if elsewhere is not None and elsewhere.forms else step.name
+    near = did_you_mean(same, [*own, *registered])
     return near or "write one in Python and register it: `cep.register_function(name, function)`"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from cepbook.errors import did_you_mean, nearest_or_known_names
+from cepbook.errors import did_you_mean, nearest_name, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import UNTYPED
 from cepbook.lang.bind.expressions import call
@@ -41,6 +41,7 @@ from cepbook.lang.bind.scope import (
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import ContextType, VariableType
 from cepbook.lang.registry.aggregates import aggregate_row
+from cepbook.lang.registry.foreign_words import foreign_word
 from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
@@ -320,9 +321,16 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         _unknown(step, what, f"a Python variable is written `:{step.name[1:]}`", scope)
     if more and dotted in scope.property_names():
         _unknown(step, what, f"a name with a dot stands in backticks: `{dotted}`", scope)
+    near = nearest_name(step.name, scope.property_names())
+    if near is not None and not near.replace("$", "_").isidentifier():
+        _unknown(step, what, f"a name with blanks or signs stands in backticks: `{near}`", scope)
+    if step.name in ("None", "nil"):
+        _unknown(step, what, "write null, and test with is null or is not null", scope)
     hint = _nested_hint(step.name, scope) or _outer_stream_hint(step.name, scope) or did_you_mean(step.name, names)
     if hint is None and scope.no_aggregates == NO_FROM_CLAUSE:
         hint = "write from and an event type after the select list"
+        if "//" in scope.module.source:
+            hint = "// begins a comment; divide by /, and round with Math.floor(x / y)"
     if hint is None and more and scope.no_aggregates == CONTEXT_DECLARATION and scope.correlated:
         hint = f"the event that begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
     if hint is None and builtin_type(step.name) is not None:
@@ -529,6 +537,8 @@ def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExp
     hint = nearest_or_known_names(step.name, _visible_names(members or ()))
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
         hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
+    if target.type == t.STRING and step.name == "str":
+        hint = "leave str out: the methods are those of the text, such as symbol.toUpperCase()"
     owner = type_text(target.type) if target.type.event is None else f"`{target.type.event}`"
     if isinstance(target, x.ContextProp) and target.type.event is None:
         owner = f"`context.{target.name}`"
@@ -586,6 +596,12 @@ def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder)
         call_ = bind_method(only, step, scope, bind)
     if call_ is not None:
         return _apply_index(call_, step, scope, bind)
+    elsewhere = foreign_word(step.name, "call", "window")
+    if elsewhere is not None and not scope.module.only_functions:
+        written = [scope.module.text(span) for span in (target.span, *(arg.span for arg in step.args or ()))]
+        hint = elsewhere.doc if elsewhere.kind == "window" else elsewhere.hint(written)
+        fact = f"no method `{step.name}` for {type_text(target.type)}"
+        scope.fail("unknown-function", fact, target.span.to(step.span), hint)
     texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
     hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
     scope.fail("unknown-function", f"no method `{step.name}` for {type_text(target.type)}", step.span, hint)

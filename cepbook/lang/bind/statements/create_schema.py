@@ -110,7 +110,7 @@ def bind_schema_columns(columns: Sequence[ast.ColumnDef], properties: dict[str, 
     own: set[str] = set()
     for column in columns:
         if column.aggregate is not None or column.primary_key:
-            module.wrong(f"`{column.name}` is a column of a table, not a property", column.span)
+            module.wrong(f"`{column.name}` is a column of a table, not a property", column.span, "write create table")
             continue
         if column.annotations:
             module.unsupported("annotations of properties", column.span)

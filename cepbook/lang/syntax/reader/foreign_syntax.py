@@ -69,9 +69,13 @@ def _call_hint(stop: ParseFailure) -> str | None:
         row = foreign_word(TIME_UNITS[word], "call")
         _, behind = stop.arguments(stop.at - 1)
         return None if row is None else row.hint([stop.written(stop.at + 2, behind - 1)])
-    if word == "within" and before == ")" and stop.text(1) == "group":
-        opening = next((i for i in range(stop.at - 1, -1, -1) if stop.tokens[i].kind == "("), 0)
-        fraction, (ordered, _) = stop.written(opening + 1, stop.at - 1), stop.arguments(stop.at + 2)
+    if word in TIME_UNITS and before == "(" and (row := foreign_word(stop.text(-2), "call")) is not None:
+        return row.hint(stop.arguments(stop.at - 1)[0])
+    if stop.kind() == ":" and stop.kind(2) == "(" and (row := foreign_word(stop.text(1), "call")) is not None:
+        return row.hint(stop.arguments(stop.at + 2)[0])
+    if stop.kind() == "(" and before == "group" and stop.text(-2) == "within":
+        opening = next((i for i in range(stop.at - 3, -1, -1) if stop.tokens[i].kind == "("), 0)
+        fraction, (ordered, _) = stop.written(opening + 1, stop.at - 3), stop.arguments(stop.at)
         value = ordered[0].split(" by ")[-1] if ordered else "price"
         return f"write `percentile({value}, 100 * {fraction})`"
     return None
@@ -105,7 +109,67 @@ def _sql_hint(stop: ParseFailure) -> str | None:
         return "on … select reads a named window or a table; a stream is joined: from A unidirectional, B#time(10 min)"
     if (word == "values" and words[:2] == ["insert", "into"]) or before == "values":
         return f'write events in a cell %%events, or cep.send("{stop.tokens[min(2, len(stop.tokens) - 1)].text}", …)'
-    return _interval_hint(stop)
+    return _interval_hint(stop) or _clause_hint(stop, words)
+
+
+# What other languages write between two values, or where a statement begins
+INFIX = {
+    "ilike": "write x.toLowerCase() like 'a%'",
+    "rlike": "write regexp",
+    "matches": "write regexp",
+    "similar": "write regexp",
+    "contains": "contains is a method: write symbol.contains('A')",
+    "startswith": "write symbol.startsWith('A')",
+}
+BEGINNINGS = {
+    "from": "select goes before from: select symbol from Tick",
+    "define": "write create schema",
+    "partition": "write create context PerKey partition by key from Tick, then context PerKey select …",
+    "rule": "a rule is a statement: select * from Tick(price > 1)",
+    "drop": "%epl drop NAME removes a statement or what it creates",
+    "alter": "run the cell that creates it again: that replaces it",
+    "explain": "write %epl show plan NAME",
+    "describe": "write %epl show NAME",
+    "show": "write %epl list",
+    "declare": "write create variable double limit = 10",
+}
+SETS = ("except", "intersect", "minus")
+
+
+def _clause_hint(stop: ParseFailure, words: list[str]) -> str | None:
+    word, before = stop.text(), stop.text(-1)
+    if stop.at == 0 and word in BEGINNINGS:
+        return BEGINNINGS[word]
+    if word in INFIX and stop.at and stop.kind(-1) in ("word", "tick", "STRING", ")"):
+        return INFIX[word]
+    if word == "window" and stop.text(1) in WINDOWS and stop.kind(2) == "(":
+        inside = stop.arguments(stop.at + 2)[0]
+        periods = [part.removeprefix("size ").removeprefix("advance by ") for part in inside]
+        return f"write the window behind the event type: #{stop.text(1)}({', '.join(periods)})"
+    if word == "table" and stop.kind(1) == "(" and before == "from":
+        named = [row for token in stop.tokens[stop.at :] if (row := foreign_word(token.text, "window")) is not None]
+        return f"name the event type and its data window: {named[0].doc}" if named else None
+    if before in SETS or word in SETS:
+        return "a query reads streams, not sets: where not exists (select * from Quote#keepall where …)"
+    if "system_time" in words:
+        return AFTER_A_STREAM["for"]
+    if before == "fetch" and stop.kind(1) == "NUMBER":
+        return f"write limit {stop.text(1)}"
+    if before == "watermark":
+        return 'leave the watermark out: lateness is an option of the replay, cep.replay(…, lateness="5 s")'
+    if word == "qualify":
+        return AFTER_A_STREAM["qualify"]
+    if before == "f" and stop.kind() == "STRING":
+        return "join texts with ||: symbol || ' is late'"
+    if before == "this" and "pattern" in words:
+        return "leave it out: -> puts the events in order"
+    if words[:1] == ["create"] and (word == "or" or before == "if"):
+        return "leave it out: what a cell creates is replaced when the cell runs again"
+    if words[:2] == ["create", "schema"] and word == "not":
+        return "leave not null out: every property may be null"
+    if words[:2] == ["create", "table"] and before == "as" and word == "select":
+        return f"write insert into {stop.tokens[2].text} select …"
+    return None
 
 
 def _name_hint(stop: ParseFailure) -> str | None:
@@ -145,6 +209,8 @@ def _create_hint(stop: ParseFailure) -> str | None:
         close = nearest_name(before, CREATABLE_KINDS)
         if close or before == "var":
             return f"did you mean create {close if close else 'variable'}?"
+        if "select" in [token.text.lower() for token in stop.tokens[stop.at :]]:
+            return f"a stream is made by the statement that fills it: insert into {stop.found} select …"
         if stop.text(1) in ("(", "as"):
             return f"an event type is a schema: create schema {stop.found} (…)"
         return f"create makes a {', '.join(CREATABLE_KINDS[:-1])} or {CREATABLE_KINDS[-1]}"

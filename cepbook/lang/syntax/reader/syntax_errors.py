@@ -13,6 +13,7 @@ from lark import Lark
 from lark.exceptions import UnexpectedToken
 
 from cepbook.errors import Diagnostic, Span, nearest_name
+from cepbook.lang.registry.foreign_words import foreign_word
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.context_hints import context_hint
 from cepbook.lang.syntax.reader.foreign_syntax import foreign_syntax_hint
@@ -209,6 +210,16 @@ MISSING_AFTER = {
     "then": "write a value after then",
     "else": "write a value after else",
 }
+UNIT_LETTERS = {
+    "s": "sec",
+    "m": "min",
+    "mn": "min",
+    "h": "hours",
+    "d": "days",
+    "w": "weeks",
+    "ms": "msec",
+    "us": "usec",
+}
 NEED_A_VALUE = frozenset("and or not = < > + - * / || <= >= != like between in is".split())
 
 
@@ -311,7 +322,7 @@ def time_unit(stop: ParseFailure) -> str | None:
     if stop.kind() != "word" or "UNIT" not in stop.accepted:
         return None
     candidates = [*TIME_UNITS, "events"] if "EVENTS" in stop.accepted else list(TIME_UNITS)
-    close = nearest_name(stop.text(), candidates)
+    close = UNIT_LETTERS.get(stop.text()) or nearest_name(stop.text(), candidates)
     if not close and stop.kind(-1) != "NUMBER":
         return None
     if close:
@@ -375,6 +386,8 @@ def window_notation(stop: ParseFailure) -> str | None:
         return f"a namespace ends with a colon: #{WINDOWS[stop.text(1)].namespace}:{stop.text(1)}"
     if stop.kind(-1) == "#" and stop.kind() == "#":
         return "one # is enough"
+    if stop.kind(-2) == "#" and stop.kind() == "." and (row := foreign_word(stop.text(1), "window")) is not None:
+        return row.doc
     if stop.kind() == "." and stop.text(1) in WINDOWS and "HASH" in stop.accepted:
         return f"write #{stop.text(1)}"
     if stop.kind() == "(" and stop.text(-1) in WINDOWS and stop.kind(-2) in (")", "word"):
