@@ -23,7 +23,7 @@ from cepbook.lang.bind.expressions import call
 from cepbook.lang.bind.expressions.aggregate_methods import bind_aggregate_method
 from cepbook.lang.bind.expressions.date_methods import bind_date_method, event_type_of
 from cepbook.lang.bind.expressions.declared_expressions import expand_declared
-from cepbook.lang.bind.expressions.method_call import bind_method, method_hint
+from cepbook.lang.bind.expressions.method_call import bind_method, refuse_method
 from cepbook.lang.bind.expressions.table_access import bind_method_of_row, bind_table_access
 from cepbook.lang.bind.expressions.variant import find_variant_property, variant_property
 from cepbook.lang.bind.scope import (
@@ -41,7 +41,6 @@ from cepbook.lang.bind.scope import (
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import ContextType, VariableType
 from cepbook.lang.registry.aggregates import aggregate_row
-from cepbook.lang.registry.foreign_words import foreign_word
 from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
@@ -596,12 +595,4 @@ def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder)
         call_ = bind_method(only, step, scope, bind)
     if call_ is not None:
         return _apply_index(call_, step, scope, bind)
-    elsewhere = foreign_word(step.name, "call", "window")
-    if elsewhere is not None and not scope.module.only_functions:
-        written = [scope.module.text(span) for span in (target.span, *(arg.span for arg in step.args or ()))]
-        hint = elsewhere.doc if elsewhere.kind == "window" else elsewhere.hint(written)
-        fact = f"no method `{step.name}` for {type_text(target.type)}"
-        scope.fail("unknown-function", fact, target.span.to(step.span), hint)
-    texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
-    hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
-    scope.fail("unknown-function", f"no method `{step.name}` for {type_text(target.type)}", step.span, hint)
+    refuse_method(target, step, scope)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
@@ -14,6 +15,8 @@ from cepbook.lang.bind.coercion import UNTYPED, assignable, coerce, comparable, 
 from cepbook.lang.bind.expressions.lambdas import bind_lambda
 from cepbook.lang.bind.scope import ERROR, Binder, Scope, count_text, error_expression, type_text
 from cepbook.lang.plan import expressions as x
+from cepbook.lang.registry.foreign_words import foreign_word
+from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.methods import MethodRow, method_names_of, methods_named
 from cepbook.lang.registry.methods.method_row import (
     CallTypes,
@@ -50,7 +53,19 @@ def bind_method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Bin
     return None
 
 
-def method_hint(target: x.BoundExpr, step: ast.NameStep) -> str | None:
+def refuse_method(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> NoReturn:
+    """Report an unknown method of `target`; a word of another system with the EPL that says the same."""
+    fact = f"no method `{step.name}` for {type_text(target.type)}"
+    elsewhere = foreign_word(step.name, "call", "window")
+    if elsewhere is not None and not scope.module.only_functions:
+        written = [scope.module.text(span) for span in (target.span, *(arg.span for arg in step.args or ()))]
+        scope.fail("unknown-function", fact, target.span.to(step.span), elsewhere.hint(written))
+    texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
+    near = did_you_mean(step.name, texts) if target.type == t.STRING else _method_hint(target, step)
+    scope.fail("unknown-function", fact, step.span, near)
+
+
+def _method_hint(target: x.BoundExpr, step: ast.NameStep) -> str | None:
     """Return the probable meaning of an unknown method."""
     owners = [_OWNERS[form.receivers[0]] for row in methods_named(step.name) for form in row.forms]
     if owners:
