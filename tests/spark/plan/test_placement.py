@@ -263,6 +263,12 @@ def test_other_joins_are_ordered(select: str) -> None:
         ),
         ("insert into W select * from Tick; select sum(price) from W", "one aggregate over the events of all keys"),
         ("create variable int x; on Bid set x = 1; select x from Tick", "it reads variables that"),
+        (
+            "create context Hashed coalesce by hash_code(symbol) from Tick granularity 4;"
+            "context Hashed create window H#keepall as Tick; context Hashed insert into H select * from Tick;"
+            "@name('p') context Hashed select a.price from pattern [every a=H -> Tick]",
+            "the pattern of p follows the rows of H in all partitions",
+        ),
     ],
 )
 def test_what_sees_the_rows_of_all_keys_is_ordered(epl: str, reason: str) -> None:
