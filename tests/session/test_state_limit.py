@@ -86,7 +86,7 @@ def events(count: int) -> list[dict[str, int]]:
     return [{"n": n, "k": n % 3, "ts": n} for n in range(count)]
 
 
-def workbench(text: str, limit: int | None = LIMIT) -> Workbench:
+def workbench(text: str, limit: int | str | None = LIMIT) -> Workbench:
     cep = Workbench(config=Config(state_limit=limit))
     cep.run(SCHEMA + text)
     return cep
@@ -130,11 +130,13 @@ def test_a_window_from_python_and_other_dialects_are_counted() -> None:
     assert LIMIT <= send_all(cep) <= LIMIT + 5
 
 
-def test_what_windows_let_go_of_makes_room() -> None:
-    cep = workbench("@name('s') select n from E#time(10 sec)")
+@pytest.mark.parametrize("limit", [LIMIT, "20 kB"])
+@pytest.mark.parametrize("select", ["n", "sum(n) as n", "irstream n"])
+def test_what_windows_let_go_of_makes_room(limit: int | str, select: str) -> None:
+    cep = workbench(f"@name('s') select {select} from E#time(10 sec)", limit)
     accepted = send_all(cep)
     cep.advance(by="11 sec")
-    assert send_all(cep) == accepted
+    assert abs(send_all(cep) - accepted) <= accepted // 10
     cep.drop("s")
     assert send_all(cep) == 500
 

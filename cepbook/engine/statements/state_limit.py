@@ -35,7 +35,7 @@ AFTER_THE_LAST = "all events were processed, and no further one enters the engin
 
 
 def state_counts(statement: RunningStatement) -> Counter[str]:
-    """Return how much the states of a statement hold, by kind."""
+    """Return how much the states of a statement hold, by kind. Windows that expire rows lazily do it now."""
     counts = Counter[str]()
     for id_, state in statement.states():
         entry = statement.inspected(id_, state, statement.now, 0)
@@ -93,13 +93,13 @@ class StateLimit:
         self._events_until_count, self._excessive = 0, None
         largest, states, limit = 0, 0, self._limit
         for statement in statements:
-            counts = None if self._in_bytes else state_counts(statement)
-            size = estimated_bytes(statement) if counts is None else counts.total()
+            counts = state_counts(statement)  # expires rows, too
+            size = estimated_bytes(statement) if self._in_bytes else counts.total()
             if size > limit:
                 self._excessive = statement
-                raise self._error(statement, counts or state_counts(statement), size, consequence)
+                raise self._error(statement, counts, size, consequence)
             largest = max(largest, size)
-            states += len(statement.states())
+            states += counts["context partitions"] + 1
         grown, self._largest = largest - self._largest, largest
         allowed, most = max(limit - largest, limit // 25) // 4, max(_MAX_INTERVAL, limit // 100)
         if self._in_bytes:
