@@ -53,7 +53,7 @@ class EventType:
         return frozenset(name for name in own if name is not None)
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{name} {of}" for name, of in self.shown.items())
+        columns = ", ".join(f"{name if name.isidentifier() else f'`{name}`'} {of}" for name, of in self.shown.items())
         parents = f" inherits {', '.join(self.supertypes)}" if self.supertypes else ""
         return f"<event type {self.name}({columns}){parents}>"
 

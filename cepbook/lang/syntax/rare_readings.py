@@ -82,6 +82,17 @@ def _texts(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
                 yield _rarely("a text, the same in every row: double quotes are no names", name.span, hint)
 
 
+def _percentages(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
+    """A percentile below one percent: elsewhere the second parameter is a fraction."""
+    for node in walk(statement):
+        if isinstance(node, ast.NameStep) and node.name.lower() == "percentile" and node.args and len(node.args) > 1:
+            percent = node.args[1]
+            value = percent.value if isinstance(percent, ast.Literal) else None
+            if isinstance(value, float) and 0 < value < 1:
+                hint = f"write `{round(100 * value, 10):g}`: the percentage is from 0 to 100"
+                yield _rarely("a percentile below one percent", percent.span, hint)
+
+
 def _patterns(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
     """A pattern that matches once, and ``a -> not b``, which is true at once."""
     for node in walk(statement):
@@ -138,6 +149,7 @@ _RULES: tuple[Callable[[ast.Statement, str], Iterator[Diagnostic]], ...] = (
     _null,
     _texts,
     _patterns,
+    _percentages,
     _limit,
     _contexts,
 )

@@ -30,6 +30,8 @@ MEANT_OTHERWISE = [
     ("select symbol from Tick limit 5", "limit 5", "#firstlength(5)", "select symbol from Tick#firstlength(5)"),
     ("select price -- comment\nfrom Tick where price > 1", None, None, None),
     ("select price -- price\nfrom Tick", "--", "a comment begins with //", "select price // price\nfrom Tick"),
+    ("select percentile(price, 0.95) as p from Tick", "0.95", "write `95`",
+     "select percentile(price, 95) as p from Tick"),
     ("select * from Tick where symbol = ':x'", "':x'", "write `:x` without quotes", None),
     ("create context C initiated by Login as l terminated by Logout", "Logout", "Logout(id = l.id)",
      "create context C initiated by Login as l terminated by Logout(user = l.user)"),
