@@ -45,7 +45,8 @@ def test_random_statements_with_and_without_fragments(number: int, monkeypatch: 
 @pytest.mark.parametrize("name", sorted(name for name, form in WINDOW_FORMS.items() if form.fragment is not None))
 def test_a_fragment_stands_in_the_statement(name: str) -> None:
     parameters = {"keepall": "", "lastevent": "", "unique": "(k)", "ext_timed": "(at, 1 sec)", "length": "(3)"}
-    window = name + parameters.get(name, "(2)" if name == "length_batch" else "(1 sec)" if "time" in name else "")
+    timed = "time" in name or name == "tumbling"
+    window = name + parameters.get(name, "(2)" if name == "length_batch" else "(1 sec)" if timed else "")
     program = Runtime().deploy(WRITTEN.format(window)).statements[0].program
     assert program.notes[-1] == "arrivals are written into the statement"
     assert ".arrive(" not in program.text
