@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 from cepbook.errors import did_you_mean, nearest_name, nearest_or_known_names
 from cepbook.lang import types as t
@@ -308,41 +307,42 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     if scope.unchecked or step.name in scope.module.rejected_names or any(s.event_type is None for s in scope.streams):
         return error_expression(step.span)
     _refuse_java_call(step, rest, scope)
-    streams = (s.label for s in scope.streams if more)
-    names = [*scope.property_names(), *streams, *scope.aliases, *scope.correlated]
     if scope.params is not None:
         others = did_you_mean(step.name, scope.params) or "a declared expression sees its parameters and variables only"
         scope.fail("unknown-property", f"no parameter `{step.name}`", step.span, others)
-    names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
-    dotted = ".".join((step.name, *(s.name for s in rest)))
-    if step.name.startswith("$") and len(step.name) > 1:
-        _unknown(step, what, f"a Python variable is written `:{step.name[1:]}`", scope)
-    if more and dotted in scope.property_names():
-        _unknown(step, what, f"a name with a dot stands in backticks: `{dotted}`", scope)
-    near = nearest_name(step.name, scope.property_names())
-    if near is not None and not near.replace("$", "_").isidentifier():
-        _unknown(step, what, f"a name with blanks or signs stands in backticks: `{near}`", scope)
-    if step.name in ("None", "nil"):
-        _unknown(step, what, "write null, and test with is null or is not null", scope)
-    hint = _nested_hint(step.name, scope) or _outer_stream_hint(step.name, scope) or did_you_mean(step.name, names)
-    if hint is None and scope.no_aggregates == NO_FROM_CLAUSE:
-        hint = "write from and an event type after the select list"
-        if "//" in scope.module.source:
-            hint = "// begins a comment; divide by /, and round with Math.floor(x / y)"
-    if hint is None and more and scope.no_aggregates == CONTEXT_DECLARATION and scope.correlated:
-        hint = f"the event that begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
-    if hint is None and builtin_type(step.name) is not None:
-        hint = f"to convert a value write cast(value, {step.name})"
-    if hint is None and step.name.lower() == "context" and scope.context is not None:
-        hint = "name one of its properties, such as context.id"
-    if hint is None:
-        hint = nearest_or_known_names(step.name, _names_in(scope, streams=more))
-    _unknown(step, what, hint, scope)
-
-
-def _unknown(step: ast.NameStep, what: str, hint: str | None, scope: Scope) -> NoReturn:
+    hint = _hint_for_unknown_name(step, rest, scope)
     scope.fail("unknown-property", f"no {what} `{step.name}`{_location_text(scope)}", step.span, hint)
+
+
+def _hint_for_unknown_name(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> str | None:
+    name, properties = step.name, scope.property_names()
+    if name.startswith("$") and len(name) > 1:
+        return f"a Python variable is written `:{name[1:]}`"
+    dotted = ".".join((name, *(s.name for s in rest)))
+    if rest and dotted in properties:
+        return f"a name with a dot stands in backticks: `{dotted}`"
+    near = nearest_name(name, properties)
+    if near is not None and not near.replace("$", "_").isidentifier():
+        return f"a name with blanks or signs stands in backticks: `{near}`"
+    if name in ("None", "nil"):
+        return "write null, and test with is null or is not null"
+    streams = (s.label for s in scope.streams if rest)
+    names = [*properties, *streams, *scope.aliases, *scope.correlated, *scope.module.catalog.variables]
+    hint = _nested_hint(name, scope) or _outer_stream_hint(name, scope) or did_you_mean(name, names)
+    if hint is not None:
+        return hint
+    if rest and scope.no_aggregates == CONTEXT_DECLARATION and scope.correlated:
+        return f"the event that begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
+    if scope.no_aggregates == NO_FROM_CLAUSE:
+        if "//" in scope.module.source:
+            return "// begins a comment; divide by /, and round with Math.floor(x / y)"
+        return "write from and an event type after the select list"
+    if builtin_type(name) is not None:
+        return f"to convert a value write cast(value, {name})"
+    if name.lower() == "context" and scope.context is not None:
+        return "name one of its properties, such as context.id"
+    return nearest_or_known_names(name, _names_in(scope, streams=bool(rest)))
 
 
 def _names_in(scope: Scope, *, streams: bool) -> list[str]:
