@@ -43,7 +43,11 @@ def type_at_end(notebook: NotebookPage, editor: Locator, text: str) -> None:
 def check_cells(notebook: NotebookPage) -> None:
     """A skeleton where a statement begins; the button lays a cell out anew, and says what it does not touch."""
     page = notebook.page
-    type_at_end(notebook, notebook.cell(3), "%%epl\nselect: a p")
+    type_at_end(notebook, notebook.cell(3), "%%epl\n")
+    page.keyboard.press("Tab")  # on an empty line
+    page.locator(".jp-Completer-item", has_text="create schema: an event type").wait_for(timeout=10_000)
+    page.keyboard.press("Escape")
+    type_at_end(notebook, notebook.cell(3), "select: a p")
     for _ in ": a p":
         page.keyboard.press("Backspace")
     page.keyboard.press("Tab")

@@ -1,5 +1,7 @@
 // What JupyterLab's completer offers in EPL besides what the kernel completes in cells: skeletons where a statement
 // begins, and in .epl files the names that the kernel of the notebook last used knows.
+import { Prec } from '@codemirror/state';
+import { keymap } from '@codemirror/view';
 import { ask, isEpl } from './ask.js';
 import words from './words.json';
 
@@ -54,5 +56,24 @@ class Names {
     return { start: offset - found.typed, end: offset, items: found.items.map(([label, type]) => ({ label, type })) };
   }
 }
+
+/** Tab on an empty line opens the completer, which JupyterLab closes there; inside a statement Tab indents. */
+export const onEmptyLine = (app, notebooks) =>
+  Prec.highest(
+    keymap.of([
+      {
+        key: 'Tab',
+        run: view => {
+          const { head, empty } = view.state.selection.main;
+          const line = view.state.doc.lineAt(head);
+          const inCell = notebooks.activeCell?.editor?.editor === view;
+          if (!empty || !inCell || !isEpl(view.state) || line.number === 1 || line.text.trim()) return false;
+          if (begun(view.state.doc.sliceString(0, head)) !== '') return false;
+          app.commands.execute('completer:invoke-notebook');
+          return true;
+        }
+      }
+    ])
+  );
 
 export const providers = notebooks => [new Skeletons(), new Names(notebooks)];

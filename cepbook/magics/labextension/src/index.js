@@ -7,7 +7,7 @@ import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegis
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import { providers } from './complete.js';
+import { onEmptyLine, providers } from './complete.js';
 import { addFormat } from './format.js';
 import { eplSupport } from './language.js';
 import { advice } from './lint.js';
@@ -128,8 +128,12 @@ const completed = {
   id: 'cepbook-epl:completion',
   description: 'Skeletons of statements in cells and files, and names in .epl files.',
   autoStart: true,
-  requires: [ICompletionProviderManager, INotebookTracker],
-  activate: (app, manager, notebooks) => {
+  requires: [ICompletionProviderManager, INotebookTracker, IEditorExtensionRegistry],
+  activate: (app, manager, notebooks, registry) => {
+    registry.addExtension({
+      name: 'cepbook-epl:empty-line',
+      factory: () => EditorExtensionRegistry.createImmutableExtension(onEmptyLine(app, notebooks))
+    });
     for (const provider of providers(notebooks)) manager.registerProvider(provider);
   }
 };
