@@ -84,7 +84,7 @@ def check_advice(page: NotebookPage) -> None:
     told = page.page.locator(".cm-tooltip-lint")
     told.wait_for()
     assert "did you mean `price`?" in (told.text_content() or "")
-    page.page.wait_for_timeout(1500)  # longer than a question to the kernel takes, whose answer is no reason to close it
+    page.page.wait_for_timeout(1500)  # longer than a question to the kernel takes
     assert told.is_visible()
     for _ in "ise > 1":
         keyboard.press("Backspace")
