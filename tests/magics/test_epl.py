@@ -517,7 +517,7 @@ def test_a_frame_in_the_place_of_a_stream(notebook: Notebook) -> None:
     assert "DataFrame" not in notebook.error("%%epl\nselect * from number")
     notebook.run('cep.define("trips", trips)')
     told = notebook.error('cep.replay(trips, "trips")')
-    assert 'replay(…, time="started"), or define the event type with time="started"' in told
+    assert 'replay(…, time="started") (--time started in a shell), or define the event type with time="started"' in told
     notebook.run('cep.define("trips", trips, time="started")')
     notebook.run("%%epl\n@name('all') select * from trips")
     assert "1 event finished" in notebook.run('cep.replay(trips, "trips").run()')

@@ -65,6 +65,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "save": {"path": "saved"},
     "set": {"name": "least", "value": 3.0},
     "send": {"type_name": "Tick", "event": {"price": 1.0}},
+    "seen_texts": {"event_type": "Tick", "name": "symbol"},
     "send_together": {"events": ("Tick", {})},
     "sink": {"name": "out", "path": "o.csv"},
     "spark": {"df_by_type": {"Tick": TICKS}, "time": "at"},
