@@ -488,8 +488,8 @@ def percentile_value(values: Any, nans: int, percent: float | None) -> float | N
         return math.nan
     if values[below] == values[above]:
         return float(values[below])
-    part = place - below
-    return values[below] * (1 - part) + values[above] * part if part else float(values[below])
+    fraction = place - below
+    return values[below] * (1 - fraction) + values[above] * fraction if fraction else float(values[below])
 
 
 def joined_texts(values: Iterable[str | None], separator: str | None) -> str | None:

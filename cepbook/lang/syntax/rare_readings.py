@@ -102,9 +102,9 @@ def _patterns(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
                     hint = f"give it a time: (timer:interval(1 min) and {_written(operand, source)})"
                     yield _rarely("`-> not …` is true as soon as what precedes it is", operand.span, hint)
         if isinstance(node, ast.PatternStream) and isinstance(statement, ast.Select) and statement.context is None:
-            parts = list(walk(node.pattern))
-            every = any(isinstance(part, (ast.PatternEvery, ast.PatternRepeat)) for part in parts)
-            if not every and any(isinstance(part, ast.PatternFilter) for part in parts):
+            nodes = list(walk(node.pattern))
+            every = any(isinstance(inner, (ast.PatternEvery, ast.PatternRepeat)) for inner in nodes)
+            if not every and any(isinstance(inner, ast.PatternFilter) for inner in nodes):
                 hint = f"to match again and again write every: pattern [every {_written(node.pattern, source)}]"
                 yield _rarely("a pattern without every matches once", node.pattern.span, hint)
 
@@ -127,7 +127,7 @@ def _contexts(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
     """A session whose end belongs to all sessions, and a partition of every second day."""
     for node in walk(statement):
         if isinstance(node, ast.NonOverlappingContext) and node.end is not None and node.start.crontabs:
-            start, end = (_written(part, source) for part in (node.start, node.end))
+            start, end = (_written(condition, source) for condition in (node.start, node.end))
             if start == end:
                 hint = f"write `initiated by {start} terminated by {end}`"
                 yield _rarely("a partition begins when none is open: this one covers every second day", node.span, hint)

@@ -82,10 +82,7 @@ class Live:
         self.statuses = {name: SourceStatus(name, now) for name in sources}
         keys = {name: source.key for name, source in sources.items() if isinstance(source, Source)}
         self._file = file
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            raise UsageError("live sources need a running event loop, as a notebook or asyncio.run have") from None
+        loop = _running_loop()
         self._batcher = LiveBatcher(workbench, columns, clock, self.statuses, keys, lateness=lateness, file=file)
         self.events, self.late = self._batcher.events, self._batcher.late
         self.malformed, self.rejected = self._batcher.malformed, self._batcher.rejected
@@ -404,6 +401,13 @@ def _failure_text(error: Exception) -> str:
         return repr(error)
     except Exception:  # noqa: BLE001  an exception of the user's source
         return exception_text(error)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError("live sources need a running event loop, as a notebook or asyncio.run have") from None
 
 
 def _opened(

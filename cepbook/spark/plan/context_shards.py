@@ -56,8 +56,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
     """Return how the partitions of a context can be divided among tasks.
 
     Returns the obstacle as text if they cannot, and None if the statements do not run in exactly one context whose
-    outermost level has categories or hash buckets. `ticks`: one of the statements delivers
-    rows when the clock advances.
+    outermost level has categories or hash buckets. `ticks`: a statement delivers rows when the clock advances.
     """
     trees = [c for c in deps.contexts if isinstance(c, nodes.CreateContextTreeStatement)]
     level = _outer_level(trees[0]) if len(trees) == len(deps.contexts) == 1 else None

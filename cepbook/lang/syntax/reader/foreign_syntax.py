@@ -144,7 +144,7 @@ def _clause_hint(stop: ParseFailure, words: list[str]) -> str | None:
         return INFIX[word]
     if word == "window" and stop.text(1) in WINDOWS and stop.kind(2) == "(":
         inside = stop.arguments(stop.at + 2)[0]
-        periods = [part.removeprefix("size ").removeprefix("advance by ") for part in inside]
+        periods = [text.removeprefix("size ").removeprefix("advance by ") for text in inside]
         return f"write the window behind the event type: #{stop.text(1)}({', '.join(periods)})"
     if word == "table" and stop.kind(1) == "(" and before == "from":
         named = [row for token in stop.tokens[stop.at :] if (row := foreign_word(token.text, "window")) is not None]
