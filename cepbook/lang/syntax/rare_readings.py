@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from cepbook.errors import Diagnostic, ParseError, Span
+from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import walk
@@ -85,8 +86,10 @@ def _texts(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
 def _percentages(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
     """A percentile below one percent: elsewhere the second parameter is a fraction."""
     for node in walk(statement):
-        if isinstance(node, ast.NameStep) and node.name.lower() == "percentile" and node.args and len(node.args) > 1:
-            percent = node.args[1]
+        if not isinstance(node, ast.NameStep) or not node.args or len(node.args) < 2:
+            continue
+        row, percent = AGGREGATES.get(node.name.lower()), node.args[1]
+        if row is not None and row.second == "percent":
             value = percent.value if isinstance(percent, ast.Literal) else None
             if isinstance(value, float) and 0 < value < 1:
                 hint = f"write `{round(100 * value, 10):g}`: the percentage is from 0 to 100"
