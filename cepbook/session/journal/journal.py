@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -500,7 +501,7 @@ class Journal:
             else:
                 properties = self._types[name].properties
                 for column, of in properties.items():
-                    section.add(column, column_type(of), [event[column] for event in values])
+                    section.add(column, column_type(of), list(map(itemgetter(column), values)))
             parts.append(section.header)
             blocks.append(section.block())
         return {"is": "group", "parts": parts}, blocks
