@@ -22,7 +22,7 @@ from cepbook.magics.shell.output import event_type_table, stack, text
 from cepbook.magics.shell.variable_hints import with_variables
 from cepbook.session import Workbench
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
-from cepbook.spark.session import use_progress_display
+from cepbook.spark.spark_session import use_progress_display
 from cepbook.widgets import show_live
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.base.static_picture import answer_picture as answer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.argument_checks import check_arguments
 from cepbook.errors import ErrorPolicy
-from cepbook.spark.session import local_session, require_pyspark
+from cepbook.spark.spark_session import local_session, require_pyspark
 from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from cepbook.errors import UsageError
-from cepbook.spark.session import require_pyspark
+from cepbook.spark.spark_session import require_pyspark
 
 
 def main() -> int:

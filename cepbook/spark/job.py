@@ -34,7 +34,7 @@ from cepbook.spark.execution.spark_actions import error_behind, run_action
 from cepbook.spark.execution.spark_run import RunRequest, SparkRun, check_about_columns
 from cepbook.spark.frames.kafka_messages import KAFKA_ORDER, KAFKA_SCHEME, from_kafka, subscribe_topic
 from cepbook.spark.frames.tagged_stream import SEQUENCE_ARGUMENT, check_delay, load_files
-from cepbook.spark.session import local_session, quiet_pandas_warning, submitted_session
+from cepbook.spark.spark_session import local_session, quiet_pandas_warning, submitted_session
 from cepbook.spark.task.program import check_fingerprint
 from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 

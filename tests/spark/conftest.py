@@ -8,7 +8,7 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.spark.java_home import find_java
-from cepbook.spark.session import local_session, require_pyspark
+from cepbook.spark.spark_session import local_session, require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from cepbook import Workbench, spark
 from cepbook.errors import EventError
 from cepbook.spark import job
 from cepbook.spark.execution.spark_actions import run_action
-from cepbook.spark.session import local_session, use_progress_display
+from cepbook.spark.spark_session import local_session, use_progress_display
 
 EPL = """
 @name('native') select symbol, price from Tick(price > 3);

@@ -13,7 +13,7 @@ from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.spark import sql
 from cepbook.spark.execution.spark_actions import error_behind
 from cepbook.spark.job import EXIT_USAGE, main
-from cepbook.spark.session import connect_session, read_table
+from cepbook.spark.spark_session import connect_session, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.spark import java_home
-from cepbook.spark.session import require_pyspark
+from cepbook.spark.spark_session import require_pyspark
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the made-up installations are shell scripts")
 

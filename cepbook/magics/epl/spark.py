@@ -15,7 +15,7 @@ from cepbook.magics.shell.host import NotebookHost, Offer
 from cepbook.magics.shell.options import WORKBENCH, MagicOptions, pairs, variable_name
 from cepbook.session import Workbench
 from cepbook.session.io.time_conversion import int_or_text
-from cepbook.spark.session import read_table as table_of
+from cepbook.spark.spark_session import read_table as table_of
 
 SPARK_OPTION_NAMES = ("frames", "from", "time", "sequence", "until", "leap", "into")  # the options of `with_spark`
 

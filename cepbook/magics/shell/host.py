@@ -18,7 +18,7 @@ from cepbook.magics.shell.cell_marks import CellMarks
 from cepbook.magics.shell.options import WORKBENCH, MagicOptions, feed_rows_option
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench
-from cepbook.spark.session import cancel_actions
+from cepbook.spark.spark_session import cancel_actions
 
 LineRun = Callable[["NotebookHost", str], object]
 CellRun = Callable[["NotebookHost", str, str], object]

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from cepbook.display import write_progress_line
-from cepbook.spark.session import PROGRESS_DISPLAYS
+from cepbook.spark.spark_session import PROGRESS_DISPLAYS
 
 _T = TypeVar("_T")
 SHOW_AFTER = 1.0  # seconds before anything is shown

@@ -25,7 +25,7 @@ from cepbook.spark.execution.spark_run import RunRequest, check_about_columns
 from cepbook.spark.frames.arrow_casts import arrow_from_pandas
 from cepbook.spark.frames.tagged_stream import check_path, check_unique_columns, open_frame
 from cepbook.spark.frames.tagged_stream import frame_column_names as names_of
-from cepbook.spark.session import local_session
+from cepbook.spark.spark_session import local_session
 
 _SCALARS: dict[type[st.DataType], Type] = {
     st.BooleanType: lt.BOOLEAN,

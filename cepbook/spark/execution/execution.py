@@ -43,7 +43,7 @@ from cepbook.spark.plan.context_shards import ContextShards, shard_module
 from cepbook.spark.plan.lookback import Lookback
 from cepbook.spark.plan.placement import NO_INPUT, Placement, bypass_engine, event_time_properties, place
 from cepbook.spark.plan.predicate_pushdown import Alternatives, push_down, pushed_predicates
-from cepbook.spark.session import local_session, quiet_pandas_warning
+from cepbook.spark.spark_session import local_session, quiet_pandas_warning
 from cepbook.spark.task.program import DeploymentStep, TaskProgram
 from cepbook.spark.task.stream_columns import CLOCK, DELIVERY_COLUMN_NAMES, EVENT, TIME, Sql, sql_literal
 from cepbook.spark.task.task_runner import task_function, task_schema, vectorized_columns

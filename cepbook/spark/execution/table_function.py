@@ -23,7 +23,7 @@ from cepbook.spark.execution.epl_module import deploy_module, frame_schema, resu
 from cepbook.spark.execution.execution import single_statement_program
 from cepbook.spark.execution.function_shipping import check_functions_load
 from cepbook.spark.frames.arrow_casts import cast_event_times, cast_property, in_utc
-from cepbook.spark.session import local_session
+from cepbook.spark.spark_session import local_session
 from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import SEQ, TAG, TICK, TIME, VISIBLE_COLUMNS
 from cepbook.spark.task.task_runner import TaskRunner, output_schema

@@ -19,7 +19,7 @@ from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.spark.execution.action_progress import progress_text, run_with_progress
 from cepbook.spark.execution.spark_actions import missing_module_error
-from cepbook.spark.session import cancel_actions, use_progress_display
+from cepbook.spark.spark_session import cancel_actions, use_progress_display
 
 if TYPE_CHECKING:
     import pyarrow as pa
