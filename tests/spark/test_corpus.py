@@ -20,12 +20,14 @@ from tests.spark.tasks import Recorded, differences
 pytestmark = pytest.mark.histories
 
 CORPUS = Path(__file__).parents[1] / "corpus"
+PARTS = 6  # of the corpus, for processes that take turns
 
 
-def test_tasks_deliver_what_was_recorded() -> None:
+@pytest.mark.parametrize("number", range(PARTS))
+def test_tasks_deliver_what_was_recorded(number: int) -> None:
     cases = [(path, s) for path in scenario_files(CORPUS) for s in case_sections(path.read_text("utf-8"))]
     wrong, paths = [], Counter[str]()
-    for path, section in cases:
+    for path, section in cases[number::PARTS]:
         engines: list[Recorded] = []
 
         def opened(start: int, options: Mapping[str, Any], engines: list[Recorded] = engines) -> Recorded:
