@@ -147,11 +147,8 @@ class DeliveryOutlet:
         targets += [self._to_listener(listener) for listener in self._listeners]
         if self._splitter is not None:
             targets = [DeliveryPorts(ports.out, self._splitter.pushing(ports.push)) for ports in targets]
-        targets = (
-            targets
-            if self._listener_side == "irstream"
-            else [_of_side(ports, self._listener_side) for ports in targets]
-        )
+        if self._listener_side != "irstream":
+            targets = [_of_side(ports, self._listener_side) for ports in targets]
         self._ports_without_insertion = _fan_out(targets, self.failed)
         self._insertion_ports = None
         if self._inserts is not None:
@@ -161,9 +158,8 @@ class DeliveryOutlet:
             self._insertion_ports = _NOWHERE if inside else DeliveryPorts(self._insert_one, self._insert)
             targets.insert(len(targets) if self._inserts.table else 0, self._insertion_ports)
         self._all_ports = _fan_out(targets, self.failed)
-        self._sinks_only = (
-            not (self._listeners or self._splitter is not None or self._inserts) and self._listener_side != "rstream"
-        )
+        others = self._listeners or self._splitter is not None or self._inserts
+        self._sinks_only = not others and self._listener_side != "rstream"
         self.set_holding(self._host.holds)
         self._host.rewired()
 
@@ -233,7 +229,7 @@ class DeliveryOutlet:
         elif self._sinks_only and not any(records[::width]):  # only insert rows, and each begins a delivery: merge them
             records[width::width] = [MORE] * (len(records) // width - 1)
             for sink in self._sinks:
-                sink.extend(records)
+                self._feed(sink.extend, records)
         else:  # changes of both sides, or listeners
             insert, remove = self.layout.sides(self.layout.records(records))
             target.push(records[1], insert or None, remove or None)
@@ -248,24 +244,31 @@ class DeliveryOutlet:
         plain = flat if causes is None else None
         for sink in self._sinks:
             if causes is not None and isinstance(sink, TracingSink):
-                sink.traced(flat, causes)
+                self._feed(sink.traced, flat, causes)
                 continue
             plain = self.layout.without_causes(flat) if plain is None else plain
-            sink.extend(plain)
+            self._feed(sink.extend, plain)
 
     def deliver_columns(self, plain: InsertColumns, numbers: Sequence[int], causes: DeliveryCauses | None) -> None:
         """Pass a batch of deliveries of one insert row each to the sinks; `numbers` are those of their causes."""
         for sink in self._tracing_sinks:
             if causes is not None:
-                sink.traced_columns(plain, numbers, causes)
+                self._feed(sink.traced_columns, plain, numbers, causes)
             else:
-                sink.extend(plain.flat)
+                self._feed(sink.extend, plain.flat)
         if self._row_sinks:
             flat = plain.flat
             for extend in self._row_sinks:
-                extend(flat)
+                self._feed(extend, flat)
         for extend_columns in self._column_sinks:
-            extend_columns(*plain)
+            self._feed(extend_columns, *plain)
+
+    def _feed(self, take: Callable[..., None], *deliveries: Any) -> None:
+        """Pass deliveries to a sink. A failure is reported, and the others go on."""
+        try:
+            take(*deliveries)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.failed(failure)
 
     def _to_sink(self, sink: Sink) -> DeliveryPorts:
         if isinstance(sink, RowSink):

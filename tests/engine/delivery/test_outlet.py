@@ -5,11 +5,14 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from cepbook import Workbench
 from cepbook.engine.delivery.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record
 from cepbook.engine.delivery.row_layout import RowLayout, split_deliveries
 from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.errors import ReplayError, StatementError
 from cepbook.feeds import Feed
 from cepbook.lang.types import INT, OBJECT, STRING
 from tests.engine.sinks import Deltas
@@ -199,6 +202,9 @@ class FullSink(Feed):
     def push(self, time: int, insert: Any, remove: Any) -> None:
         raise OSError("no space")
 
+    def extend_columns(self, times: list[int], columns: Any) -> None:
+        raise OSError("no space")
+
 
 @pytest.mark.parametrize("holds", [False, True])
 @pytest.mark.parametrize("select", ["k, x from E", "k, sum(x) as x from E", "irstream k, x from E#length(1)"])
@@ -219,3 +225,18 @@ def test_a_sink_that_raises_takes_nothing_from_the_others(select: str, *, holds:
     assert after.deliveries == 2
     assert [row["k"] for row in runtime.iterate("T")] == ["a", "b"]
     assert ["no space" in str(error) for error in errors] == [True, True]
+
+
+@pytest.mark.parametrize("select", ["k, x from E", "k, sum(x) as x from E group by k", "rstream k, x from E#length(1)"])
+def test_a_sink_that_raises_takes_nothing_from_the_others_in_a_batch(select: str) -> None:
+    cep = Workbench()
+    cep.run(f"create schema E(ts long, k string, x int) starttimestamp ts; @name('s') select {select}")
+    after = Feed()
+    for sink in (FullSink(), after):
+        cep.runtime.statement("s").add_sink(sink)
+    frame = pd.DataFrame({"ts": range(10_000), "k": ["a", "b"] * 5_000, "x": 1})
+    with pytest.raises(ReplayError, match="no space"):
+        cep.replay(frame, "E").run()
+    assert after.deliveries == cep.feed("s").deliveries >= 9_999
+    with pytest.raises(StatementError, match="no space"):
+        cep.send("E", ts=10_000, k="a", x=1)
