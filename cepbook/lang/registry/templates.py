@@ -24,7 +24,7 @@ STATEMENT_WORDS = (
     "module",
     "@name('')",
 )
-"""What begins a statement."""
+"""Words with which a statement begins."""
 
 STATEMENT_TEMPLATES: dict[str, str] = {
     "create schema: an event type": "create schema Event(key string, value double);",

@@ -145,7 +145,7 @@ def _cut_torn_line(path: str, *, quotes: bool) -> None:
                 end = position
         file.seek(end)
         rest = file.read()
-        if rest and not quotes and _isjson_text(rest):
+        if rest and not quotes and _is_json_object(rest):
             file.write(b"\n")
         elif rest:
             file.truncate(end)
@@ -153,7 +153,7 @@ def _cut_torn_line(path: str, *, quotes: bool) -> None:
             sys.stderr.write(f"cepbook: {path!r} ended within a line, which was removed: {text!r}\n")
 
 
-def _isjson_text(text: bytes) -> bool:
+def _is_json_object(text: bytes) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except ValueError:
