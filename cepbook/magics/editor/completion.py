@@ -155,7 +155,8 @@ def _epl_offers(host: NotebookHost, scope: NamesInScope, typed: str) -> Iterator
         return
     if _AMOUNT.search(typed):
         yield from ((unit, "unit") for unit in (*_USUAL_UNITS, *sorted(TIME_UNITS)))
-        yield from (("events", "unit") for _ in range(bool(_EVERY.search(typed))))
+        if _EVERY.search(typed):
+            yield "events", "unit"
         return
     path = _PATH.search(typed)
     if path is not None:
