@@ -23,7 +23,8 @@ read the same rows, have the same future, so only the first choice is kept. If o
 past last row, no row leaves) this also holds for different beginnings, and the number of positions bounds the number of
 open matches. With `all matches` two matches are equivalent only if they also divide the same rows alike.
 
-With an interval, complete matches are kept until they are due.
+With an interval, complete matches are kept until they are due. If only the earliest match is reported and no row leaves,
+a complete match is certain to be reported, so the matches that begin within it are dropped at once.
 
 The iterator looks for matches anew, in the rows that the windows hold: of each beginning the longest.
 """
@@ -385,6 +386,9 @@ class MatchView(DownstreamView):
                     heappush(self.dues, (held_match.due, begin, key))
             held_match.end = ordinal
             held_match.rows = [*held_match.rows, rows] if form.all_matches else [rows]
+            if form.settles:
+                self._drop_within(partition, begin, ordinal)
+                break
 
     def _release(self, partition: RowPartition, now: int, matches: list[MatchRows]) -> None:
         if not partition.held:
@@ -407,9 +411,13 @@ class MatchView(DownstreamView):
         held_match = partition.held.pop(begin)
         matches += held_match.rows
         if self.form.earliest:
-            for other in [other for other in partition.held if begin < other <= held_match.end]:
-                del partition.held[other]
-            partition.open = [match for match in partition.open if not begin < match[0] <= held_match.end]
+            self._drop_within(partition, begin, held_match.end)
+
+    def _drop_within(self, partition: RowPartition, begin: int, end: int) -> None:
+        """Drop the matches that begin within the one from `begin` to `end`."""
+        for other in [other for other in partition.held if begin < other <= end]:
+            del partition.held[other]
+        partition.open = [match for match in partition.open if not begin < match[0] <= end]
 
     def advance(self, now: int) -> ViewDelta | None:
         """Report due matches together, in the order of their beginnings, across partitions."""

@@ -74,13 +74,15 @@ class RecognizeCodegen:
         conditions = [v.condition for v in node.variables]
         ways = self._ways(namespace)
         earliest = node.skip == "past last row" and not node.all_matches
+        forks = self.automaton.forks if node.or_terminated else ((),) * len(self.automaton.follow)
         prior = [e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)]
         return RecognizeProgram(
             ways=ways,
             alike=tuple(all(way.alone for way in some) for some in ways),
-            forks=(*(self.automaton.forks if node.or_terminated else ((),) * len(self.automaton.follow)), ()),
+            forks=(*forks, ()),
             earliest=earliest,
             bounded=earliest and node.interval is None and not self.leaves,
+            settles=earliest and not self.leaves and not any(forks),
             names=tuple(v.name for v in node.variables),
             many=tuple(v.many for v in node.variables),
             runs=any(v.many for v in node.variables),

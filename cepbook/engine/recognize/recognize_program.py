@@ -50,6 +50,7 @@ class RecognizeProgram:
     - `runs`: some variable is `many`. `variables` maps positions to variables.
     - `earliest`: of matches that share rows only the one that begins first is reported.
     - `bounded`: equivalent open matches with different beginnings are merged.
+    - `settles`: the matches that begin within a complete one will not be reported, however long it waits.
     - `back` is the number of rows before the tested one that conditions read.
     - `admits` is the where clause, `key` returns the partition, `due` the end of the interval, `too_many` raises an
       error.
@@ -63,6 +64,7 @@ class RecognizeProgram:
     forks: tuple[tuple[tuple[frozenset[int], ...], ...], ...]
     earliest: bool
     bounded: bool
+    settles: bool
     names: tuple[str, ...]
     many: tuple[bool, ...]
     runs: bool

@@ -12,7 +12,7 @@ from cepbook.engine.windows.window_view import Item, ViewDelta
 
 class UnnestView(DownstreamView):
     """A view of contained events. ``unfold(event, state)`` returns them; the event is the last element of an item. With
-    `remembers` the iterator shows those of the last event.
+    `remembers` the iterator shows those of the last event that contains some.
 
     None changes nothing. An empty list emits a delta: an ungrouped aggregation delivers again (recorded:
     ce_select_items).
@@ -38,7 +38,7 @@ class UnnestView(DownstreamView):
             if events is not None:
                 emits = True
                 entered += [self.pack(self.state, event, now, True) for event in events]
-        if emits and self.remembers:
+        if entered and self.remembers:
             self.last = entered
         return (entered, []) if emits else None
 

@@ -69,6 +69,18 @@ def test_open_matches_of_different_beginnings_are_one_where_only_the_earliest_co
     assert runtime.state("s")[0]["partials"]["total"] == 1
 
 
+@pytest.mark.parametrize("window", ["", "#keepall"])
+@pytest.mark.parametrize("interval", ["1 day", "1 day or terminated"])
+def test_matches_within_a_complete_one_are_not_kept_while_it_waits(window: str, interval: str) -> None:
+    runtime = started(f"""select * from R{window} match_recognize (measures A.n as a, count(B.n) as b pattern (A B*)
+        interval {interval} define B as B.n > 0)""")
+    sizes = []
+    for n in [1] * 600 + [0] + [1] * 600:
+        runtime.send("R", {"k": "x", "n": n})
+        sizes.append(runtime.state("s")[0]["partials"]["total"])
+    assert max(sizes) <= 2
+
+
 def test_what_a_match_waits_for() -> None:
     cep = Workbench()
     cep.run(
