@@ -23,8 +23,8 @@ read the same rows, have the same future, so only the first choice is kept. If o
 past last row, no row leaves) this also holds for different beginnings, and the number of positions bounds the number of
 open matches. With `all matches` two matches are equivalent only if they also divide the same rows alike.
 
-With an interval, complete matches are kept until they are due. If only the earliest match is reported and no row leaves,
-a complete match is certain to be reported, so the matches that begin within it are dropped at once.
+With an interval, complete matches are kept until they are due. If only the earliest match is reported and no row
+leaves, a complete match is certain to be reported, so the matches that begin within it are dropped at once.
 
 The iterator looks for matches anew, in the rows that the windows hold: of each beginning the longest.
 """
