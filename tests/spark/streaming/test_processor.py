@@ -30,6 +30,7 @@ from cepbook.spark.streaming.processor import EngineProcessor, to_ipc_bytes
 from cepbook.spark.task.program import DeploymentStep, TaskProgram, check_fingerprint
 from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.task.task_runner import output_schema
+from tests.random_cases import several
 from tests.spark.streams import Store, Watermark, differences
 from tests.spark.tasks import Recorded
 
@@ -76,7 +77,7 @@ def program_in(runtime: Runtime) -> TaskProgram:
     return TaskProgram(steps, types, inputs, outputs, runtime.catalog.event_types, Config(), 0, variables=given)
 
 
-def history(seed: int, count: int = 120) -> list[Event]:
+def history(seed: int, count: int = 70) -> list[Event]:
     rng, now, found = random.Random(seed), 1000, []
     for number in range(count):
         now += rng.choice((0, 0, 100, 400, 1500))
@@ -151,7 +152,7 @@ def streamed(
 @pytest.mark.parametrize("epl", QUERIES)
 def test_the_rows_are_those_of_a_kernel_whose_clock_stops_when_something_is_due(epl: str) -> None:
     program = program_of(epl)
-    for seed in range(3):
+    for seed in range(several(2)):
         events = history(seed)
         rows, errors = streamed(program, events, seed)
         assert (rows, errors) == (expected(epl, events, 10**7), [])
@@ -160,7 +161,7 @@ def test_the_rows_are_those_of_a_kernel_whose_clock_stops_when_something_is_due(
 @pytest.mark.parametrize("epl", QUERIES)
 def test_a_stream_goes_on_from_the_end_of_a_batch(epl: str) -> None:
     program, events = program_of(epl), history(7)
-    for at in (0, 40, 119):
+    for at in (0, 25, 69):
         end = events[at][1]
         before = [event for event in events if event[1] <= end]
         rows = table(before).append_column(TASK, pa.array([0] * len(before), pa.int32()))
@@ -181,7 +182,7 @@ OTHERS = (
 @pytest.mark.parametrize("epl", [*QUERIES, SET])
 def test_a_stream_goes_on_from_a_saved_workbench(epl: str) -> None:
     events = history(8)
-    end = events[60][1]
+    end = events[35][1]
     saved, runtime = Runtime(), Runtime()
     for each in (SCHEMA, OTHERS[0], epl, OTHERS[1]):
         saved.deploy(each)
@@ -224,9 +225,9 @@ IN_PARTITIONS = [
 )
 @pytest.mark.parametrize("tasks", [1, 2, 7])
 def test_a_saved_state_is_divided_by_the_partitions_of_contexts(epl: str, tasks: int) -> None:
-    for seed in range(3):
-        events = history(seed)
-        end = events[60][1]
+    for seed in range(several(1)):
+        events = history(seed + tasks)
+        end = events[35][1]
         saved = Runtime()
         for each in (SCHEMA, CONTEXTS, OTHERS[0], epl):
             saved.deploy(each)
@@ -376,7 +377,7 @@ def test_categories_deliver_without_an_event_of_theirs(epl: str) -> None:
         SCHEMA + "create context C group n < 50 as low, group n > 90 as high, group n > 200 as none from T", "a"
     )
     engine.deploy(f"@name('q') context C {epl}", "b")
-    for tag, time, _, (ts, s, n) in history(3):
+    for tag, time, _, (ts, s, n) in history(3, 120):
         engine.advance(time, stepping=True)
         engine.send("TQ"[tag], {"ts": ts, "s": s, "np"[tag]: n})
     until = engine.runtime.now + 4000
