@@ -8,9 +8,10 @@ from lark.exceptions import UnexpectedToken
 from cepbook.dialects.streamcruncher.lexer import DURATION_UNITS, RESERVED_WORDS
 from cepbook.errors import Diagnostic, Span, nearest_name
 from cepbook.lang.plan.cycles import STATUS
-from cepbook.lang.syntax.reader.lexer import SourceToken, StatementTokens
+from cepbook.lang.syntax.reader.hint_rows import Hint, first_hint
+from cepbook.lang.syntax.reader.lexer import StatementTokens
+from cepbook.lang.syntax.reader.parse_failure import ParseFailure
 
-_CLOSED = {"(": ")"}
 _NAMES = {"NAME": "a name", "NUMBER": "a number", "UNIT": "a time unit", "$END": "the end of the query"}
 _NAMES |= {"ROW_STATUS": f"`{STATUS}`", "UPDATE_GROUP": "`with update group`"}
 _OPERATORS = {"==": "compare with a single =", "&&": "write and", "||": "write or", "!": "write not"}
@@ -87,15 +88,17 @@ def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Di
         return Diagnostic("syntax", "there is no query", Span(0, 0), "a running query begins with select")
     start = tokens[-1].end if error.token.type == "$END" else error.token.start_pos
     at = next((i for i, token in enumerate(tokens) if token.start == start), len(tokens))
-    if at < len(tokens):
-        span, fact = Span(tokens[at].start, tokens[at].end), f"`{tokens[at].text}` is not allowed here"
-    else:
+    words = tuple(sorted(spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()))
+    stop = ParseFailure(tokens, at, accepted, words)
+    if stop.ended:
         span, fact = Span(tokens[-1].end, tokens[-1].end), "the query ends too early"
-    if at < len(tokens) and tokens[at].text[0] == "$" and tokens[at].text.lower() != STATUS:
-        return Diagnostic("syntax", f"unknown `{tokens[at].text}`", span, f"did you mean `{STATUS}`?")
+    else:
+        span, fact = Span(tokens[at].start, tokens[at].end), f"`{stop.found}` is not allowed here"
+    if stop.text().startswith("$") and stop.text() != STATUS:
+        return Diagnostic("syntax", f"unknown `{stop.found}`", span, f"did you mean `{STATUS}`?")
     expected = _expected(accepted, spelled)
     message = f"{fact}, expected {expected}" if expected else fact
-    return Diagnostic("syntax", message, span, _hint(tokens, at, accepted, spelled))
+    return Diagnostic("syntax", message, span, first_hint(HINTS, stop))
 
 
 def _expected(accepted: frozenset[str], spelled: dict[str, str]) -> str:
@@ -109,132 +112,116 @@ def _expected(accepted: frozenset[str], spelled: dict[str, str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
-def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], spelled: dict[str, str]) -> str | None:
-    before, here = _word(tokens, at - 1), _word(tokens, at)
-    if here == "||" and "FROM" in accepted:
-        return "text cannot be joined: select both values"
-    if here == "." == _word(tokens, at + 1):
-        return "dots cannot stand for a part that is left out: write the part"
-    if here in _OPERATORS:
-        return _OPERATORS[here]
-    if "UNIT" in accepted and _word(tokens, at + 1) == "(":
-        return "aggregates go after with: with count(id) as c"
-    if "UNIT" in accepted and here and tokens[at].kind == "word" and here not in RESERVED_WORDS:
-        close = nearest_name(here, DURATION_UNITS)
-        if close is not None:
-            return f"did you mean {close}?"
-    if before == "," and (here in RESERVED_WORDS or here == ")" or at >= len(tokens)):
-        return "remove the comma before it"
-    if here == "/" and _word(tokens, at + 1) == "*":
-        return "a comment is not closed: end it with */"
-    if here in RESERVED_WORDS and _word(tokens, at + 1) in _AFTER_A_NAME and "NAME" in accepted:
-        return _quoted(here)
-    if before in _MISSING and (at >= len(tokens) or here in RESERVED_WORDS or here in _CLOSED.values()):
-        return _MISSING[before]
-    if before == "update" and here == "group" and "UPDATE_GROUP" not in accepted:
-        return "an update group goes after highest or lowest 5 using column"
-    if before == "group" and _word(tokens, at - 2) == "update":
-        return "name the columns: with update group country, state"
-    if before in _FORMS and not accepted & {"SELECT", "FROM"}:
-        return _FORMS[before]
-    nothing = at >= len(tokens) or here in RESERVED_WORDS or here in _CLOSED.values()
-    if before in _NEED_A_VALUE and accepted not in _ONLY and nothing:
-        return f"write a value after {before}"
-    if here in DURATION_UNITS and _word(tokens, at - 2) in ("latest", "random"):
-        return "windows by time are written last 5 seconds"
-    if here == "max" and "UNIT" in accepted:
-        return "max goes after a time: last 5 seconds max 3"
-    if here == "update" and "UPDATE_GROUP" in accepted:
-        return "write with update group and the columns"
-    if here in ("*", ")") and before == "(" and accepted == {"NAME"}:
-        return "aggregates of partitions take a column, such as count(id)"
-    if (before == STATUS and "IS" in accepted) or ("DEAD" in accepted and "NULL" not in accepted):
-        return f"write {STATUS} is new, is dead or is not dead"
-    if here in ("store", "by") and before == "partition":
-        return "write a partition in brackets: (partition store last 5) as w"
-    if here.isdigit() and before == "top":
-        return f"write first {here}"
-    if _word(tokens, at - 2) == STATUS[1:] and here in ("new", "dead"):
-        return f"did you mean `{STATUS}`?"
-    if here == "or" and _word(tokens, at - 2) in ("(", "and", "not") and "AND" in accepted and "OR" not in accepted:
-        return "or goes between patterns: present(a) or present(b)"
-    if here in _ELSEWHERE:
-        return _ELSEWHERE[here]
-    if before == "self" and here == ".":
-        return f"write self#{_word(tokens, at + 1) or 'w'} as other"
-    if here and tokens[at].kind == "word":
-        words = [spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()]
-        close = nearest_name(here, words)
-        if close is not None and close != here:
-            return f"did you mean {close}?"
-        if here in RESERVED_WORDS and "NAME" in accepted:
-            return _quoted(here)
-    if accepted in _ONLY:
-        return _ONLY[accepted]
-    opened = _open(tokens, at)
-    if opened is not None and (at >= len(tokens) or here in _AFTER_A_PARTITION):
-        return "close the bracket ( with )"
-    if opened is None and here in _AFTER_FROM:
-        return _CLAUSES
-    if here == ")" and opened is None:
-        return "no ( is open here"
-    if before and at >= 1 and tokens[at - 1].kind == "word":
-        close = nearest_name(before, ("select", "from", "where", "partition", "store", "alert"))
-        if close is not None and close != before:
-            return f"did you mean {close} instead of {tokens[at - 1].text}?"
-    return _place_hint(tokens, at, accepted)
+def _unit(stop: ParseFailure) -> str | None:
+    close = nearest_name(stop.text(), DURATION_UNITS) if _is_word(stop) and stop.text() not in RESERVED_WORDS else None
+    return None if close is None else f"did you mean {close}?"
 
 
-def _quoted(word: str) -> str:
-    return f'`{word}` is a keyword; a name like this is written in double quotes: "{word}"'
+def _quoted(stop: ParseFailure) -> str:
+    return f'`{stop.text()}` is a keyword; a name like this is written in double quotes: "{stop.text()}"'
 
 
-def _place_hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str]) -> str | None:
-    before, here = _word(tokens, at - 1), _word(tokens, at)
-    if before == "is" and "NULL" in accepted:
-        return "write is null or is not null; equality is written ="
-    if "UNIT" in accepted and here and tokens[at].kind == "word":
-        return f"there are {', '.join(DURATION_UNITS)}"
-    if at == 0:
-        return "a running query begins with select"
-    if here == "select" and before == ";":
-        return "a text has one query: run others by themselves"
-    if here == "#":
-        return f"read a stream through a partition: {before} (partition store last 5) as w"
-    if accepted == {"LPAR"} and before == "in":
-        return "write the values in brackets: in (1, 2)"
-    if accepted == {"SELECT"} and before == "(":
-        return "write a query in the brackets: exists (select …)"
-    if here == "," and "OFFSET" in accepted:
-        return "write limit 10 offset 20"
-    if here == "by" and "UNIT" in accepted:
-        return _PARTS
-    if here and _word(tokens, at - 2) == "(" and {"ENTRANCE", "RPAR"} & accepted and here in "+-*/%":
-        return "aggregates of partitions take a column, such as count(id)"
-    if {"WHEN", "END"} <= accepted:
-        return "a case ends with end"
-    if {"AS", "ENTRANCE"} <= accepted:
-        return "name the aggregate: count(id) as c"
-    if _word(tokens, at - 2) == "#" and "AS" in accepted:
-        return f"name it: self#{before} as other"
-    if at < len(tokens):
-        return "columns are separated by commas" if "FROM" in accepted and tokens[at].kind == "word" else None
-    if "WHEN" in accepted:
-        return "say which are there together: when present(x and y)"
-    if "AND" in accepted and "OR" not in accepted and any(token.text.lower() == "between" for token in tokens):
-        return "write between low and high"
-    return _MISSING["from"] if "FROM" in accepted else None
+def _keyword_here(stop: ParseFailure) -> str | None:
+    close = nearest_name(stop.text(), stop.words) if _is_word(stop) else None
+    return None if close is None or close == stop.text() else f"did you mean {close}?"
 
 
-def _word(tokens: tuple[SourceToken, ...], at: int) -> str:
-    return tokens[at].text.lower() if 0 <= at < len(tokens) else ""
+def _keyword_before(stop: ParseFailure) -> str | None:
+    before = stop.text(-1) if stop.kind(-1) == "word" else ""
+    close = nearest_name(before, ("select", "from", "where", "partition", "store", "alert")) if before else None
+    if close is None or close == before:
+        return None
+    return f"did you mean {close} instead of {stop.tokens[stop.at - 1].text}?"
 
 
-def _open(tokens: tuple[SourceToken, ...], at: int) -> SourceToken | None:
-    stack: list[SourceToken] = []
-    for token in tokens[:at]:
-        if token.kind == "(":
-            stack.append(token)
-        elif token.kind == ")" and stack:
-            stack.pop()
-    return stack[-1] if stack else None
+def _is_word(stop: ParseFailure) -> bool:
+    return stop.kind() == "word"
+
+
+def _is_open(stop: ParseFailure) -> bool:
+    return bool(stop.open_brackets())
+
+
+def _is_closed(stop: ParseFailure) -> bool:
+    return not stop.open_brackets()
+
+
+_COLUMN = "aggregates of partitions take a column, such as count(id)"
+_NOTHING = {*RESERVED_WORDS, ")", ""}  # what stands where a value is missing
+HINTS = (
+    Hint("text cannot be joined: select both values", here="||", accepts="FROM"),
+    Hint("dots cannot stand for a part that is left out: write the part", here=".", after="."),
+    *(Hint(text, here=sign) for sign, text in _OPERATORS.items()),
+    Hint("aggregates go after with: with count(id) as c", after="(", accepts="UNIT"),
+    Hint(_unit, accepts="UNIT"),
+    Hint("remove the comma before it", before=",", here=_NOTHING),
+    Hint("a comment is not closed: end it with */", here="/", after="*"),
+    Hint(_quoted, here=RESERVED_WORDS, after=_AFTER_A_NAME, accepts="NAME"),
+    *(Hint(text, before=word, here=_NOTHING) for word, text in _MISSING.items()),
+    Hint(
+        "an update group goes after highest or lowest 5 using column",
+        before="update",
+        here="group",
+        refuses="UPDATE_GROUP",
+    ),
+    Hint("name the columns: with update group country, state", earlier="update", before="group"),
+    *(Hint(text, before=word, refuses=("SELECT", "FROM")) for word, text in _FORMS.items()),
+    Hint(
+        lambda stop: f"write a value after {stop.text(-1)}",
+        before=_NEED_A_VALUE,
+        here=_NOTHING,
+        when=lambda stop: stop.accepted not in _ONLY,
+    ),
+    Hint("windows by time are written last 5 seconds", earlier=("latest", "random"), here=DURATION_UNITS),
+    Hint("max goes after a time: last 5 seconds max 3", here="max", accepts="UNIT"),
+    Hint("write with update group and the columns", here="update", accepts="UPDATE_GROUP"),
+    Hint(_COLUMN, before="(", here=("*", ")"), when=lambda stop: stop.accepted == {"NAME"}),
+    Hint(f"write {STATUS} is new, is dead or is not dead", before=STATUS, accepts="IS"),
+    Hint(f"write {STATUS} is new, is dead or is not dead", accepts="DEAD", refuses="NULL"),
+    Hint("write a partition in brackets: (partition store last 5) as w", before="partition", here=("store", "by")),
+    Hint(lambda stop: f"write first {stop.text()}", before="top", when=lambda stop: stop.text().isdigit()),
+    Hint(f"did you mean `{STATUS}`?", earlier=STATUS[1:], here=("new", "dead")),
+    Hint(
+        "or goes between patterns: present(a) or present(b)",
+        earlier=("(", "and", "not"),
+        here="or",
+        accepts="AND",
+        refuses="OR",
+    ),
+    *(Hint(text, here=word) for word, text in _ELSEWHERE.items()),
+    Hint(lambda stop: f"write self#{stop.text(1) or 'w'} as other", before="self", here="."),
+    Hint(_keyword_here),
+    Hint(_quoted, here=RESERVED_WORDS, accepts="NAME", when=_is_word),
+    Hint(lambda stop: _ONLY.get(stop.accepted)),
+    Hint("close the bracket ( with )", here={*_AFTER_A_PARTITION, ""}, when=_is_open),
+    Hint(_CLAUSES, here=_AFTER_FROM, when=_is_closed),
+    Hint("no ( is open here", here=")", when=_is_closed),
+    Hint(_keyword_before),
+    Hint("write is null or is not null; equality is written =", before="is", accepts="NULL"),
+    Hint(f"there are {', '.join(DURATION_UNITS)}", accepts="UNIT", when=_is_word),
+    Hint("a running query begins with select", when=lambda stop: stop.at == 0),
+    Hint("a text has one query: run others by themselves", before=";", here="select"),
+    Hint(lambda stop: f"read a stream through a partition: {stop.text(-1)} (partition store last 5) as w", here="#"),
+    Hint("write the values in brackets: in (1, 2)", before="in", when=lambda stop: stop.accepted == {"LPAR"}),
+    Hint(
+        "write a query in the brackets: exists (select …)",
+        before="(",
+        when=lambda stop: stop.accepted == {"SELECT"},
+    ),
+    Hint("write limit 10 offset 20", here=",", accepts="OFFSET"),
+    Hint(_PARTS, here="by", accepts="UNIT"),
+    Hint(_COLUMN, earlier="(", here=("+", "-", "*", "/", "%"), accepts=("ENTRANCE", "RPAR")),
+    Hint("a case ends with end", accepts="WHEN", when=lambda stop: "END" in stop.accepted),
+    Hint("name the aggregate: count(id) as c", accepts="AS", when=lambda stop: "ENTRANCE" in stop.accepted),
+    Hint(lambda stop: f"name it: self#{stop.text(-1)} as other", earlier="#", accepts="AS"),
+    Hint("columns are separated by commas", accepts="FROM", when=_is_word),
+    Hint("say which are there together: when present(x and y)", here="", accepts="WHEN"),
+    Hint(
+        "write between low and high",
+        here="",
+        accepts="AND",
+        refuses="OR",
+        when=lambda stop: any(token.text.lower() == "between" for token in stop.tokens),
+    ),
+    Hint(_MISSING["from"], here="", accepts="FROM"),
+)
