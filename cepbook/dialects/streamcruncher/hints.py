@@ -203,11 +203,7 @@ HINTS = (
     Hint("a text has one query: run others by themselves", before=";", here="select"),
     Hint(lambda stop: f"read a stream through a partition: {stop.text(-1)} (partition store last 5) as w", here="#"),
     Hint("write the values in brackets: in (1, 2)", before="in", when=lambda stop: stop.accepted == {"LPAR"}),
-    Hint(
-        "write a query in the brackets: exists (select …)",
-        before="(",
-        when=lambda stop: stop.accepted == {"SELECT"},
-    ),
+    Hint("write a query in the brackets: exists (select …)", before="(", when=lambda stop: stop.accepted == {"SELECT"}),
     Hint("write limit 10 offset 20", here=",", accepts="OFFSET"),
     Hint(_PARTS, here="by", accepts="UNIT"),
     Hint(_COLUMN, earlier="(", here=("+", "-", "*", "/", "%"), accepts=("ENTRANCE", "RPAR")),

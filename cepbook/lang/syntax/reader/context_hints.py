@@ -101,7 +101,7 @@ def _kind_hint(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
 
 def _statement_hint(stop: ParseFailure) -> str | None:
     first = next((i for i, token in enumerate(stop.tokens) if token.text.lower() == "context"), stop.at)
-    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    words = stop.words_before()
     if first == 0 and stop.at == 1 and stop.text() in ("select", "insert", "on", "create"):
         return "name a context: context NAME select …"
     if first == 0 and stop.at == 2:
@@ -116,7 +116,7 @@ def _statement_hint(stop: ParseFailure) -> str | None:
 
 def _termination_hint(stop: ParseFailure) -> str | None:
     """Return a hint for ``output … when terminated``."""
-    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    words = stop.words_before()
     if "output" not in words:
         return None
     since = words[len(words) - words[::-1].index("output") :]

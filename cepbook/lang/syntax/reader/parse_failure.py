@@ -32,6 +32,10 @@ class ParseFailure:
         i = self.at + offset
         return self.tokens[i].kind if 0 <= i < len(self.tokens) else "end"
 
+    def words_before(self) -> list[str]:
+        """Return the tokens of the statement before the failure, in lower case."""
+        return [token.text.lower() for token in self.tokens[: self.at]]
+
     def written(self, first: int, end: int) -> str:
         """Return the text from token `first` up to token `end`, with blanks where the tokens do not touch."""
         tokens = self.tokens[first:end]

@@ -137,7 +137,7 @@ RECOGNIZE = {
 
 
 def recognize_of_sql(stop: ParseFailure) -> str | None:
-    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    words = stop.words_before()
     if "match_recognize" not in words:
         return None
     if "permute" in words and "pattern" in words and stop.text() in (",", ")"):
@@ -153,7 +153,7 @@ def recognize_of_sql(stop: ParseFailure) -> str | None:
 
 def declaration(stop: ParseFailure) -> str | None:
     """The body of a declared expression without braces, or a missing name before it."""
-    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    words = stop.words_before()
     start = 2 if words[:2] == ["create", "expression"] else 1
     if words[start - 1 : start] != ["expression"]:
         return None
