@@ -19,8 +19,10 @@ endif
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
 
+# Spark's packages follow in the background: what waits for them is cepbook/spark/package_setup.py.
 lab: env-lab  ## open JupyterLab at a copy of the first notebook (more options: LAB_ARGS="--no-browser --port 8900")
-	@copy=$$($(VENV_PYTHON) tools/scratch.py $(FIRST)) && echo "cepbook: opening JupyterLab at $$copy; Ctrl-C stops it" && \
+	@nohup $(PYTHON) tools/bootstrap.py spark >.venv/cepbook-spark.log 2>&1 & \
+		copy=$$($(VENV_PYTHON) tools/scratch.py $(FIRST)) && echo "cepbook: opening JupyterLab at $$copy; Ctrl-C stops it" && \
 		layout=$$(mktemp -d) && trap 'rm -rf "$$layout"' EXIT && \
 		$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --LabApp.workspaces_dir=$$layout --LabApp.default_url=/lab/tree/$$copy $(LAB_ARGS)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import runpy
 from pathlib import Path
@@ -9,9 +11,13 @@ from typing import Any
 
 import pytest
 
+from cepbook.spark import package_setup
+from tests.waiting import until
+
 ROOT = Path(__file__).resolve().parents[1]
 copies = runpy.run_path(str(ROOT / "tools" / "scratch.py"))["copies"]
 
+bootstrap: Any = runpy.run_path(str(ROOT / "tools" / "bootstrap.py"))
 check: Any = runpy.run_path(str(ROOT / "tools" / "check.py"))["main"]
 LOUD = "NOTHING WAS TESTED IN A BROWSER"
 
@@ -51,3 +57,41 @@ def test_binder_and_make_lab_open_the_first_notebook() -> None:
     assert addresses == [first[1], first[1]]
     recipe = (ROOT / "Makefile").read_text().partition("\nlab: ")[2].partition("\n\n")[0]
     assert "tools/scratch.py $(FIRST)" in recipe and "default_url=/lab/tree/$$copy" in recipe
+
+
+def test_spark_follows_behind_make_lab_and_its_state_is_on_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = bootstrap["main"].__globals__
+    state = tmp_path / "cepbook-spark.json"
+    assert package_setup.STATE_FILE.name == names["SPARK_STATE"].name
+    monkeypatch.setitem(names, "SPARK_STATE", state)
+    with bootstrap["state_of_spark"]():
+        asyncio.run(until(state.exists))
+        bootstrap["say"]("  Building pyspark")
+        asyncio.run(until(lambda: json.loads(state.read_text()) == {"step": "Building pyspark", "failed": False}))
+    assert not state.exists()
+    with pytest.raises(SystemExit), bootstrap["state_of_spark"]():
+        bootstrap["fail"]("pip could not install the packages")
+    assert json.loads(state.read_text()) == {"step": "pip could not install the packages", "failed": True}
+
+
+def test_make_lab_does_not_wait_for_spark_and_each_level_has_the_levels_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = (ROOT / "Makefile").read_text().partition("\nlab: ")[2].partition("\n\n")[0]
+    assert recipe.startswith("env-lab ") and re.search(
+        r"nohup \$\(PYTHON\) tools/bootstrap.py spark >\S+ 2>&1 &", recipe
+    )
+    names = bootstrap["main"].__globals__
+    monkeypatch.setitem(names, "STAMP", tmp_path / "stamp.json")
+    monkeypatch.setitem(names, "runs", lambda script: True)
+    levels = list(bootstrap["REQUIREMENTS"])
+    assert levels == ["lab", "spark", "test"]
+    for installed in levels:
+        stamp = {"level": installed, "fingerprint": bootstrap["fingerprint"]()}
+        (tmp_path / "stamp.json").write_text(json.dumps(stamp))
+        complete = [level for level in levels if bootstrap["up_to_date"](level)]
+        assert complete == levels[: levels.index(installed) + 1]
+    (tmp_path / "stamp.json").write_text(json.dumps({"level": "test", "fingerprint": "of another pyproject.toml"}))
+    assert not any(bootstrap["up_to_date"](level) for level in levels)

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from cepbook.display import write_progress_line
 from cepbook.errors import UsageError
 from cepbook.spark.java_home import find_java
 from cepbook.spark.lazy_types import DataFrame, SparkSession
+from cepbook.spark.package_setup import wait_for_packages
 
 _CONNECT_TIMEOUT = 20.0  # seconds
 PROGRESS_DISPLAYS: list[Callable[[str | None], object]] = []
@@ -32,6 +34,12 @@ def use_progress_display(show: Callable[[str | None], object]) -> Callable[[], N
             PROGRESS_DISPLAYS.remove(show)
 
     return undo
+
+
+def display_progress(line: str | None) -> None:
+    """Display one line of progress, or remove the line if it is None. ``CEPBOOK_PROGRESS=off`` turns this off."""
+    if os.environ.get("CEPBOOK_PROGRESS") != "off":
+        (PROGRESS_DISPLAYS[-1] if PROGRESS_DISPLAYS else write_progress_line)(line)
 
 
 def cancel_actions() -> int:
@@ -51,12 +59,14 @@ def cancel_actions() -> int:
 
 
 def require_pyspark() -> None:
-    """Raise `UsageError` if pyspark is not installed."""
+    """Wait for Spark's packages if they are being installed. Raise `UsageError` if pyspark is not installed."""
+    failure = wait_for_packages(display_progress)
     try:
         import pyspark  # noqa: F401
     except ImportError as missing:
         raise UsageError(
-            "Spark needs the package pyspark, which is not installed: `pip install 'cepbook[spark]'`. "
+            failure
+            or "Spark needs the package pyspark, which is not installed: `pip install 'cepbook[spark]'`. "
             "Everything in cepbook except Spark works without it"
         ) from missing
 

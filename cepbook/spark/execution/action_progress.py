@@ -7,7 +7,6 @@ the standard error of a terminal; a notebook registers its own display (`use_pro
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -19,8 +18,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from cepbook.display import write_progress_line
-from cepbook.spark.spark_session import PROGRESS_DISPLAYS
+from cepbook.spark.spark_session import display_progress
 
 _T = TypeVar("_T")
 SHOW_AFTER = 1.0  # seconds before anything is shown
@@ -112,13 +110,9 @@ class _ActionMonitor:
             self._display_line(None)
 
     def _display_line(self, line: str | None) -> None:
-        if self._quiet or os.environ.get("CEPBOOK_PROGRESS") == "off":
-            return
-        self._shown = True
-        if PROGRESS_DISPLAYS:
-            PROGRESS_DISPLAYS[-1](line)
-        else:
-            write_progress_line(line)
+        if not self._quiet:
+            self._shown = True
+            display_progress(line)
 
     def cancel(self) -> None:
         raise NotImplementedError
