@@ -53,3 +53,13 @@ def test_cells_of_epl_say_so(notebook: tuple[Path, list[dict[str, Any]]]) -> Non
         magic = MAGIC.match("".join(cell["source"])) if cell["cell_type"] == "code" else None
         ours = magic is not None and magic[1] in MAGICS
         assert (cell["metadata"].get("magics_language") == "epl") == ours, cell["id"]
+
+
+def test_lines_fit_a_page_with_the_file_browser_open(notebook: tuple[Path, list[dict[str, Any]]]) -> None:
+    """Of 1,440 pixels, 127 characters are seen beside the file browser; a wider font needs some of them."""
+    _, cells = notebook
+    for cell in (cell for cell in cells if cell["cell_type"] == "code"):
+        printed = [output["text"] for output in cell["outputs"] if output["output_type"] == "stream"]
+        for texts, longest in (([cell["source"]], 104), (printed, 112)):
+            lines = [line for text in texts for line in "".join(text).splitlines() if len(line) > longest]
+            assert not lines, (cell["id"], lines)

@@ -1,6 +1,6 @@
 """The first notebook as a newcomer sees it: all cells run, the live view has rows, the chart is drawn, all offline.
 
-One month of flights is enough for that; the stage `notebooks` runs the year.
+Some days of flights are enough for that; the stage `notebooks` runs all.
 """
 
 from __future__ import annotations
