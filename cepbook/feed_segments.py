@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate, compress
+from operator import itemgetter
 from typing import IO, Any, NamedTuple
 from weakref import finalize
 
@@ -85,6 +87,16 @@ class SpillFile:
 
     def __len__(self) -> int:
         return len(self._totals) - 1
+
+    def segment_of(self, delivery: int) -> int:
+        """Return the index of the segment with a delivery, counted from the first one in the file; or the number of
+        segments.
+        """
+        return bisect_right(self._totals, delivery, 1, key=itemgetter(1)) - 1
+
+    def deliveries_before(self, index: int) -> int:
+        """Return the number of deliveries in the segments before a segment."""
+        return self._totals[index][1]
 
     def take(self, segment: Segment) -> None:
         """Append a segment."""

@@ -230,32 +230,46 @@ class Feed:
             number += segment.deliveries
         return self._joined(pieces, end, slice(max(0, beyond), None))
 
-    def everything(self) -> Iterator[FeedColumns]:
-        """Yield all rows since the start or the last `clear` that are not `lost`: the spill file, then what is kept."""
+    def everything(self, cursor: int = 0) -> Iterator[FeedColumns]:
+        """Yield all rows since the start or the last `clear` that are not `lost`: the spill file, then what is kept.
+
+        With a `cursor`, those of the deliveries with a number of at least `cursor`.
+        """
         with self._lock:
             self._settle()
             self._trim_exactly()
-            segments = [segment for segment, _, _ in self._segments]
-            end, spilled = self._next, self._spilled()
-            number = end - self._kept
-            spilled_number = number - self._log.deliveries
-        for segment in spilled:
-            yield self._rows_of(segment, spilled_number, end)
-            spilled_number += segment.deliveries
-        for segment in segments:
-            yield self._rows_of(segment, number, end)
-            number += segment.deliveries
+            end, number = self._next, self._next - self._kept
+            segments: list[tuple[Segment, int]] = []
+            for segment, deliveries, _ in self._segments:
+                if number + deliveries > cursor:
+                    segments.append((segment, number))
+                number += deliveries
+            spilled = end - self._kept - self._log.deliveries
+            skipped = self._log.segment_of(cursor - spilled)
+            spilled += self._log.deliveries_before(skipped)
+            earlier = self._spilled(skipped)
+        for segment in earlier:
+            yield self._from(segment, spilled, cursor, end)
+            spilled += segment.deliveries
+        for segment, number in segments:
+            yield self._from(segment, number, cursor, end)
+
+    def _from(self, segment: Segment, number: int, cursor: int, end: int) -> FeedColumns:
+        """Return the rows of a segment that begins with delivery `number`, from delivery `cursor` on."""
+        if number < cursor:
+            segment, number = segment.behind(segment.starts[cursor - number]), cursor
+        return self._rows_of(segment, number, end)
 
     def spilled(self) -> Iterator[Segment]:
         """Return the contents of the spill file, to be read one by one."""
         with self._lock:
             return self._spilled()
 
-    def _spilled(self) -> Iterator[Segment]:
+    def _spilled(self, first: int = 0) -> Iterator[Segment]:
         log, count = self._log, len(self._log)
 
         def segments() -> Iterator[Segment]:
-            for index in range(count):
+            for index in range(first, count):
                 with self._lock:
                     segment = log.at(index)
                 if segment is None:

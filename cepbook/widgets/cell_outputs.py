@@ -12,7 +12,6 @@ from typing import Any
 from cepbook.session import Replay
 from cepbook.session.replay.live_ingestion import Live
 from cepbook.widgets.base.live_widget import Display, DisplayHandle, LiveWidget
-from cepbook.widgets.charts.following_chart import FollowingChart
 from cepbook.widgets.live_bar.live_control import LiveControl
 from cepbook.widgets.replay_bar.replay_control import ReplayControl
 from cepbook.widgets.tuner import Tuner
@@ -21,7 +20,7 @@ WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 MAX_LIVE_OUTPUTS = 200  # things that live in outputs; the oldest ones that no page shows are closed beyond that
 
 
-LiveOutput = LiveWidget | FollowingChart | Tuner
+LiveOutput = LiveWidget | Tuner
 """Objects in an output: `show` displays one by `IPython.display.display`, also again after `close`."""
 
 
@@ -125,7 +124,7 @@ def show_live(shell: Any, display: Display) -> Callable[[], None]:
     formatter = shell.display_formatter.ipython_display_formatter
     outputs = CellOutputs(display, shell)
     printers: dict[type, Callable[[Any], None]] = {
-        **dict.fromkeys((LiveWidget, FollowingChart, Tuner), outputs.show),
+        **dict.fromkeys((LiveWidget, Tuner), outputs.show),
         Replay: lambda replay: outputs.show(ReplayControl(replay)),
         Live: lambda live: outputs.show(LiveControl(live)),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from ipywidgets.widgets.widget import _instances
 
 from cepbook.session import Workbench
 from cepbook.widgets import cell_outputs, show_live, view
-from cepbook.widgets.charts.following_chart import FollowingChart
+from cepbook.widgets.charts.chart_view import chart
 from cepbook.widgets.map.flow_map import FlowMap
 from cepbook.widgets.panel.workbench_panel import panel
 from cepbook.widgets.tuner import Tuner
@@ -39,7 +38,7 @@ class Notebook:
         self.updates = 0
         self.undo = show_live(self.shell, self._display)
         self.shell.user_ns.update(
-            cep=self.cep, view=view, FlowMap=FlowMap, panel=panel, Tuner=Tuner, FollowingChart=FollowingChart,
+            cep=self.cep, view=view, FlowMap=FlowMap, panel=panel, Tuner=Tuner, chart=chart,
             show=self.shell.display_formatter.format, events=EVENTS,
         )  # fmt: skip
 
@@ -97,7 +96,7 @@ def test_thirty_replays_leave_nothing_behind(notebook: Notebook) -> None:
         "show(FlowMap(cep))",
         "show(panel(cep))",
         "show(Tuner(cep, ['out']))",
-        "show(FollowingChart(cep, 'out'))",
+        "show(chart(cep, 'out'))",
     ],
 )
 def test_a_cell_that_is_run_again_lets_go_of_what_it_showed(notebook: Notebook, code: str) -> None:
@@ -186,21 +185,6 @@ def test_a_replay_that_has_ended_holds_no_events() -> None:
     replay.stop()
     assert (replay.progress.total, replay._replay_loop.sources) == (total, ())
     assert repr(replay).startswith("Replay of Tick: ")
-
-
-def test_the_following_chart_stops_drawing(notebook: Notebook) -> None:
-    async def cells() -> int:
-        chart = FollowingChart(notebook.cep, "out")
-        chart.show(notebook._display)  # type: ignore[arg-type]
-        chart.close()
-        notebook.cep.send("Tick", price=2.0, ts=1)
-        chart.draw()
-        await asyncio.sleep(0)
-        return notebook.updates
-
-    notebook.cep.send("Tick", price=1.0, ts=1)
-    assert asyncio.run(cells()) == 0
-    assert time.monotonic() > 0
 
 
 class Kernel:

@@ -16,6 +16,7 @@ from cepbook.session.replay.live_ingestion import Live
 from cepbook.widgets import ReplayControl, view
 from cepbook.widgets.base.control import ControlWidget
 from cepbook.widgets.base.live_widget import CLIENT_NAME, CLIENTS, LiveWidget
+from cepbook.widgets.charts.chart_view import chart
 from cepbook.widgets.live_bar.live_control import LiveControl
 from cepbook.widgets.map.flow_map import FlowMap
 from cepbook.widgets.panel.workbench_panel import panel
@@ -24,7 +25,10 @@ MODULE = """create schema Tick(symbol string, price double);
 create variable double least = 1;
 @name('all') select * from Tick(price > least)#length(3)"""
 WRONG = (None, True, -1, 10**400, 1.5, float("nan"), float("inf"), "", "x" * 100_000, [], [[]], {}, {"kind": "x"})
-KINDS = ("hello", "bye", "ack", "show", "expand", "why", "take", "open", "order", "frame", "error", "nothing", "")
+KINDS = (
+    "hello", "bye", "ack", "size", "zoom", "row", "show", "expand", "why", "take", "open", "order", "frame", "error",
+    "nothing", "",
+)  # fmt: skip
 ORDERS = (
     "pause",
     "step",
@@ -44,6 +48,7 @@ ORDERS = (
 FIELDS = (
     "client", "n", "pane", "partition", "first", "rows", "filter", "by", "opened", "shut", "delivery", "behind",
     "insert", "id", "form", "stream", "name", "what", "section", "text", "time", "statement", "back", "factor", "due",
+    "columns", "range", "feed", "series", "place",
 )  # fmt: skip
 
 
@@ -83,6 +88,7 @@ WIDGETS: dict[str, Callable[[], tuple[LiveWidget, Workbench]]] = {
     "FlowMap": with_workbench(FlowMap),
     "ReplayControl": replayed,
     "LiveControl": live_sources,
+    "ChartView": with_workbench(lambda cep: chart(cep, "all")),
 }
 
 

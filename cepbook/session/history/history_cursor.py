@@ -11,12 +11,13 @@ WorkbenchT = TypeVar("WorkbenchT")
 
 class HistoryCursor(Generic[WorkbenchT]):
     """The instant that all views of one workbench show: `workbench` is a second workbench in the state of `time` (clock
-    units); None: the present.
+    units); None: the present. `zoom` is the range of times that all charts show (clock units); None: all.
     """
 
     def __init__(self) -> None:
         self.time: int | None = None
         self.workbench: WorkbenchT | None = None
+        self.zoom: tuple[int, int] | None = None
         self._subscribers: list[WeakMethod[Callable[[], object]]] = []
         self._of_replays: list[WeakMethod[Callable[[], object]]] = []
 
@@ -31,8 +32,14 @@ class HistoryCursor(Generic[WorkbenchT]):
             self.time = self.workbench = None
             self._tell()
 
+    def zoom_to(self, zoom: tuple[int, int] | None) -> None:
+        """Show a range of times in all charts."""
+        if zoom != self.zoom:
+            self.zoom = zoom
+            self._tell()
+
     def subscribe(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
-        """Call a bound method when the instant changes, as long as its object lives.
+        """Call a bound method when the instant or the range changes, as long as its object lives.
 
         With `to_replays`, call it when a replay is made, before its first event, which may block the event loop.
         """

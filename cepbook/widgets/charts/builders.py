@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.inspect.time_columns import statement_output
 from cepbook.session.io.result_frames import changes_frame, lost_rows_text
 from cepbook.widgets.charts.offline_renderer import Chart, PandasFrame, PandasSeries, offline_altair
+from cepbook.widgets.charts.reduction import ALL_ROWS, extremes
 
 LABEL = 200  # characters of a text in a line chart
 POINTS = 5_000  # altair's own limit; a line of more points than pixels shows nothing more
@@ -49,8 +53,8 @@ def line(
     """Return a line over `x`, one per value of `color` or per name in `y`. Engine time (ms) in `x` becomes a time axis
     (UTC).
 
-    With `clock` so do numbers within one day of a clock that began at 0. More than 5,000 rows are thinned evenly, and
-    the subtitle says so; a `note` stands there, too. Raises UsageError for a missing column.
+    With `clock` so do numbers within one day of a clock that began at 0. Of more than 5,000 rows the least and greatest
+    are drawn, and the subtitle says so; a `note` stands there, too. Raises UsageError for a missing column.
     """
     altair = offline_altair()
     names = [y] if isinstance(y, str) else list(y)
@@ -60,7 +64,7 @@ def line(
             raise UsageError("a line chart takes several columns in y or a color column, not both")
         frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
         names, color = ["value"], "series"
-    rows, thinned = _thinned(frame[[x, *names, *([color] if color else [])]], color)
+    rows, thinned = _thinned(frame[[x, *names, *([color] if color else [])]], names[0], color)
     rows, kind = _with_time_axis(_truncated(rows), x, 0 if clock else DATE_THRESHOLD_MS)
     form = _clock_format(rows[x]) if clock and kind == "temporal" else None
     axis = {"axis": altair.Axis(format=form or DATED)} if kind == "temporal" else {}
@@ -161,16 +165,19 @@ def _escaped_field(name: str) -> str:
     return name
 
 
-def _thinned(frame: PandasFrame, color: str | None) -> tuple[PandasFrame, str | None]:
+def _thinned(frame: PandasFrame, y: str, color: str | None) -> tuple[PandasFrame, str | None]:
+    """Return the first, least, greatest and last row of every so many rows of a series, if there are too many."""
     if len(frame) <= POINTS:
         return frame, None
-    if color is None:
-        step = -(-len(frame) // POINTS)
-        return frame.iloc[::step], f"one row in {step} of {len(frame):,}"
-    # Counted per series: rows of several series often alternate, and an even step would drop whole series.
-    series = frame.groupby(color, dropna=False, sort=False)
-    step = -(-len(frame) // max(1, POINTS - series.ngroups))
-    return frame[series.cumcount() % step == 0], f"one row in {step} of {len(frame):,}"
+    series = [np.arange(len(frame))]
+    if color is not None:
+        series = list(frame.groupby(color, dropna=False, sort=False).indices.values())
+    values = pd.to_numeric(frame[y], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    count = max(1, POINTS // (ALL_ROWS * len(series)))
+    bounds = [np.linspace(0, len(rows), count + 1).astype(np.int64) for rows in series]
+    places = [rows[extremes(values[rows], edges)] for rows, edges in zip(series, bounds, strict=True)]
+    rows = np.sort(np.concatenate(places))
+    return frame.iloc[rows], f"{len(rows):,} of {len(frame):,} rows, with all extremes"
 
 
 def _truncated(frame: PandasFrame) -> PandasFrame:

@@ -73,20 +73,18 @@ def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callab
     return undo
 
 
-def render(spec: dict[str, Any], *, picture: bool = True, **_: object) -> dict[str, Any]:
-    """Return the mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG if one can be made.
-
-    Without `picture` there is no PNG, which takes most of the time.
-    """
-    as_v5 = themed(_drawable({**spec, "$schema": SCHEMA}))
+def render(spec: dict[str, Any], **_: object) -> dict[str, Any]:
+    """Return the mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG if one can be made."""
+    as_v5 = themed(drawable({**spec, "$schema": SCHEMA}))
     bundle: dict[str, Any] = {MIME: as_v5, "text/plain": describe(as_v5)}
-    png = _png(as_v5) if picture else None
+    png = vega_png(as_v5)
     if png is not None:
         bundle["image/png"] = png
     return bundle
 
 
-def _png(spec: dict[str, Any]) -> str | None:
+def vega_png(spec: dict[str, Any]) -> str | None:
+    """Return a specification as a PNG in base64; None if it cannot be drawn, or nothing is installed that draws it."""
     try:
         import vl_convert
     except ImportError:
@@ -106,13 +104,13 @@ _UNDRAWABLE = re.compile(
 LONGEST = 2_000  # characters of a text; longer ones only come from events
 
 
-def _drawable(spec: Any) -> Any:
+def drawable(spec: Any) -> Any:
     """Return `spec` with texts that a chart can display: U+FFFD replaces the other characters."""
     if isinstance(spec, str):
         return _UNDRAWABLE.sub("\ufffd", spec if len(spec) <= LONGEST else spec[: LONGEST - 1] + "…")
     if isinstance(spec, dict):
-        return {_drawable(name): _drawable(value) for name, value in spec.items()}
-    return [_drawable(value) for value in spec] if isinstance(spec, list | tuple) else spec
+        return {drawable(name): drawable(value) for name, value in spec.items()}
+    return [drawable(value) for value in spec] if isinstance(spec, list | tuple) else spec
 
 
 def _compressed_png(png: bytes) -> bytes:

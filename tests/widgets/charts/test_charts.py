@@ -135,11 +135,14 @@ def test_several_columns_become_several_lines() -> None:
 
 
 def test_many_rows_are_thinned_per_series_and_it_is_said() -> None:
-    spec = bundle(charts.line(frame(20_000), "time", "delay", "carrier"))[charts.MIME]
+    many = frame(20_000)
+    many.loc[[777, 9_001], "delay"] = [911.0, -788.0]
+    spec = bundle(charts.line(many, "time", "delay", "carrier"))[charts.MIME]
     (rows,) = spec["datasets"].values()
     assert len(rows) <= builders.POINTS
     assert {row["carrier"] for row in rows} == {"UA", "AA"}
-    assert spec["title"]["subtitle"] == "one row in 5 of 20,000"
+    assert [best(row["delay"] for row in rows) for best in (min, max)] == [-788.0, 911.0]
+    assert spec["title"]["subtitle"] == f"{len(rows):,} of 20,000 rows, with all extremes"
 
 
 def test_a_missing_column_is_named() -> None:
