@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import pandas as pd
@@ -121,6 +122,17 @@ class InspectionMixin(WorkbenchCore):
                 for counts in [state_counts(statement)]
             ]
         return pd.DataFrame(rows, columns=["statement", *KINDS, "bytes"])
+
+    def chart(self, name: str, *, y: str | Sequence[str] | None = None, by: str | None = None) -> Any:
+        """Return an altair chart of the rows that statement `name` inserted, over time.
+
+        `y` names the column or columns to draw, by default the first one with floats, else with whole numbers. `by`
+        names the column whose values are lines of their own, by default the first one of texts with at most 20 values.
+        More than 5,000 rows are thinned; the extremes stay. ``%view --chart`` draws all rows, live. Raises UsageError
+        for an unknown name, if there is no number to draw, and if altair is not installed.
+        """
+        charts = import_module("cepbook.widgets.charts")  # on demand: altair, and pictures, are optional
+        return charts.stream_chart(self, name, y=y, color=by)
 
     def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
         """Return a marble diagram of statement `name`; notebooks show it as a chart.

@@ -100,7 +100,7 @@ def labels(start: int, end: int) -> dict[str, str]:
 
 
 def stream_chart(
-    workbench: Workbench, name: str, *, y: str | None = None, x: str = "time", color: str | None = None
+    workbench: Workbench, name: str, *, y: str | Sequence[str] | None = None, x: str = "time", color: str | None = None
 ) -> Chart:
     """Return a chart of the insert stream of statement `name` over time, up to the past instant that is displayed.
 
@@ -113,7 +113,8 @@ def stream_chart(
     columns = [c for c in inserts.columns if c not in ("time", "seq", "kind")]
     if y is None:
         y = _default_number(inserts, columns, name)
-    if color is None:
+    several = type(y) is not str and len(y) > 1  # columns, which are the lines
+    if color is None and not several:
         color = next((c for c in columns if _is_text(inserts[c]) and 1 <= inserts[c].nunique() <= SERIES), None)
     clock = x == "time" and workbench.clock.second == 1000
     return line(inserts, x, y, color, title=name, clock=clock, note=lost_rows_text(changes) if changes.lost else None)
@@ -233,7 +234,7 @@ def _default_number(frame: PandasFrame, columns: Sequence[str], name: str) -> st
         for column in columns:
             if frame[column].dtype.kind in kinds:
                 return column
-    raise UsageError(f'statement {name} has no numeric column to draw\n  hint: cep.chart("{name}", y=…) names one')
+    raise UsageError(f'statement {name} has no numeric column to draw\n  hint: `%view {name}` shows its rows')
 
 
 def _is_text(column: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a chart displays of its series: reduced to the pixels of the page, as binary columns, or for a picture.
+"""The contents of a chart: its series, reduced to the pixels of the page, as binary columns, or for a picture.
 
 A chart of lines, areas or bars has the extremes of each column of pixels. A chart of points has them, too, and a point
 in each cell of a few pixels. A band has the least, mean and greatest value of each interval, a heat map the number of
@@ -58,10 +58,10 @@ class ChartWindow:
 def value_range(series: Series, window: ChartWindow) -> tuple[float, float] | None:
     """Return the least and greatest value of a series in the window; None if it has none."""
     first, last = np.searchsorted(series.group.times, [window.start, window.end + 1])
-    part = series.values[first:last]
-    if not len(part) or np.isnan(least := np.fmin.reduce(part)):
+    values = series.values[first:last]
+    if not len(values) or np.isnan(least := np.fmin.reduce(values)):
         return None
-    return float(least), float(np.fmax.reduce(part))
+    return float(least), float(np.fmax.reduce(values))
 
 
 def visible_places(

@@ -35,9 +35,9 @@ def extremes(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         return np.arange(first, last)
     starts, ends = _filled(bounds)
     places = [starts, ends - 1]
-    part, offsets, counts = values[first:last], starts - first, ends - starts
+    rows, offsets, counts = values[first:last], starts - first, ends - starts
     for best in (np.fmin, np.fmax):
-        hits = np.flatnonzero(part == np.repeat(best.reduceat(part, offsets), counts))
+        hits = np.flatnonzero(rows == np.repeat(best.reduceat(rows, offsets), counts))
         at = np.searchsorted(hits, offsets)  # the first hit of each interval; one of nulls has none
         at = at[at < len(hits)]
         inside = hits[at] < (offsets + counts)[: len(at)]
@@ -51,12 +51,12 @@ def envelopes(values: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.nd
     if not len(starts):
         none = np.empty(0)
         return starts, none, none, none
-    part, offsets = values[starts[0] : ends[-1]], starts - starts[0]
-    known = ~np.isnan(part)
+    rows, offsets = values[starts[0] : ends[-1]], starts - starts[0]
+    known = ~np.isnan(rows)
     counts = np.add.reduceat(known.astype(np.int64), offsets)
     with np.errstate(invalid="ignore"):
-        means = np.add.reduceat(np.where(known, part, 0.0), offsets) / counts
-    return starts, np.fmin.reduceat(part, offsets), means, np.fmax.reduceat(part, offsets)
+        means = np.add.reduceat(np.where(known, rows, 0.0), offsets) / counts
+    return starts, np.fmin.reduceat(rows, offsets), means, np.fmax.reduceat(rows, offsets)
 
 
 @dataclass(frozen=True, slots=True)
