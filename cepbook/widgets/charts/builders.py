@@ -172,7 +172,8 @@ def _thinned(frame: PandasFrame, y: str, color: str | None) -> tuple[PandasFrame
         return frame, None
     series = [np.arange(len(frame))]
     if color is not None:
-        series = list(frame.groupby(color, dropna=False, sort=False).indices.values())
+        codes = frame.groupby(color, dropna=False, sort=False).ngroup().to_numpy()
+        series = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
     values = pd.to_numeric(frame[y], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     count = max(1, POINTS // (ALL_ROWS * len(series)))
     bounds = [np.linspace(0, len(rows), count + 1).astype(np.int64) for rows in series]
