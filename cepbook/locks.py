@@ -14,19 +14,29 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakMethod, WeakValueDictionary
 
 from cepbook.errors import UsageError
 
 LONGEST_WAIT = 10.0  # seconds for all locks before a fork
+T = TypeVar("T")
 _Reentrant: Any = type(threading.RLock())
 _locks: WeakValueDictionary[tuple[int, int], Any] = WeakValueDictionary()  # in the order in which they are taken
 _numbers = count()
 _taken: list[tuple[Any, Any, bool]] = []
 _forking = threading.RLock()  # one fork after the other
+
+
+def members(collection: Iterable[T]) -> list[T]:
+    """Return the members of a collection of weak references to which other threads may add."""
+    while True:
+        try:
+            return list(collection)
+        except RuntimeError:  # it has changed meanwhile
+            continue
 
 
 def survives_fork(lock: Any, rank: int = 1) -> Any:
@@ -113,7 +123,7 @@ def _waits_without_limit(thread: int) -> tuple[bool, threading.Thread | None]:
 def _before_fork() -> None:
     _forking.acquire()
     end = time.monotonic() + LONGEST_WAIT
-    for key in sorted(_locks):
+    for key in sorted(members(_locks)):
         lock = _locks.get(key)
         if lock is not None:
             kind = type(lock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -137,3 +138,29 @@ def test_a_listener_that_is_only_slow_is_waited_for(monkeypatch: pytest.MonkeyPa
     first.join()
     end()
     assert len(cep.changes("out")) == 2
+
+
+def test_streams_may_come_and_go_in_another_thread_while_readers_are_looked_for() -> None:
+    cep, over = bench(), threading.Event()
+    failures = list[BaseException]()
+
+    def open_streams() -> None:
+        try:
+            while not over.is_set():
+                streams = [cep.stream("out") for _ in range(20)]
+                streams[0].close()
+        except BaseException as error:  # noqa: BLE001  looked at below
+            failures.append(error)
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=open_streams)
+    thread.start()
+    try:
+        sys.setswitchinterval(1e-6)
+        for _ in range(300):
+            assert cep._engine.full_reader() is None
+    finally:
+        sys.setswitchinterval(interval)
+        over.set()
+        thread.join()
+    assert not failures

@@ -92,7 +92,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="put events of the standard input in order that are out of it by at most this period, as in '5 sec'; drop "
         "later ones",
     )
-    add("--rejected", metavar="FILE.jsonl", help="add dropped events, and lines that are no events, to this file")
+    add("--rejected", metavar="FILE.jsonl", help="add dropped events, and rows that are no events, to this file")
     add(
         "--state-limit",
         metavar="ROWS|SIZE",

@@ -66,6 +66,7 @@ class JournalMixin(ReplayMixin):
         if self.journaling is not None:
             self.journaling.close()
         subject = Subject(
+            self._lock,
             lambda: self._snapshot(feeds=True),
             lambda: self._engine.sink_marks(),
             lambda: not self.runtime.turn.broken,
@@ -147,7 +148,10 @@ class JournalMixin(ReplayMixin):
         count = sum(statement.kind != "create variable" for statement in self.runtime.statements.values())
         open_sinks, lost = tuple(again), tuple(interrupted.lost)
         clock = str(self.clock)
-        return Recovered(files.path, repeater.stimuli, behind, clock, count, open_sinks, repeater.failures, lost)
+        missing = saved_state.missing_rows_text(self._engine)
+        return Recovered(
+            files.path, repeater.stimuli, behind, clock, count, open_sinks, repeater.failures, lost, missing
+        )
 
     def _attach_later(self, name: str, sink: Sink, successor: Successor) -> Callable[[], None]:
         return self._engine.attach_sink(name, sink, successor, later=True)

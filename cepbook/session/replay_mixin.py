@@ -102,8 +102,9 @@ class ReplayMixin(WorkbenchCore):
         event that is left out becomes an event of the predefined type ``LateEvent(type string, time long, lateness
         long, event map)``, which statements can read, at the time when it arrived. `ReplayResult.late_by_type` counts.
 
-        `rejected` is the path of a file of JSON lines (.jsonl) to which late events are added, items of an iterable
-        that are no events of the type, and lines of a file that are no rows. Such items then stop the replay no longer.
+        `rejected` is the path of a file of JSON lines (.jsonl) to which late events are added, items of an iterable and
+        rows of a frame or file that are no events of the type, and lines that are no rows. Such items then stop the
+        replay no longer; `ReplayResult.rejections` counts them by reason.
 
         `until` ends the replay: later events are left out and the clock advances to `until`. `limit` is the maximum
         number of events. The clock stops at every due time, so timers fire when they are due, as in a live run. With
@@ -271,7 +272,7 @@ class ReplayMixin(WorkbenchCore):
                     raise SnapshotError(f"`{path}`: {error}") from error
             if self._engine.journal is not None:
                 self._engine.journal.doubt()  # the log does not lead here: nothing is recorded before a snapshot
-                self._engine.journal.checkpoint()
+                self._engine.journal.begin_log()
 
     def _load_snapshot(self, snapshot: SnapshotReader) -> None:
         runtime, extra = saved_state.restore_workbench_runtime(snapshot, self._functions)

@@ -21,7 +21,7 @@ from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.references import expressions_in
-from cepbook.locks import EngineLock
+from cepbook.locks import EngineLock, members
 from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, EventRecorder, LogPosition, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
@@ -563,7 +563,7 @@ class EngineHandle(SinkHooks):
 
     def full_reader(self) -> str | None:
         """Return the statement of a stream that has no room for another delivery; None if there is none."""
-        return next((reader.statement for reader in self.streams if reader.is_full), None)
+        return next((reader.statement for reader in members(self.streams) if reader.is_full), None)
 
     def listen_to_partitions(self, context: str, fn: PartitionListener) -> Callable[[], None]:
         """Call `fn` for every notice about a context or its partitions. Return the function that ends it."""

@@ -24,6 +24,7 @@ from cepbook.session.io.column_readers import ROW_OF_FILE
 from cepbook.session.io.csv_records import Reject
 from cepbook.session.io.frame_source import EventChunk, FrameSource, ReplaySource, SourceOptions, backwards_time_error
 from cepbook.session.io.text_files import DEFAULT, TextFormat
+from cepbook.session.io.wrong_rows import open_frame
 
 LARGE = 500_000  # rows from which a Parquet file is read in pieces, if its rows are in order
 SIZE = 32_000_000  # bytes from which another file is
@@ -141,6 +142,7 @@ class ChunkedFileSource(ReplaySource):
         total: int | None = None,
         estimate: int | None = None,
     ) -> None:
+        super().__init__()
         self.type_name = options.event_type.name
         self.total = total
         self.estimate = estimate
@@ -169,10 +171,11 @@ class ChunkedFileSource(ReplaySource):
         check = None if self._checked else _Check(self._path, options)
         reject = None if options.reject is None else self._leave_out
         for frame in files.pieces(self._path, self._columns, PIECE, options.form, reject):
-            piece = FrameSource(frame, options) if check is None else check.piece(frame)
+            piece, rows = (FrameSource(frame, options), frame) if check is None else check.piece(frame)
+            self.rejections.update(piece.rejections)
             yield from piece.chunks()
             left = None if left is None else left - piece.before(None)
-            if piece.before(None) < len(frame) or (left is not None and left <= 0):
+            if piece.before(None) < len(rows) or (left is not None and left <= 0):
                 return
 
     def _leave_out(self, reason: str, line: str) -> None:
@@ -184,22 +187,18 @@ class _Check:
 
     def __init__(self, path: str, options: SourceOptions) -> None:
         self._path = path
-        self._wanted = replace(options, sort=False, late="error")
-        self._texts = path.lower().endswith(files.CSV)
+        self._wanted = replace(options, path=path, sort=False, late="error")
         self._kinds = DtypeTally()
         self._rows = 0
         self._last: int | None = None
 
-    def piece(self, frame: pd.DataFrame) -> FrameSource:
-        """Return the next piece as a source. Raises EventError with the file and the place in it."""
+    def piece(self, frame: pd.DataFrame) -> tuple[FrameSource, pd.DataFrame]:
+        """Return the next piece as `open_frame` does. Raises EventError with the file and the place in it."""
         options, rows = self._wanted, self._rows
         frame.index = pd.RangeIndex(rows, rows + len(frame), name=ROW_OF_FILE)
         try:
-            if self._texts:
-                others = {options.time, *options.event_type.timed}
-                files.check_numeric_columns(self._path, frame, options.event_type, others, rows, options.form)
-            source = FrameSource(frame, options)
-            self._kinds.take(frame)
+            source, fitting = open_frame(frame, options, rows)
+            self._kinds.take(fitting)
             odd = self._kinds.odd(options.event_type, {options.time})
             if odd is not None:
                 hint = "`read_csv` or `read_json` of pandas, and replay the DataFrame: it is read as a whole"
@@ -210,7 +209,7 @@ class _Check:
             raise self._told(str(error)) from None
         self._rows += len(frame)
         self._last = source.ends[1] if source.total else self._last
-        return source
+        return source, fitting
 
     def _told(self, what: str) -> EventError:
         fact, _, hint = what.partition("\n  hint: ")
@@ -241,7 +240,7 @@ def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptio
             return begun
     total, first, last, stamp = 0, None, None, _stamp(path)
     kinds = DtypeTally()
-    check_options = replace(options, sort=False, late="error", until=None)
+    check_options = replace(options, sort=False, late="error", until=None, reject=None)
     try:
         for frame in files.pieces(path, columns, PIECE, options.form):
             if frame.empty:
@@ -267,7 +266,7 @@ def _looked_at(path: str, columns: files.ColumnSelection, options: SourceOptions
     """
     first, last, stamp = None, None, _stamp(path)
     kinds = DtypeTally()
-    check_options = replace(options, sort=False, late="error", until=None)
+    check_options = replace(options, sort=False, late="error", until=None, reject=None)
     size = rows = 0
     try:
         for probe in files.file_samples(path, columns, options.form):

@@ -7,8 +7,9 @@ are whole, because pandas turns integers with gaps into floats.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,17 @@ import pandas as pd
 from cepbook.engine.expressions.plain_values import EXACT, plain_value
 from cepbook.engine.time.clock import check_unit
 from cepbook.engine.vectorized import array_columns as arrays
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.types import BITS, Type, is_integral
 from cepbook.session.io.event_validation import EventTypes, TypeMismatch, value_converter
-from cepbook.session.io.time_conversion import to_clock_units, warn_of_cut_times
+from cepbook.session.io.time_conversion import (
+    MAX_CLOCK,
+    beyond_clock,
+    check_clock_range,
+    to_clock_units,
+    warn_of_cut_times,
+)
 
 ColumnValues = list[Any]
 ColumnReader = Callable[["pd.Series[Any]"], ColumnValues]
@@ -33,6 +40,9 @@ _DATE_HINT = '\n  hint: frame["{0}"] = pd.to_datetime(frame["{0}"], format=…)'
 _ZONED = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # how a text with a zone ends
 _NUMPY = {1000: "ms", 1_000_000: "us"}  # numpy's name of the clock's unit
 
+
+Reasons = Iterator[tuple[int, str]]
+"""Positions of rows that do not fit, ascending, with the reasons."""
 
 ROW_OF_FILE = "row of the file"  # the name of an index that counts rows across several frames
 
@@ -45,17 +55,45 @@ def row_name(index: pd.Index[Any], position: int) -> str:
     return f"row {position}" if isinstance(index, pd.RangeIndex) else f"row {position} (index {label!r})"
 
 
+class WrongRows(EventError):
+    """Rows of a frame whose values do not fit; the message has the first of them. `reasons` can be read once."""
+
+    def __init__(self, where: str, index: pd.Index[Any], first: tuple[int, str], others: Reasons) -> None:
+        super().__init__(f"{where}, {row_name(index, first[0])}: {first[1]}")
+        self.where = where
+        self.reasons: Iterable[tuple[int, str]] = chain((first,), others)
+
+
+def refuse(where: str, index: pd.Index[Any], reasons: Reasons) -> None:
+    """Raise WrongRows if there are reasons. `where` names the column."""
+    first = next(reasons, None)
+    if first is not None:
+        raise WrongRows(where, index, first, reasons)
+
+
+def masked(wrong: npt.NDArray[np.bool_], reason: Callable[[int], str]) -> Reasons:
+    """Yield the positions of a mask, with reasons."""
+    return ((at, reason(at)) for at in np.flatnonzero(wrong).tolist())
+
+
 def column_reader(
-    where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int = 1000, zone: str = "UTC"
+    where: str,
+    values: pd.Series[Any],
+    of: Type,
+    types: EventTypes,
+    second: int = 1000,
+    zone: str = "UTC",
+    *,
+    timed: bool = False,
 ) -> ColumnReader:
     """Return the function that turns a slice of `values` into engine values of type `of`.
 
-    Dates and spans become clock units, `second` per second, dates without a zone as times of `zone`. Raises EventError
-    with `where` (the column) and the row if a value does not fit.
+    Dates and spans become clock units, `second` per second, dates without a zone as times of `zone`; if `timed`, texts
+    of dates, too. Raises WrongRows with `where` (the column) if a value does not fit.
     """
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return _categories(where, values, of, types, second, zone)
+        return _categories(where, values, of, types, second, zone, timed=timed)
     if pd.api.types.is_bool_dtype(dtype) and of.name in ("boolean", "object"):
         return _objects if pd.api.types.is_extension_array_dtype(dtype) else _as_is
     if pd.api.types.is_integer_dtype(dtype) and (is_integral(of) or of.name in (*_FLOATING, "object")):
@@ -70,7 +108,9 @@ def column_reader(
         return lambda rows: _nullable(rows.to_numpy(dtype=f"timedelta64[{_NUMPY[second]}]").astype("int64"), rows)
     if of.name in ("string", "object") and _all_text(values):
         return _objects
-    return _one_by_one(where, values, of, types, second, zone)
+    convert = value_converter(of, types, second, zone, timed=timed)
+    refuse(where, values.index, _unfit(values, of, convert))
+    return lambda rows: [convert(value) for value in rows.tolist()]
 
 
 def _as_is(rows: pd.Series[Any]) -> ColumnValues:
@@ -163,9 +203,11 @@ def _range_check(where: str, values: pd.Series[Any], of: Type) -> None:
     if low <= int(values.min()) and int(values.max()) <= high:
         return
     wrong = ((values < low) | (values > high)).fillna(False).to_numpy(dtype=bool)
-    at = int(wrong.argmax())
-    place = row_name(values.index, at)
-    raise EventError(f"{where}, {place}: the property is {of}, and {values.iloc[at]} is outside {low} … {high}")
+    refuse(
+        where,
+        values.index,
+        masked(wrong, lambda at: f"the property is {of}, and {values.iloc[at]} is outside {low} … {high}"),
+    )
 
 
 def _integers(where: str, values: pd.Series[Any], of: Type) -> ColumnReader:
@@ -178,37 +220,38 @@ def _integers(where: str, values: pd.Series[Any], of: Type) -> ColumnReader:
 def _whole_floats(where: str, values: pd.Series[Any], of: Type) -> ColumnReader:
     numbers = values.to_numpy(dtype="float64", na_value=np.nan)
     wrong = ~np.isnan(numbers) & ~(np.isfinite(numbers) & (numbers == np.trunc(numbers)))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise EventError(f"{where}, {row_name(values.index, at)}: the property is {of}, not {numbers[at]} (float)")
+    refuse(where, values.index, masked(wrong, lambda at: f"the property is {of}, not {numbers[at]} (float)"))
     _range_check(where, values, of)
     return lambda rows: [None if v is None else int(v) for v in _floats(rows)]
 
 
 def _categories(
-    where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int, zone: str
+    where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int, zone: str, *, timed: bool
 ) -> ColumnReader:
-    categories = pd.Series(values.cat.categories)
-    category_values = [
-        *column_reader(where, categories, of, types, second, zone)(categories),
-        None,
-    ]  # code -1 (missing) is the last one
+    codes = values.cat.codes.to_numpy()
+    used = np.sort(pd.unique(codes[codes >= 0])).tolist()
+    categories, reasons = pd.Series(values.cat.categories[used]), dict[int, str]()
+    try:
+        read = column_reader(where, categories, of, types, second, zone, timed=timed)
+    except WrongRows as error:
+        reasons = {used[at]: reason for at, reason in error.reasons}
+    refuse(where, values.index, masked(np.isin(codes, list(reasons)), lambda at: reasons[int(codes[at])]))
+    category_values: ColumnValues = [None] * (len(values.cat.categories) + 1)  # code -1 (missing) is the last one
+    for code, value in zip(used, read(categories), strict=True):
+        category_values[code] = value
     return lambda rows: [category_values[code] for code in rows.cat.codes.tolist()]
 
 
-def _one_by_one(
-    where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int, zone: str
-) -> ColumnReader:
-    convert = value_converter(of, types, second, zone)
-    at = 0
-    try:
-        for at, value in enumerate(values.tolist()):  # noqa: B007  the row is needed when convert fails
+def _unfit(values: pd.Series[Any], of: Type, convert: Callable[[Any], Any]) -> Reasons:
+    """Yield the rows whose values `convert` does not take."""
+    for at, value in enumerate(values.tolist()):
+        try:
             convert(value)
-    except TypeMismatch as mismatch:
-        place = row_name(values.index, at)
-        message = f"{where}, {place}: the property {mismatch} (dtype of the column: {values.dtype})"
-        raise EventError(message + _hint(of, values.iloc[at])) from None
-    return lambda rows: [convert(value) for value in rows.tolist()]
+        except TypeMismatch as mismatch:
+            reason = f"the property {mismatch} (dtype of the column: {values.dtype})"
+            yield at, reason + _hint(of, value)
+        except CepbookError as error:
+            yield at, str(error)
 
 
 def _hint(of: Type, value: object) -> str:
@@ -230,33 +273,30 @@ def event_times(
     """
     if values.dtype == object and not EXACT.issuperset(map(type, values.tolist())):
         values = pd.Series([plain_value(value) for value in values.tolist()], values.index, object, values.name)
-    missing = values.isna().to_numpy()
-    if missing.any():
-        raise EventError(f"{where}, {row_name(values.index, int(missing.argmax()))}: the event time is missing")
+    refuse(where, values.index, masked(values.isna().to_numpy(), lambda at: "the event time is missing"))
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return event_times(where, values.astype(dtype.categories.dtype), second, zone, now)
     if pd.api.types.is_datetime64_any_dtype(dtype):
         warn_of_cut_column(where, values, second)
-        return datetime_units(values, second, zone)
+        return _within_clock(where, values, datetime_units(values, second, zone), second)
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
         raise EventError(f"{where}: an event time is a date or whole milliseconds, not {dtype}")
     if pd.api.types.is_integer_dtype(dtype):
-        return _numbers(where, values, values.to_numpy(dtype="int64"), second, now)
+        _check_unit(where, values, second, now)
+        return _within_clock(where, values, values.to_numpy(), second)
     if pd.api.types.is_float_dtype(dtype):
         numbers = values.to_numpy(dtype="float64")
         wrong = ~np.isfinite(numbers) | (numbers != np.trunc(numbers))
         if np.isfinite(numbers).all():
-            _numbers(where, values, numbers.astype("int64"), second, now)
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise EventError(f"{where}, {row_name(values.index, at)}: {numbers[at]} is no time in whole milliseconds")
-        return numbers.astype("int64")
+            _check_unit(where, values, second, now)
+        refuse(where, values.index, masked(wrong, lambda at: f"{numbers[at]} is no time in whole milliseconds"))
+        return _within_clock(where, values, numbers, second)
     if _all_text(values):
         parsed = _parsed(values, zone)
         if not parsed.isna().any():
             warn_of_cut_column(where, parsed, second)
-            return datetime_units(parsed, second)
+            return _within_clock(where, values, datetime_units(parsed, second), second)
     return _times_one_by_one(where, values, second, zone)
 
 
@@ -266,19 +306,22 @@ def dates_of_texts(where: str, values: pd.Series[Any], zone: str) -> pd.Series[A
         return values
     parsed = _parsed(values, zone)
     wrong = (parsed.isna() & values.notna()).to_numpy()
-    if wrong.any():
-        at = int(wrong.argmax())
-        fact = f"{where}, {row_name(values.index, at)}: {values.iloc[at]!r} is not an ISO 8601 date and time"
-        raise EventError(fact + _DATE_HINT.format(values.name))
+    hint = _DATE_HINT.format(values.name)
+    reasons = masked(wrong, lambda at: f"{values.iloc[at]!r} is not an ISO 8601 date and time{hint}")
+    refuse(where, values.index, reasons)
     return parsed
 
 
-def _numbers(
-    where: str, values: pd.Series[Any], numbers: npt.NDArray[np.int64], second: int, now: int
-) -> npt.NDArray[np.int64]:
-    if len(numbers):
-        check_unit(where, str(values.name), int(numbers.min()), int(numbers.max()), now, second)
-    return numbers
+def _check_unit(where: str, values: pd.Series[Any], second: int, now: int) -> None:
+    if len(values):
+        check_unit(where, str(values.name), int(values.min()), int(values.max()), now, second)
+
+
+def _within_clock(where: str, values: pd.Series[Any], times: npt.NDArray[Any], second: int) -> npt.NDArray[np.int64]:
+    """Return the times of `values` as whole numbers. Raises WrongRows for those beyond the clock."""
+    wrong = (times < -MAX_CLOCK) | (times > MAX_CLOCK)
+    refuse(where, values.index, masked(wrong, lambda at: beyond_clock(times[at].item(), second)))
+    return times.astype("int64", copy=False)
 
 
 def _parsed(values: pd.Series[Any], zone: str) -> pd.Series[Any]:
@@ -293,10 +336,13 @@ def _parsed(values: pd.Series[Any], zone: str) -> pd.Series[Any]:
 
 def _times_one_by_one(where: str, values: pd.Series[Any], second: int, zone: str) -> npt.NDArray[np.int64]:
     times = np.empty(len(values), dtype="int64")
-    for at, value in enumerate(values.tolist()):
-        try:
-            times[at] = to_clock_units(value, second, zone)
-        except UsageError as error:
-            hint = _DATE_HINT.format(values.name) if isinstance(value, str) else ""
-            raise EventError(f"{where}, {row_name(values.index, at)}: {error}{hint}") from None
+
+    def wrong() -> Reasons:
+        for at, value in enumerate(values.tolist()):
+            try:
+                times[at] = check_clock_range(to_clock_units(value, second, zone), second)
+            except UsageError as error:
+                yield at, f"{error}{_DATE_HINT.format(values.name) if isinstance(value, str) else ''}"
+
+    refuse(where, values.index, wrong())
     return times

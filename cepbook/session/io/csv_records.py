@@ -126,14 +126,14 @@ class CsvRecords(TextIOBase):
         self._file.close()
         super().close()
 
-    def line_of(self, row: int) -> int:
-        """Return the line at which a row begins, of those that are not read yet."""
+    def lines(self) -> Iterator[int]:
+        """Yield the lines at which the rows begin, of those that are not read yet."""
         for line, text in self._pieces:
+            at = 0
             for record in self._record.finditer(text):
-                if row == 0:
-                    return line + _line_ends(text[: record.start()])
-                row -= 1
-        raise IndexError(row)
+                line += _line_ends(text[at : record.start()])
+                at = record.start()
+                yield line
 
     def _first(self) -> list[str]:
         text = self._more()

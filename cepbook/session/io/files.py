@@ -19,6 +19,7 @@ from io import StringIO
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype, is_string_dtype
 from pandas.io.common import get_handle  # type: ignore[import-not-found]  # the stubs lack it
@@ -43,6 +44,7 @@ ColumnSelection = Mapping[str, Type | None]
 """Selected columns of text files, with the type of the property that decides how a text is read; None: its looks do."""
 
 _EXACT = 2**53  # all whole numbers up to it are doubles
+_PLAIN_WHOLE = r"-?[0-9]{1,15}"  # which are converted together
 _AS_TEXT = ("string", "char", "biginteger", "bigdecimal")
 _NULLS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?", "\\N")  # what other programs write for null
 
@@ -86,7 +88,7 @@ def read_file(
     if lower.endswith(CSV):
         return next(_csv_pieces(path, columns, None, form, reject))
     if lower.endswith(JSON_LINES):
-        rows = list(_objects(path, form, reject))
+        rows = [row for _, row in _objects(path, form, reject)]
         return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
     raise UsageError(f"{path!r} is neither a {KINDS} file")
 
@@ -157,7 +159,7 @@ def pieces(
     elif lower.endswith(CSV):
         yield from _csv_pieces(path, columns, rows, form, reject)
     else:
-        lines = _objects(path, form, reject)
+        lines = (row for _, row in _objects(path, form, reject))
         while some := list(islice(lines, rows)):
             yield frame_of_objects(some, _names(some) if columns is None else columns)
 
@@ -272,6 +274,7 @@ def _csv_frame(
         index_col=False,
         keep_default_na=False,
         na_values=["", *form.na],
+        low_memory=False,  # else the dtype of a value depends on its neighbours
         **settings,
     )
 
@@ -288,10 +291,20 @@ def _typed(frame: pd.DataFrame, columns: ColumnSelection | None, records: CsvRec
             texts = frame[name]
             if of.name not in _AS_TEXT and isinstance(field_value(next(iter(texts.dropna()), None), of), str):
                 continue  # dates, or no numbers
-            values = [None if is_missing(value) else field_value(value, of) for value in texts]
+            values = _field_values(texts, of)
             if of.name in _AS_TEXT or not any(isinstance(value, str) for value in values):
-                frame[name] = pd.Series(values, index=texts.index, dtype=object)
+                frame[name] = values
     return frame
+
+
+def _field_values(texts: pd.Series[Any], of: Type) -> pd.Series[Any]:
+    """Return the values of a column for a property of type `of`, as objects."""
+    values = texts.astype(object)
+    plain = values.astype("str").str.fullmatch(_PLAIN_WHOLE) if is_integral(of) else np.zeros(len(values), bool)
+    rest = [None if is_missing(value) else field_value(value, of) for value in values[~plain]]
+    values[plain] = values[plain].astype("int64").astype(object)
+    values[~plain] = pd.Series(rest, values.index[~plain], object)
+    return values
 
 
 def _without_marks(values: pd.Series[Any], of: Type | None) -> pd.Series[Any]:
@@ -344,21 +357,50 @@ def check_numeric_columns(
             wrong = column.map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)
         if wrong.any():
             row = int(wrong.argmax())
-            place, text = _line(path, before + row, form), column.iloc[row]
+            (line,), text = lines_of(path, (before + row,), form), column.iloc[row]
             hint = f'\n  hint: if it means null, na=["{text}"] (in a shell --na {text})' if text in _NULLS else ""
-            raise EventError(f"{path!r}, {place}, column `{name}`: {text!r} is no {of.name}{hint}")
+            raise EventError(f"{path!r}, line {line}, column `{name}`: {text!r} is no {of.name}{hint}")
 
 
-def _line(path: str, row: int, form: TextFormat) -> str:
-    with _csv_records(path, form, lambda reason, text: None) as records:
-        return f"line {records.line_of(row)}"
+def fields_as_values(frame: pd.DataFrame, columns: Mapping[str, Type]) -> pd.DataFrame:
+    """Return a frame of CSV in which the texts of numbers and booleans are such values. Others stay texts."""
+    texts = [name for name in columns if name in frame.columns and is_string_dtype(frame[name].dtype)]
+    return frame.assign(**{name: _field_values(frame[name], columns[name]) for name in texts})
+
+
+def with_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with the dtypes of the values that columns of objects have."""
+    changed = dict[str, Any]()
+    for name in [name for name in frame.columns if frame[name].dtype == object]:
+        column = _column([None if is_missing(value) else value for value in frame[name].tolist()])
+        whole = column.dtype == "Int64" and not column.isna().any()
+        changed[name] = (column.astype("int64") if whole else column).set_axis(frame.index)
+    return frame.assign(**changed)
+
+
+def lines_of(path: str, rows: Sequence[int], form: TextFormat = DEFAULT) -> list[int]:
+    """Return the lines at which rows of a text file begin. Lines that are no rows do not count as rows."""
+
+    def select(lines: Iterator[int]) -> list[int]:
+        selected = set(rows)
+        return [line for row, line in enumerate(islice(lines, max(rows) + 1)) if row in selected]
+
+    if path.lower().endswith(JSON_LINES):
+        return select(number for number, _ in _objects(path, form, _ignore))
+    with _csv_records(path, form, _ignore) as records:
+        return select(records.lines())
+
+
+def _ignore(reason: str, text: str) -> None:
+    """Leave a line out that was reported before."""
 
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _objects(path: str, form: TextFormat, reject: Reject | None = None) -> Iterator[dict[str, Any]]:
+def _objects(path: str, form: TextFormat, reject: Reject | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a file of JSON lines with the numbers of their lines."""
     try:
         with get_handle(path, "r", encoding=form.marked, compression="infer") as handles:
             for number, line in enumerate(handles.handle, 1):
@@ -370,7 +412,7 @@ def _objects(path: str, form: TextFormat, reject: Reject | None = None) -> Itera
                     reject(f"line {number}: {error}", line.rstrip("\r\n"))
                     continue
                 if row is not None:
-                    yield row
+                    yield number, row
     except UnicodeDecodeError as error:
         raise EventError(f"{path!r} cannot be read as JSON lines: {form.wrong_encoding(error)}") from error
     except CepbookError:

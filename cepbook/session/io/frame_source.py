@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cepbook.engine.vectorized.array_columns import ArrayColumn, ArrayColumns, NumberColumn, StoredColumn
-from cepbook.errors import EventError, UsageError, hint_line
+from cepbook.errors import EventError, hint_line
 from cepbook.lang.plan.catalog import LATE_EVENT, EventType
 from cepbook.lang.types import LONG
 from cepbook.session.io.column_readers import (
@@ -23,14 +24,16 @@ from cepbook.session.io.column_readers import (
     dates_of_texts,
     engine_column,
     event_times,
+    refuse,
     row_name,
     warn_of_cut_column,
 )
 from cepbook.session.io.event_validation import EventTypes
+from cepbook.session.io.rejected_events import common_reason
 from cepbook.session.io.reorder import late_event, late_reason, reordered
 from cepbook.session.io.schema_inference import check_column_names, with_time_index
 from cepbook.session.io.text_files import DEFAULT, TextFormat
-from cepbook.session.io.time_conversion import check_clock_range, clock_text
+from cepbook.session.io.time_conversion import clock_text
 
 LatePolicy = Literal["error", "drop"]
 Rejecting = Callable[[str, str, object, int], object]  # gets source, reason, item and clock
@@ -158,7 +161,7 @@ class ReplaySource:
 
     `total` is the number of events, None if it cannot be known; `estimate` is then an approximate number, if there is
     one. `first_time` is the time of the first event where it is known beforehand. `late` counts the events that were
-    left out so far because they go back in time, `rejected` items that are no events.
+    left out so far because they go back in time, `rejections` items that are no events, by reason.
     """
 
     type_name: str
@@ -166,7 +169,9 @@ class ReplaySource:
     estimate: int | None = None
     first_time: int | None = None
     late = 0
-    rejected = 0
+
+    def __init__(self) -> None:
+        self.rejections = Counter[str]()
 
     def chunks(self) -> Iterator[EventChunk]:
         """Return the events in order. An EventError is raised after the last good event."""
@@ -176,13 +181,14 @@ class ReplaySource:
         """Reject and count an item that is no event, at a time of the clock."""
         if options.reject is not None:
             options.reject(self.type_name, reason, item, time)
-            self.rejected += 1
+            self.rejections[common_reason(reason, self.rejections)] += 1
 
 
 class FrameSource(ReplaySource):
-    """A DataFrame, completely checked when it is opened."""
+    """A DataFrame, completely checked when it is opened. Raises WrongRows for values that do not fit."""
 
     def __init__(self, frame: pd.DataFrame, options: SourceOptions) -> None:
+        super().__init__()
         self.type_name = name = options.event_type.name
         check_column_names(frame)
         frame = with_time_index(frame, options.time)
@@ -196,7 +202,8 @@ class FrameSource(ReplaySource):
             if of == LONG and column in options.event_type.timed:
                 values = dates_of_texts(where, values, options.zone)
                 warn_of_cut_column(where, values, options.second)
-            read = column_reader(where, values, of, options.types, options.second, options.zone)
+            timed = column in options.event_type.timed
+            read = column_reader(where, values, of, options.types, options.second, options.zone, timed=timed)
             self._readers[column] = (values, read)
         self._columns: dict[str, ArrayColumn] = {}  # columns in use
         self.late = 0
@@ -209,11 +216,6 @@ class FrameSource(ReplaySource):
         numbers = _sequences(frame, options)
         self._times, self._order = self._in_order(times, numbers, options, frame.index)
         self._sequences = numbers if numbers is None or self._order is None else numbers[self._order]
-        for extreme in self._times[[0, -1]].tolist() if len(times) else ():
-            try:
-                check_clock_range(extreme, options.second)
-            except UsageError as error:
-                raise EventError(f"time column `{options.time}` of `{name}`: {error}") from None
         if len(self._late_rows):
             self._given = dict(self._readers)
         if options.until is not None:
@@ -354,8 +356,17 @@ def _sequences(frame: pd.DataFrame, options: SourceOptions) -> npt.NDArray[np.in
         raise EventError(f"{options.origin(f'`{name}`')} has no sequence column `{options.sequence}`{hint}")
     values = frame[options.sequence]
     if values.isna().any() or not pd.api.types.is_integer_dtype(values.dtype):
-        raise EventError(f"{where}: a sequence is whole numbers without gaps, not {values.dtype}")
-    return values.to_numpy(dtype="int64")
+        reason = f"a sequence is whole numbers without gaps (dtype of the column: {values.dtype})"
+        rows = enumerate(values.tolist())
+        refuse(where, values.index, ((at, reason) for at, value in rows if not is_sequence_number(value)))
+    return np.array(values.tolist(), dtype="int64")
+
+
+def is_sequence_number(value: object) -> bool:
+    """Return True if a value is a whole number of 64 bits; in a column with gaps it has a fraction of zeros."""
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) < 2**63
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 def backwards_time_error(place: str, name: str, time: int, before: int, second: int) -> EventError:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+from collections.abc import Collection
 
 from cepbook.argument_checks import short_repr
 from cepbook.display import format_count
@@ -23,7 +25,16 @@ from cepbook.session.io.time_conversion import to_datetime
 from cepbook.session.io.writers import open_writer
 
 KINDS = (".jsonl", ".ndjson")
+MAX_REASONS = 50  # that are told apart
+OTHER = "other reasons"
+_VALUES = re.compile(r"(?<!\w)(['\"])(?:(?!\1)[^\\…]|\\.)*(?:\1|…)|\d[\d.,_e+-]*")  # in reasons; a cut text ends with …
 _COLUMNS = dict.fromkeys(("time", "source", "reason", "item"), OBJECT)
+
+
+def common_reason(reason: str, known: Collection[str]) -> str:
+    """Return a reason without its hint, with … for numbers and quoted values; `OTHER` if many others are `known`."""
+    common = _VALUES.sub("…", reason.split("\n", 1)[0])
+    return common if common in known or len(known) < MAX_REASONS else OTHER
 
 
 class RejectedFile:

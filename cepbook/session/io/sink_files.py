@@ -84,11 +84,19 @@ def _count_in_database(path: str, position: int, rows: Rows, columns: Mapping[st
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             if table_columns(connection, table) != list(columns) or last_row_id(connection, quoted(table)) < position:
                 raise OtherRowsError
-            after = f"select * from {quoted(table)} where rowid > ? order by rowid"
-            in_file = list(map(list, connection.execute(after, (position,))))
+            after = f"select rowid, * from {quoted(table)} where rowid > ? order by rowid"
+            numbered = {number: list(row) for number, *row in connection.execute(after, (position,))}
     except sqlite3.Error as error:
         raise OSError(str(error)) from error
-    return _count_equal(in_file, rows, SqliteCells(columns))
+    cells = SqliteCells(columns)
+    try:
+        return _count_equal(list(numbered.values()), rows, cells)
+    except OtherRowsError:  # another program may have deleted rows, but not the last one
+        count = max(numbered, default=position) - position
+        if count > len(rows):
+            raise
+        _count_equal(list(numbered.values()), [rows[number - position - 1] for number in numbered], cells)
+        return count
 
 
 def _count_equal(in_file: Sequence[Any], delivered: Rows, as_in_file: Callable[[Rows], Sequence[Any]]) -> int:

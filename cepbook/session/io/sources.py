@@ -18,25 +18,25 @@ from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
+from cepbook.argument_checks import short_repr
 from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.time.clock import check_unit
 from cepbook.errors import CepbookError, EventError, UsageError, exception_text
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.chunked_files import ChunkedFileSource, open_chunked
 from cepbook.session.io.event_validation import EventTypes, EventValidator, as_mapping, find_type, is_missing
-from cepbook.session.io.files import CSV, check_numeric_columns, read_file, required_columns
+from cepbook.session.io.files import read_file, required_columns
 from cepbook.session.io.foreign_frames import as_pandas
 from cepbook.session.io.frame_source import (
     EventChunk,
-    FrameSource,
     LatePolicy,
     Rejecting,
     ReplaySource,
     SourceOptions,
     backwards_time_error,
+    is_sequence_number,
     late_chunk,
     pick,
     undefined_order_error,
@@ -45,6 +45,7 @@ from cepbook.session.io.reorder import ReorderBuffer, late_event, late_reason
 from cepbook.session.io.schema_inference import datetime_columns, index_time
 from cepbook.session.io.text_files import DEFAULT, TextFormat
 from cepbook.session.io.time_conversion import check_clock_range, clock_text, to_clock_units
+from cepbook.session.io.wrong_rows import open_frame
 
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 
@@ -66,16 +67,13 @@ def open_source(source: object, options: SourceOptions) -> ReplaySource:
             return large
         rejected = list[tuple[str, str]]()
         source = read_file(path, columns, form, None if options.reject is None else lambda *line: rejected.append(line))
-        if path.lower().endswith(CSV):
-            others = {options.time, options.sequence, *options.event_type.timed}
-            check_numeric_columns(path, source, options.event_type, others, form=form)
-        opened = FrameSource(source, replace(options, path=path))
+        opened, _ = open_frame(source, replace(options, path=path))
         for reason, line in rejected:
             opened.leave_out(options, reason, line, options.now)
         return opened
     source = as_pandas(source)
     if isinstance(source, pd.DataFrame):
-        return FrameSource(source, options)
+        return open_frame(source, options)[0]
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         raise UsageError(
             f"events of `{options.event_type.name}` cannot come from {type(source).__name__}: "
@@ -151,11 +149,11 @@ class ReplayInputs:
 
 
 class _Entry(NamedTuple):
-    """An event of an iterable: its position, the object, its values, or those of a late event."""
+    """An event of an iterable: its position, its values, or those of a late event, and its sequence number."""
 
     number: int
-    event: object
     row: dict[str, Any]
+    sequence: int = 0
     late: bool = False
 
 
@@ -163,6 +161,7 @@ class IterableSource(ReplaySource):
     """Dicts, dataclass instances or named tuples, read a few ahead."""
 
     def __init__(self, events: Iterable[object], options: SourceOptions) -> None:
+        super().__init__()
         self.type_name = options.event_type.name
         self.total = len(events) if isinstance(events, Sized) else None
         self.estimate = None
@@ -203,7 +202,7 @@ class IterableSource(ReplaySource):
             late = entry.late
             if numbered and not late:
                 try:
-                    latest = self._sequence(entry.event, time, latest if time == last else None)
+                    latest = self._next_sequence(entry.sequence, time, latest if time == last else None)
                 except EventError as error:
                     failure = EventError(f"row {entry.number} of `{self.type_name}`: {error}")
                     break
@@ -231,19 +230,20 @@ class IterableSource(ReplaySource):
                 break
             try:
                 time, row = self._time(event, buffer.watermark is None), self._check(event)
-            except EventError as error:
+                sequence = 0 if options.sequence is None else self._sequence(event)
+            except CepbookError as error:
                 if options.reject is None:
                     failure = EventError(f"row {number} of `{self.type_name}`: {error}")
                     break
-                self.leave_out(options, str(error), event, last)
+                self.leave_out(options, f"row {number}: {error}", event, last)
                 continue
             mark = buffer.watermark
             if mark is None or time >= mark:  # in time
                 if not options.lateness:
                     buffer.watermark = last = time
-                    yield time, _Entry(number, event, row)
+                    yield time, _Entry(number, row, sequence)
                     continue
-                buffer.add(time, _Entry(number, event, row))
+                buffer.add(time, _Entry(number, row, sequence))
                 for last, entry in buffer.release():
                     yield last, entry
                 continue
@@ -254,7 +254,7 @@ class IterableSource(ReplaySource):
             if options.reject is not None:
                 options.reject(self.type_name, late_reason(time, mark, options.second), event, mark)
             if options.late_stream:
-                yield mark, _Entry(number, event, late_event(self.type_name, time, mark - time, row), late=True)
+                yield mark, _Entry(number, late_event(self.type_name, time, mark - time, row), late=True)
         buffer.end_waiting()
         yield from buffer.release()
         if failure is not None:
@@ -299,17 +299,20 @@ class IterableSource(ReplaySource):
         except UsageError as error:
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
 
-    def _sequence(self, event: object, time: int, before: int | None) -> int:
+    def _sequence(self, event: object) -> int:
         name = self._wanted.sequence or ""
         value = plain_value((as_mapping(event) or {}).get(name))
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise EventError(f"the sequence number `{name}` is a whole number, not {value!r}")
+        if isinstance(value, float) or not is_sequence_number(value):
+            raise EventError(f"the sequence number `{name}` is a whole number, not {short_repr(value)}")
+        return int(value)
+
+    def _next_sequence(self, value: int, time: int, before: int | None) -> int:
         if before is not None and value == before:
             raise undefined_order_error(self._wanted, time, before)
         if before is not None and value < before:
             at = clock_text(time, self._wanted.second)
             raise EventError(f"the sequence number goes back from {before} to {value} at {at}")
-        return int(value)
+        return value
 
 
 def _ignore(source: str, reason: str, item: object, time: int) -> None:

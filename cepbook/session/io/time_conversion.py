@@ -58,6 +58,8 @@ def format_span(start: int, end: int, unit: str) -> str:
 
 def to_clock_units(value: object, second: int = 1000, zone: str = "UTC") -> int:
     """Return clock units since the epoch for an int (already in units), a datetime, a date or an ISO 8601 text."""
+    if type(value) is int:
+        return value
     value = plain_value(value)
     if isinstance(value, bool) or value is None:
         raise UsageError(f"{short_repr(value)} is not a point in time")
@@ -120,11 +122,14 @@ def check_clock_range(time: int, second: int = 1000) -> int:
     """Return `time`. Raises UsageError if it is further from 1970 than the clock goes."""
     if -MAX_CLOCK <= time <= MAX_CLOCK:
         return time
-    factor = 10**9 // second
-    raise UsageError(
-        f"{short_repr(time)} {clock_unit(second)} is beyond the clock, which goes to {MAX_CLOCK} {clock_unit(second)}\n"
-        f"  hint: are these nanoseconds? divide by {factor:,}"
-    )
+    raise UsageError(beyond_clock(time, second))
+
+
+def beyond_clock(time: float, second: int) -> str:
+    """Return the message for a time that is further from 1970 than the clock goes."""
+    unit = clock_unit(second)
+    hint = f"are these nanoseconds? divide by {10**9 // second:,}"
+    return f"{short_repr(time)} {unit} is beyond the clock, which goes to {MAX_CLOCK} {unit}\n  hint: {hint}"
 
 
 def timedelta_units(value: timedelta, second: int = 1000) -> int:

@@ -27,7 +27,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -39,7 +39,7 @@ from cepbook.engine.snapshot.file_format import WRITTEN_BY
 from cepbook.errors import CepbookError, JournalError, SnapshotError
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.plan.catalog import EventType
-from cepbook.locks import survives_fork
+from cepbook.locks import members, survives_fork
 from cepbook.session.history.event_log import EventRecorder, LogPosition
 from cepbook.session.io.sinks import end_all_sinks
 from cepbook.session.io.source_merge import SourceBatch
@@ -75,9 +75,10 @@ class JournalOptions:
 class Subject:
     """The workbench that a journal records. `is_sound` is false if no snapshot of it can be continued.
 
-    `ended` is called when the journal is closed.
+    `ended` is called when the journal is closed. `lock` is held during calls.
     """
 
+    lock: AbstractContextManager[Any]
     snapshot: Callable[[], bytes]
     sink_marks: Callable[[], list[Any]]
     is_sound: Callable[[], bool]
@@ -139,7 +140,7 @@ class Journal:
         self._snapshot_time = 0.0
         self._failure: Exception | None = None
         self._log: LogWriter | None = None
-        self.checkpoint()
+        self.begin_log()
         _OPEN.add(self)
         self._thread = threading.Thread(target=_keep_flushing, args=(ref(self),), name="cepbook journal", daemon=True)
         self._thread.start()
@@ -339,7 +340,7 @@ class Journal:
         """Write a snapshot if a stimulus may not happen again in the same way, once the outermost one is over."""
         if self.uncertain and not self.depth and self.is_open and self._subject.is_sound():
             try:
-                self.checkpoint()
+                self.begin_log()
             except CepbookError as error:  # raised by the next stimulus, which does not happen then
                 self._note(error)
 
@@ -349,7 +350,20 @@ class Journal:
             self.uncertain = True
 
     def checkpoint(self) -> None:
-        """Write a snapshot and begin a new log. Raises JournalError or SnapshotError; the journal is then as before."""
+        """Write a snapshot and begin a new log. Raises JournalError or SnapshotError; the journal is then as before.
+
+        Any thread may call this. In a listener the snapshot is written when the stimulus is over.
+        """
+        with self._subject.lock:
+            if self.depth:
+                self.doubt()
+            elif self._log is None:
+                raise JournalError("the journal was closed")
+            else:
+                self.begin_log()
+
+    def begin_log(self) -> None:
+        """Write a snapshot and begin a new log, as `checkpoint` does. The lock of the workbench is held."""
         began = time.perf_counter()
         owed, self.uncertain = self.uncertain, False  # a doubt from now on is about the stimulus that follows
         try:
@@ -399,6 +413,10 @@ class Journal:
 
         Raises JournalError if that cannot be written; the journal is closed nevertheless.
         """
+        with self._subject.lock:
+            self._close()
+
+    def _close(self) -> None:
         with self._lock:
             if self._log is None:
                 return
@@ -425,7 +443,7 @@ class Journal:
     def __del__(self) -> None:
         if getattr(self, "_log", None) is not None:
             with suppress(JournalError):
-                self.close()
+                self._close()
 
     def __enter__(self) -> Journal:
         return self
@@ -447,7 +465,7 @@ class Journal:
             self.flush()
         if self.depth == 1 and self._is_due() and self._subject.is_sound():
             try:
-                self.checkpoint()
+                self.begin_log()
             except JournalError:
                 if self.failure is not None or self._must_snapshot():
                     raise
@@ -512,7 +530,10 @@ _OPEN: WeakSet[Journal] = WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    for end in (end_all_sinks, *(journal.close for journal in list(_OPEN))):
+    for end in (
+        end_all_sinks,
+        *(journal._close for journal in members(_OPEN)),
+    ):  # a listener may hold the lock for ever
         try:
             end()
         except JournalError as error:
@@ -520,7 +541,7 @@ def _close_all() -> None:
 
 
 def _end_all_in_child() -> None:
-    for journal in list(_OPEN):
+    for journal in members(_OPEN):
         journal._end()
 
 

@@ -28,7 +28,8 @@ class Recovered:
     """The result of `Workbench.recover`.
 
     `stimuli` were repeated since the snapshot, `failures` of them raised an error, `cut` bytes at the end of the log
-    were left out. `sinks` are open, `lost` has the errors of those that had failed and are not continued.
+    were left out. `sinks` are open, `lost` has the errors of those that had failed and are not continued. `missing`
+    says how many rows of `Workbench.changes` the journal did not have, by statement; it is empty if it had all of them.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Recovered:
     sinks: tuple[Any, ...] = field(default=())
     failures: int = 0
     lost: tuple[str, ...] = ()
+    missing: str = ""
 
     def __repr__(self) -> str:
         failed = f", {self.failures:,} of them failed" if self.failures else ""
@@ -47,7 +49,11 @@ class Recovered:
             f"recovered from {self.path}: {self.statements:,} statements, clock {self.clock}; "
             f"{self.stimuli:,} stimuli since the snapshot{failed}{cut}"
         ]
-        return "\n".join([*lines, *(f"  {sink!r}" for sink in self.sinks), *(f"  {text}" for text in self.lost)])
+        lines += [f"  {sink!r}" for sink in self.sinks]
+        lines += [f"  {text}" for text in self.lost]
+        if self.missing:
+            lines.append(f"missing: {self.missing}")
+        return "\n".join(lines)
 
 
 def read_log(path: str, *, cut: bool) -> tuple[list[Frame], int]:

@@ -91,7 +91,7 @@ class ReplayLoop:
         self._late_timers = LateTimers()
         self._feed_batches = engine.feeder(fed, self._late_timers)
         self.events = 0
-        self._late, self._rejected = Counter[str](), Counter[str]()
+        self._late, self._rejections = Counter[str](), dict[str, Counter[str]]()
         self._planned: int | None = None
         self.end: str | None = None
         self.result: ReplayResult | None = None
@@ -284,7 +284,13 @@ class ReplayLoop:
     @property
     def rejected(self) -> Counter[str]:
         """The number of rejected items by type."""
-        return self._rejected + Counter({source.type_name: source.rejected for source in self.sources})
+        return Counter({name: reasons.total() for name, reasons in self.rejections.items()})
+
+    @property
+    def rejections(self) -> dict[str, Counter[str]]:
+        """The number of rejected items by type and reason."""
+        now = {source.type_name: source.rejections for source in self.sources if source.rejections}
+        return self._rejections | now
 
     def total(self) -> int | None:
         """Return the number of events of the whole replay; None if it is unknown."""
@@ -313,7 +319,7 @@ class ReplayLoop:
         self.end = state
         counts, errors = engine.counts()
         deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items()}
-        late, rejected, timers = self.late, self.rejected, self._late_timers
+        late, rejections, timers = self.late, self.rejections, self._late_timers
         self.result = ReplayResult(
             state,
             self.events,
@@ -323,16 +329,17 @@ class ReplayLoop:
             errors - self._errors_before,
             engine.second,
             late_by_type=dict(late),
-            rejected=dict(rejected),
+            rejected=dict(self.rejected),
+            rejections=rejections,
             late_timers=timers.count,
             longest_delay=timers.longest,
             failures=engine.failures_since(self._errors_before),
         )
         self._merge = SourceMerge(())
         self._feed_batches = lambda *_: None  # the function holds the engine, which may be replaced
-        self._late, self._rejected, self.sources = (
+        self._late, self._rejections, self.sources = (
             late,
-            rejected,
+            rejections,
             (),
         )  # a notebook keeps the values of its cells; the events need not be kept with them
 

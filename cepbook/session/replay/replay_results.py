@@ -21,9 +21,9 @@ class ReplayResult:
 
     `state` is ``finished`` or ``stopped``. `clock` is the engine's time at the end; a second has `second` of its units.
     `deliveries` counts deliveries by statement, 0 included. `late` events were left out, `late_by_type` counts them
-    by type, and `rejected` items that are no events. `errors` counts errors of statements and
-    their listeners, `failures` are the latest of them, oldest first. Where the clock leapt, `late_timers` fired after
-    they were due, by at most `longest_delay` (clock units).
+    by type. `rejected` counts items that are no events by type, `rejections` by type and reason. `errors` counts errors
+    of statements and their listeners, `failures` are the latest of them, oldest first. Where the clock leapt,
+    `late_timers` fired after they were due, by at most `longest_delay` (clock units).
     """
 
     state: str
@@ -37,6 +37,7 @@ class ReplayResult:
     longest_delay: int = 0
     late_by_type: Mapping[str, int] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
+    rejections: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     failures: tuple[StatementError, ...] = field(default=(), repr=False, compare=False)
 
     def _head(self) -> str:

@@ -5,19 +5,16 @@ Counters are kept as items come. `SourceStatus.row` makes what tables and the wi
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cepbook.session.io.live.live_sources import Link, Malformed
+from cepbook.session.io.rejected_events import common_reason
 
 WINDOW = 5.0  # seconds over which a rate is measured
 GRAIN = 0.25  # seconds between two samples of a rate
 KEPT = 100  # reconnections that are kept
-REASONS = 50  # reasons of rejections that are told apart
-OTHER = "other reasons"
-_VALUES = re.compile(r"(?<!\w)(['\"])(?:(?!\1)[^\\…]|\\.)*(?:\1|…)|\d[\d.,_e+-]*")  # in reasons; a cut text ends with …
 
 Now = Callable[[], int]
 
@@ -114,9 +111,7 @@ class SourceStatus:
 
     def reject(self, item: Malformed) -> None:
         """Count an item that is no event under its reason."""
-        reason = _VALUES.sub("…", item.reason.split("\n", 1)[0])
-        if reason not in self.rejections and len(self.rejections) >= REASONS:
-            reason = OTHER
+        reason = common_reason(item.reason, self.rejections)
         known = self.rejections.get(reason)
         count, first = (0, item) if known is None else (known.count, known.first)
         self.rejections[reason] = Rejection(count + 1, first, item)

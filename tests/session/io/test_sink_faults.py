@@ -104,6 +104,29 @@ def test_every_value_is_written_and_recognized_after_a_kill(kind: str, odd: str,
         assert {row["t"] for row in rows} == {"a\ud800b" if kind == "jsonl" else r"a\ud800b"}
 
 
+@pytest.mark.parametrize("taken", [(1,), (1, 2, 3), (2, 4), (1, 2, 3, 4), (3,)])
+def test_rows_that_another_program_took_from_a_table_do_not_come_again(taken: tuple[int, ...], tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    cep = bench(folder)
+    sink = cep.sink("q", folder / "q.db")
+    for number in range(6):
+        send(cep, number, {})
+        if number == 1:
+            cep.journaling.checkpoint()
+    sink.flush()
+    with closing(sqlite3.connect(folder / "q.db")) as base, base:
+        base.execute(f"delete from q where n in ({', '.join(map(str, taken))})")
+    send(cep, 6, {})  # in the journal, and not in the file
+    killed(cep, folder)
+    again = Workbench()
+    (sink,) = again.recover(folder / "j").sinks
+    send(again, 7, {})
+    sink.close()
+    again.journaling.close()
+    assert [row["n"] for row in read(folder / "q.db")] == [number for number in range(8) if number not in taken]
+
+
 class Unreadable:
     """A value without a text."""
 

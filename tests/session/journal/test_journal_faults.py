@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -271,7 +272,9 @@ def test_ctrl_c_in_the_snapshot_before_a_stimulus_leads_to_one_behind_it(
         return subject.snapshot()
 
     monkeypatch.setattr(
-        journal, "_subject", journal_module.Subject(snapshot, subject.sink_marks, subject.is_sound, subject.ended)
+        journal,
+        "_subject",
+        journal_module.Subject(subject.lock, snapshot, subject.sink_marks, subject.is_sound, subject.ended),
     )
     cep.send("Tick", symbol="A", price=1.0)
     assert snapshots == [1, 0]
@@ -532,3 +535,51 @@ def test_a_journal_that_is_collected_lets_go_without_a_warning(tmp_path: Path) -
     assert not is_in_use(str(tmp_path / "j"))
     again = recovered(tmp_path / "j")
     assert len(again.changes("sums")) == 1
+
+
+# ---------------------------------------------------------------- other threads
+def test_a_checkpoint_while_another_thread_sends(tmp_path: Path) -> None:
+    """Snapshots and flushes at any moment of a sending thread: the recovered workbench is the same."""
+    cep = begun(tmp_path / "j")
+    failures, go_on = list[BaseException](), threading.Event()
+    go_on.set()
+
+    def send() -> None:
+        try:
+            number = 0
+            while go_on.is_set():
+                number += 1
+                cep.send("Tick", symbol="AB"[number % 2], price=float(number))
+        except BaseException as error:  # noqa: BLE001  looked at below
+            failures.append(error)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    for _ in range(25):
+        cep.journaling.checkpoint()
+        cep.journaling.flush()
+        time.sleep(0.002)
+    cep.journaling.close()
+    go_on.clear()
+    thread.join()
+    assert not failures
+    again = recovered(tmp_path / "j")
+    rows, others = cep.changes("sums"), again.changes("sums")
+    assert len(others) >= 25
+    pd.testing.assert_frame_equal(rows[: len(others)], others)  # the thread went on after the journal was closed
+
+
+def test_a_checkpoint_in_a_listener_follows_the_stimulus(tmp_path: Path) -> None:
+    cep = begun(tmp_path / "j")
+    cep.on("sums", lambda delta: cep.journaling.checkpoint())
+    number = cep.journaling._files.number
+    for price in (1.0, 2.0, 3.0):
+        cep.send("Tick", symbol="A", price=price)
+    assert not cep.errors
+    assert cep.journaling._files.number == number + 3
+    state = closed(cep)
+    assert digest(recovered(tmp_path / "j")) == state
+    closed_journal = begun(tmp_path / "other").journaling
+    closed_journal.close()
+    with pytest.raises(JournalError, match="the journal was closed"):
+        closed_journal.checkpoint()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -154,12 +155,12 @@ def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
 
 def _check_names(columns: Sequence[OutputColumn], wildcard: bool, scope: Scope) -> None:
     seen: set[str] = set()
+    counts = Counter(column.name for column in columns)
     event_type = scope.streams[0].event_type if scope.streams else None
     if wildcard and event_type is not None:
         seen.update(event_type.properties)
     for column in columns:
         if column.name in seen:
-            twice = column.name in [c.name for c in columns if c is not column]
-            hint = "rename one of them with as" if twice else "the wildcard selects it"
+            hint = "rename one of them with as" if counts[column.name] > 1 else "the wildcard selects it"
             scope.report("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
         seen.add(column.name)
