@@ -157,6 +157,7 @@ def _number(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
+MOST_WORDS = 40_000  # and signs, of a statement: reading more takes longer than a user waits
 MOST_PROBLEMS = 100  # of one text: after as many, further statements are not checked
 _MOST_LINES = 200  # maximum lines of an error in a notebook
 _LONGEST = 1000  # maximum characters of a line, and of a foreign exception's message
@@ -331,6 +332,13 @@ class ReplayError(StatementError):
     def __init__(self, first: StatementError, message: str, result: Any) -> None:
         super().__init__(first.statement, message, first.span, first.cause)
         self.result = result
+
+
+def too_long(count: int, span: Span) -> Diagnostic:
+    """Return the diagnostic of a statement of more than `MOST_WORDS` words and signs. `span` is its beginning."""
+    fact = f"a statement has at most {MOST_WORDS:,} words and signs, this one has {count:,}"
+    hint = "divide it with `insert into`, or put its values into a table or a variable"
+    return Diagnostic("too-long", fact, span, hint)
 
 
 @contextmanager

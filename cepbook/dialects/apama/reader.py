@@ -12,12 +12,13 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from cepbook.dialects.apama import tree as a
 from cepbook.dialects.apama.hints import APAMA_KEYWORDS, diagnose
-from cepbook.errors import NO_SPAN, Diagnostic, ParseError, Span
+from cepbook.errors import MOST_WORDS, NO_SPAN, Diagnostic, ParseError, Span, too_long
 from cepbook.lang.syntax.reader.expression_reader import whole_number
 from cepbook.lang.syntax.reader.parser_tables import load_parser
 
 ORIGIN = "apama"
 _LARGEST = 2**63 - 1
+_WORD = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:[^"\\]|\\.)*"|\w+|[^\w\s]""", re.DOTALL)  # about as the grammar has them
 
 
 @lru_cache(maxsize=1)
@@ -28,6 +29,9 @@ def _parser() -> Lark:
 @lru_cache(maxsize=16)
 def parse(text: str) -> a.ApamaProgram:
     """Return the program of `text`. Raises ParseError with the first problem."""
+    count = sum(1 for _ in _WORD.finditer(text)) if len(text) > MOST_WORDS else 0
+    if count > MOST_WORDS:
+        raise ParseError((too_long(count, Span(0, 1)),), text, ORIGIN)
     try:
         parse_tree: Tree[Token] = _parser().parse(text)
     except UnexpectedInput as error:

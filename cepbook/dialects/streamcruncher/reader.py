@@ -11,7 +11,7 @@ from lark.exceptions import UnexpectedToken
 
 from cepbook.dialects.streamcruncher.hints import diagnose
 from cepbook.dialects.streamcruncher.lexer import DURATION_UNITS, RunningQueryLexer, tokenize
-from cepbook.errors import ParseError, Span
+from cepbook.errors import MOST_WORDS, ParseError, Span, too_long
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import ExpressionReader, Misplaced, ParseNode, parse_number, span_of
 from cepbook.lang.syntax.reader.parser_tables import load_parser
@@ -28,6 +28,8 @@ def _parser() -> Any:
 def parse(text: str) -> ast.Module:
     """Return a module with the one query of `text`. Raises ParseError with the first problem."""
     piece, bad = tokenize(text)
+    if bad is None and len(piece.tokens) > MOST_WORDS:
+        bad = too_long(len(piece.tokens), Span(piece.tokens[0].start, piece.tokens[0].end))
     if bad is not None:
         raise ParseError((bad,), text, DIALECT_NAME)
     try:

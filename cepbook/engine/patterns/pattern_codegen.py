@@ -53,6 +53,7 @@ class PatternCodegen:
         self._count = 0
         self._filters = [split_filter(atom.filter) for atom in pattern.atoms]
         self._namespace: Mapping[str, Any] = {}
+        self._repeated = {id(n.operand) for n in p.walk(pattern.root) if isinstance(n, p.EveryPattern)}
         self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
         self._picks = {name: self._pick(name) for name in self.types}
@@ -223,7 +224,7 @@ class PatternCodegen:
         match_bound = None if bound is None else self._key([bound.match])
         rest = self._condition(parts.rest)
         unfold = self._unfold(atom)
-        stays = any(isinstance(n, p.EveryPattern) and n.operand is atom for n in p.walk(self.pattern.root))
+        stays = id(atom) in self._repeated
         return lambda: AtomSpec(
             number=atom.number,
             text=atom_text(atom),

@@ -366,7 +366,7 @@ def is_sequence_number(value: object) -> bool:
     """Return True if a value is a whole number of 64 bits; in a column with gaps it has a fraction of zeros."""
     if isinstance(value, float):
         return value.is_integer() and abs(value) < 2**63
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= int(value) < 2**63
 
 
 def backwards_time_error(place: str, name: str, time: int, before: int, second: int) -> EventError:

@@ -6,7 +6,6 @@ from 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,13 +53,13 @@ def _typed(options: SourceOptions) -> dict[str, Type]:
     return times | properties
 
 
-def _places(frame: pd.DataFrame, rows: Sequence[int], options: SourceOptions, before: int) -> list[str]:
+def _places(frame: pd.DataFrame, rows: list[int], options: SourceOptions, before: int) -> list[str]:
     if rows and options.path is not None and options.path.lower().endswith((*files.CSV, *files.JSON_LINES)):
         return [f"line {line}" for line in files.lines_of(options.path, [before + row for row in rows], options.form)]
     return [row_name(frame.index, row) for row in rows]
 
 
-def _items(frame: pd.DataFrame, rows: Sequence[int], options: SourceOptions) -> list[dict[str, Any]]:
+def _items(frame: pd.DataFrame, rows: list[int], options: SourceOptions) -> list[dict[str, Any]]:
     names = {*options.event_type.properties, options.time, options.sequence}
     records: list[dict[Any, Any]] = (
         frame.loc[:, [name in names for name in frame.columns]].iloc[rows].to_dict("records")

@@ -28,6 +28,7 @@ from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
 
+MAX_STREAMS = 40  # of one statement: the time to join them grows with the cube
 # Hints for streams that EPL reads from other systems
 _STREAM_HINTS = {
     "method": "register a Python function that returns a list of rows: from E[select … from f(x)@type(Row)]",
@@ -39,6 +40,11 @@ def check_from_clause(node: ast.Select, module: ModuleScope) -> None:
     """Report streams that are parsed but not supported, and clauses that need a from-clause."""
     if not node.sources:
         _check_sourceless(node, module)
+    if len(node.sources) > MAX_STREAMS:
+        fact = f"a from-clause has at most {MAX_STREAMS} streams, found {len(node.sources):,}"
+        module.reject(
+            fact, node.sources[MAX_STREAMS].span, "join some of them in a statement of their own, `insert into`"
+        )
     for source in node.sources:
         if isinstance(source.stream, ast.ExternalStream):
             module.unsupported(f"{source.stream.kind} streams", source.stream.span, _STREAM_HINTS[source.stream.kind])

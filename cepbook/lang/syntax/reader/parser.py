@@ -12,7 +12,16 @@ from typing import Any
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
-from cepbook.errors import MOST_PROBLEMS, Diagnostic, ParseError, Span, rejecting_deep_nesting, unchecked_rest
+from cepbook.errors import (
+    MOST_PROBLEMS,
+    MOST_WORDS,
+    Diagnostic,
+    ParseError,
+    Span,
+    rejecting_deep_nesting,
+    too_long,
+    unchecked_rest,
+)
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import Misplaced
 from cepbook.lang.syntax.reader.lexer import EplStatementLexer, StatementTokens, tokenize
@@ -71,6 +80,8 @@ def parse_epl(text: str) -> ast.Module:
 
 
 def _parse_piece(piece: StatementTokens) -> Any:
+    if len(piece.tokens) > MOST_WORDS:
+        return too_long(len(piece.tokens), Span(piece.tokens[0].start, piece.tokens[0].end))
     try:
         tree: Tree[Token] = _parser().parse(piece)
         return STATEMENT_READER.read(tree)
