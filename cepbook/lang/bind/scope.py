@@ -19,7 +19,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import PREDEFINED, Catalog, ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan.nodes import AggregateCall, Selector, SubqueryForm, SubqueryPlan
 from cepbook.lang.registry.aggregates import AggregateRow
-from cepbook.lang.registry.foreign_words import FOREIGN_TYPES
+from cepbook.lang.registry.foreign_words import COLLECTION_TYPES, FOREIGN_TYPES
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import walk
@@ -352,6 +352,8 @@ def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = T
     known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
     same = FOREIGN_TYPES.get(name.lower())
     hint = nearest_or_known_names(name, known) if same is None else f"write `{same}`"
+    if name.lower().rpartition(".")[2] in COLLECTION_TYPES:
+        hint = "write the type of the elements with brackets, such as `int[]`"
     if of and builtin_type(of) is not None:
         hint = "write the type and the name in the other order"
     module.report("unknown-type", f"no type `{name}`", module.locate(name, span), hint)

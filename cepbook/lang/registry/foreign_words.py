@@ -251,6 +251,9 @@ FOREIGN_TYPES = {
 }
 """The types of SQL and Python that have other names here."""
 
+COLLECTION_TYPES = frozenset("array list arraylist linkedlist collection iterable sequence set hashset tuple".split())
+"""The types of Java and Python, without their package, in whose place stands an array."""
+
 
 def foreign_word(name: str, *kinds: ForeignKind) -> ForeignWord | None:
     """Return the row of `name`, in any case of letters, or None."""
