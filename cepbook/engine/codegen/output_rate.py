@@ -295,7 +295,7 @@ class OutputRateCodegen(StatementCodegen):
             source.line("return found")
 
 
-_OF_DELIVERY = (x.CurrentTimestamp, x.VariableRead, x.ContextProp, x.SubqueryRef)
+_OF_DELIVERY = (x.CurrentTimestamp, x.VariableRead, x.ContextProp, x.SubqueryRef, x.TableRead)
 
 
 def defers_rows(steps: PhysicalPlan, output: OutputClause) -> bool:

@@ -273,7 +273,7 @@ def period_end(now: int, months: int | None, units: int | None, second: int, zon
     return period_after(now, months, units, second, zone)
 
 
-_TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.UserCall)  # may differ from one event to the next
+_TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.UserCall, x.TableRead)  # may differ from one event to the next
 
 
 def _sides(e: x.BoundExpr) -> tuple[x.BoundExpr, x.BoundExpr] | None:

@@ -13,7 +13,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.pattern import EVENT_STREAM, MATCH_STREAM
 from cepbook.lang.types import is_hashable
 
-_TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.UserCall)  # evaluated when the event arrives
+_TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.UserCall, x.TableRead)  # evaluated when the event arrives
 
 
 @dataclass(frozen=True, slots=True)

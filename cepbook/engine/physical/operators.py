@@ -26,7 +26,7 @@ from cepbook.lang.plan.pattern import Pattern
 # Expressions that may have another value when an event leaves than when it entered: the values that entered are kept
 # for that time. An aggregate of an aggregate is not among them, since the value that leaves is the later one of the
 # inner aggregate (recorded: average_of_a_count_takes_out_the_later_value).
-TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.SubqueryRef)
+TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.SubqueryRef, x.TableRead)
 
 
 class Eviction(Enum):

@@ -8,12 +8,21 @@ from dataclasses import replace
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.aggregate_methods import bind_column_method
-from cepbook.lang.bind.scope import ERROR, Binder, Scope, type_text
+from cepbook.lang.bind.scope import ERROR, Binder, ModuleScope, Scope, type_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.plan.references import expressions_in
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
+
+
+def refuse_table_access(value: object, reader: str, module: ModuleScope) -> None:
+    """Report the tables that `reader`, a declaration with the plan or expression `value`, reads."""
+    for read in expressions_in(value):
+        if isinstance(read, x.TableRead):
+            hint = "a variable has the value of a table: on … set VARIABLE = TABLE.COLUMN"
+            module.wrong(f"{reader} cannot read table `{read.table}`", read.span, hint)
 
 
 def bind_table_access(

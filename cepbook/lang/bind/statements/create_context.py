@@ -16,6 +16,7 @@ from cepbook.lang.bind.clauses.crontab import bind_crontab
 from cepbook.lang.bind.clauses.filter import conjunction
 from cepbook.lang.bind.clauses.pattern import bind_pattern
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.expressions.table_access import refuse_table_access
 from cepbook.lang.bind.expressions.time_period import bind_duration
 from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream
 from cepbook.lang.bind.statements.segmented_context import (
@@ -47,6 +48,7 @@ def bind_context(node: ast.CreateContext, module: ModuleScope) -> tuple[ContextT
         at = module.locate(node.name, node.span)
         module.report("duplicate-name", f"context `{node.name}` already exists", at)
     context, spec = _bind(node.name, node.spec, module)
+    refuse_table_access(spec, "a context", module)
     if len(module.problems.reported) > before:
         module.rejected_names.add(node.name)
         return None

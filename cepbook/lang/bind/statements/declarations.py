@@ -13,6 +13,7 @@ from cepbook.lang.bind.clauses.assignments import bind_assignments, fit_value
 from cepbook.lang.bind.clauses.trigger import bind_trigger
 from cepbook.lang.bind.expressions.declared_expressions import check_declaration
 from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.expressions.table_access import refuse_table_access
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, declared_type, resolve_context
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
@@ -38,6 +39,7 @@ def bind_create_variable(node: ast.CreateVariable, heading: Heading, module: Mod
         module.wrong("a variable holds one event, not an array of events", at, hint)
     own = Scope(module, (), context, no_aggregates="the initial value of a variable", unknown_context=unknown_context)
     initial = None if node.initial is None else _initial(node.initial, node.name, type_, own)
+    refuse_table_access(initial, "the initial value of a variable", module)
     if type_ == ERROR or unknown_context or (initial is not None and initial.type == ERROR):
         module.rejected_names.add(node.name)
         return None
