@@ -180,9 +180,9 @@ class ViewCodegen:
         self.operands = []
         with self._packing(self.code.items) as pack:
             # a derived event that the next one takes back stays a row; one that a window drops does not
-            last = before[-1]
-            lasts = all(w.row.leaves == "never" for w in last.windows) and not last.merged
-            leaves = self.steps.reads_store or not lasts
+            stage = before[-1]
+            permanent = not stage.merged and all(window.row.leaves == "never" for window in stage.windows)
+            leaves = self.steps.reads_store or not permanent
             self.recognize = RecognizeCodegen(step.node, self.code.base, leaves=leaves)
             self.code.helpers.append(self.recognize.write)
         return f"{self.source.bind('_recognizing', recognize_view)}({rows}, {RECOGNIZE_PROGRAM}, S, {pack})"
