@@ -54,7 +54,8 @@ def complete(host: NotebookHost, words: list[str]) -> Iterator[Offer]:
 
 COMMAND = MagicCommand(
     "view",
-    "Show a statement live: its streams, its window, its context partitions, and what its pattern waits for.",
+    "Show a statement live: its streams, its window, its context partitions, and what its pattern waits for. "
+    "Its rows are searched, sorted and exported; Columns has a condition for each column, such as > 100.",
     ("%view NAME", CHART),
     line=run_line,
     says={CHART: f"The chart of its numbers over time, which follows. A KIND is {', '.join(KINDS)}."},

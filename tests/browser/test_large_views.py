@@ -142,7 +142,7 @@ def test_a_tree_of_ten_thousand_partitions_and_a_large_window_in_order(
         expect(window.first).to_contain_text("0.0")
         kept.get_by_role("tabpanel", name="Window").get_by_role("button", name="price").click()
         expect(window.first).to_contain_text("1000000.0")
-        expect(kept.locator(".cv-footer")).to_contain_text("100,000 rows · the first 1,000 are shown")
+        expect(kept.locator(".cv-footer")).to_have_text("100,000 rows")
         kept.locator(".cv-filter").fill("v42 t07")
         expect(kept.locator(".cv-footer")).to_contain_text("15 of 100,000 rows")
 

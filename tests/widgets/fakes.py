@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,16 @@ import numpy as np
 from cepbook.engine.inspection.visible_rows import LatestRows, WindowEvents
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
+from cepbook.lang.types import BY_NAME, Type
 from cepbook.session.inspect.match_record import DeliveryMatches
 from cepbook.session.inspect.partial_matches import PartialMatch, PartialMatches
 from cepbook.widgets import StatementView
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.live_widget import LiveWidget
-from cepbook.widgets.live_view.row_filter import RowFilter
-from cepbook.widgets.live_view.view_source import NO_FILTER, PartitionList
+from cepbook.widgets.live_view.download import DownloadRequest
+from cepbook.widgets.live_view.file_rows import FileRows
+from cepbook.widgets.live_view.row_filter import NO_FILTER, RowFilter, SheetColumns
+from cepbook.widgets.live_view.view_source import PartitionList
 
 Row = dict[str, Any]
 
@@ -86,11 +90,18 @@ class FakeStatement:
         self.reads += 1
         return f"<p>{delivery} {behind} {insert}</p>"
 
-    def taken(self, form: str, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+    second = 1000
+
+    @property
+    def recorded(self) -> tuple[Feed, int | None]:
+        return self.feed, None
+
+    def file_rows(self, request: DownloadRequest) -> Callable[[], FileRows]:
         self.reads += 1
         if self.dropped:
             raise UsageError("it is gone")
-        return len(self.contents), f"{form} {stream} {partition}".encode()
+        types: dict[str, Type] = {column.name: BY_NAME[column.type] for column in self.columns}
+        return partial(request.rows.of_sheet, FakeSheet(self.contents), types, ())
 
     past = False
     counted_since = None
@@ -151,8 +162,9 @@ class FakeStatement:
             parts = self.parts or {}
             found = [{"id": i, "symbol": rows[0]["symbol"], "events": len(rows)} for i, rows in parts.items()]
         sheet = FakeSheet(found)
-        asked = choice.found(sheet, ("id", "symbol"))
-        kept = choice.first(sheet, asked, len(found) if most is None else most)
+        columns = SheetColumns(sheet)
+        asked = choice.found(columns, ("id", "symbol")).places
+        kept = choice.first(columns, asked, len(found) if most is None else most).tolist()
         return PartitionList(len(found), sheet.rows(kept[_slice(shown)]), len(asked))
 
     def tick(self, n: int = 1) -> None:
@@ -240,8 +252,9 @@ class FakeBrowser:
         self.say(kind="hello")
 
     def ack(self) -> None:
-        if not self.frames[-1].get("quiet"):
-            self.say(kind="ack", n=self.frames[-1]["n"])
+        last = next(frame for frame in reversed(self.frames) if "n" in frame)
+        if not last.get("quiet"):
+            self.say(kind="ack", n=last["n"])
 
     def show(self, pane: str, partition: int | None = None, client: str = "c") -> None:
         self.say(kind="show", client=client, pane=pane, partition=partition)

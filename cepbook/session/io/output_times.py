@@ -25,6 +25,8 @@ from cepbook.lang.types import LONG, TIMESTAMP, Type
 DATES, MILLISECONDS, MICROSECONDS = "datetime", "ms", "us"
 _EPOCH = datetime(1970, 1, 1)
 _MISSING = -(2**63)  # how numpy writes NaT
+_MANY = 100  # values that are worth the conversion to numpy
+_FIRST_YEAR, _LAST_YEAR = -62_135_510_400, 253_402_214_400  # s since 1970 between which all zones have a date
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,6 +51,33 @@ class TimeType(Type):
             return moment.astimezone(zone_of(self.zone)).isoformat(timespec=digits)
         except OverflowError:
             return value
+
+    def texts(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Return `text` of all values, many of them at once."""
+        if len(values) < _MANY or not set(map(type, values)) <= {int, type(None)}:
+            return list(map(self.text, values))
+        there = [0 if value is None else value for value in values] if None in values else values
+        if min(there) < _FIRST_YEAR * self.second or max(there) >= _LAST_YEAR * self.second:
+            return list(map(self.text, values))
+        unit: Any = self.unit
+        moments: Any = np.array(there, np.int64).view(f"datetime64[{unit}]")
+        zone, ends = zone_of(self.zone), ["+00:00"] * len(values)
+        if zone is not UTC:
+            local = (
+                pd.Series(moments).dt.tz_localize(UTC).dt.tz_convert(zone).dt.tz_localize(None).to_numpy(moments.dtype)
+            )
+            seconds = ((local - moments) // np.timedelta64(1, "s")).astype(np.int64).tolist()
+            offsets = {offset: _offset_text(offset) for offset in set(seconds)}
+            moments, ends = local, [offsets[offset] for offset in seconds]
+        texts = np.datetime_as_string(moments, unit=unit).tolist()
+        return [None if value is None else text + end for value, text, end in zip(values, texts, ends, strict=True)]
+
+
+def _offset_text(seconds: int) -> str:
+    """Return an offset from UTC as ISO 8601 has it; old ones have seconds."""
+    minutes, rest = divmod(abs(seconds), 60)
+    text = f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+    return f"{text}:{rest:02d}" if rest else text
 
 
 def clock_numbers(config: Config) -> str:

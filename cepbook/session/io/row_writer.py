@@ -115,15 +115,15 @@ class RowDates:
     """Writes the times of the clock among the columns of rows in ISO 8601, for files that have no type for them."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._texts = [(place, of.text) for place, of in enumerate(columns.values()) if of.name == "clock time"]
+        self._texts = [(place, of.texts) for place, of in enumerate(columns.values()) if of.name == "clock time"]
 
     def __call__(self, rows: Rows) -> Rows:
         if not self._texts:
             return rows
         dated = list(map(list, rows))
-        for place, text in self._texts:
-            for row in dated:
-                row[place] = text(row[place])
+        for place, texts in self._texts:
+            for row, text in zip(dated, texts([row[place] for row in dated]), strict=True):
+                row[place] = text
         return dated
 
 

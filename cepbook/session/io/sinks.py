@@ -37,6 +37,7 @@ Successor = Callable[[RunningStatement | None], object]
 Attach = Callable[[Sink, Successor], Callable[[], None]]  # the last step of `EngineHandle.attach_sink`
 
 FULL_ROWS = 8_192  # rows that are written together
+EXPORTED_ROWS = 1 << 16  # likewise, of an export
 INTERVAL = 0.5  # seconds between two looks for waiting rows
 MAX_WRITE_SHARE = 0.1  # of the time; rows of a live batch wait if writing them at once would take more
 PATIENCE = 5.0  # seconds that `flush` and `close` wait for a locked database
@@ -511,11 +512,17 @@ def feed_rows(changes: FeedColumns, properties: Iterable[str]) -> list[tuple[Any
 
 
 def export_rows(
-    rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: Mapping[str, Type], table: str
+    rows: Sequence[Sequence[Any]],
+    path: str | os.PathLike[str],
+    types: Mapping[str, Type],
+    table: str,
+    *,
+    progress: Callable[[int], object] = lambda rows: None,
 ) -> int:
     """Write rows as a file and return their number. An existing file is replaced when all rows are written.
 
-    Raises UsageError, and SinkError if writing fails.
+    `progress` is called with the number of rows written so far. What it raises ends the export. Raises UsageError, and
+    SinkError if writing fails.
     """
     name = os.fspath(path)
     real = _linked(name)
@@ -524,9 +531,12 @@ def export_rows(
     writer = _opened(name, target, types, table)
     if beside:
         take_mode(target, real)
+    step = EXPORTED_ROWS if beside else max(1, len(rows))  # a database gets all rows in one transaction
     try:
         try:
-            writer.write(rows)
+            for start in range(0, len(rows), step):
+                writer.write(rows[start : start + step])
+                progress(min(start + step, len(rows)))
         finally:
             writer.close()
         if beside:

@@ -13,7 +13,6 @@ A process can be killed between any two writes. Lines then end with a torn one a
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import re
@@ -43,7 +42,7 @@ from cepbook.session.io.row_writer import (
 
 SQLITE = (".sqlite", ".sqlite3", ".db")
 WRITABLE_KINDS = ".parquet, .csv, .jsonl, .ndjson, .sqlite, .db"
-_TO_QUOTE = frozenset(',"\r\n')
+_TO_QUOTE = frozenset('"\r\n')
 _OPENING_TIMEOUT, _TIMEOUT = 5.0, 0.1  # seconds that a locked database is waited for, at first and by each write
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -97,27 +96,36 @@ class CsvWriter(_Lines):
         return csv_lines(rows)
 
 
-def csv_lines(rows: Rows) -> str:
+def csv_lines(rows: Rows, separator: str = ",") -> str:
     """Return rows as lines of CSV."""
-    records = [[None if value is None else _field(value) for value in row] for row in rows]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(records)
-    lines = text.getvalue()
-    if "\r" in lines or any("" in record for record in records):  # `csv` quotes neither
-        lines = "".join(map(_csv_line, records))
-    return lines
+    columns = [_csv_fields(values, separator) for values in zip(*rows, strict=True)]
+    if len(columns) == 1:  # a line of one null would be blank, which readers skip
+        columns = [[text or '""' for text in columns[0]]]
+    lines = map(separator.join, zip(*columns, strict=True)) if columns else ("" for _ in rows)
+    return "".join([f"{line}\n" for line in lines])
 
 
-def _csv_line(record: Sequence[object]) -> str:
-    # a line of one null would be blank, which readers skip
-    return ('""' if list(record) == [None] else ",".join(map(_csv_text, record))) + "\n"
+def _csv_fields(values: Sequence[Any], separator: str) -> Sequence[str]:
+    """Return a column as fields. Numbers need no quotes, and most columns of texts need none either."""
+    kinds = set(map(type, values))
+    if kinds <= {int, float}:
+        return list(map(repr, values))
+    if kinds <= {int, float, type(None)}:
+        return ["" if value is None else repr(value) for value in values]
+    if kinds == {str} and "" not in values:
+        text = "".join(values)
+        if separator not in text and not any(character in text for character in _TO_QUOTE):
+            return values
+    return [_csv_text(None if value is None else _field(value), separator) for value in values]
 
 
-def _csv_text(field: object) -> str:
+def _csv_text(field: object, separator: str) -> str:
     if field is None:
         return ""
     text = str(field)
-    return text if text and _TO_QUOTE.isdisjoint(text) else f'"{text.replace(chr(34), chr(34) * 2)}"'
+    if text and separator not in text and _TO_QUOTE.isdisjoint(text):
+        return text
+    return f'"{text.replace(chr(34), chr(34) * 2)}"'
 
 
 def _first_record(path: str, columns: Iterable[str]) -> list[str]:

@@ -184,9 +184,11 @@ class VirtualTable {
     this.node.append(make("div", { role: "rowgroup", class: "cv-headgroup" }, this.head), this.body, this.empty);
     this.pool = [];
     this.signature = this.headed = "";
-    this.onSort = null; // called with the name of a column whose heading is clicked
+    this.onSort = null; // called with the key of a column whose heading is clicked
+    this.onMove = null; // called with the keys of a column that was dragged, and of the one it was dropped on
+    this.columns = [];
   }
-  // columns: [{name, right, chars}], with `sorted` ("", "ascending", "descending") those that can be sorted by;
+  // columns: [{name, right, chars}], with a `key` unless it is the name, a class `look`, with `sorted` ("", "ascending", "descending") those that can be sorted by;
   // row(i, node, cells) fills the row; `nothing` is shown when there are no rows
   draw(columns, count, fill, nothing, bottom = false) {
     this.layout(columns);
@@ -217,6 +219,7 @@ class VirtualTable {
   }
   // Where the columns do not fit they move closer together; what does not fit even so is scrolled to.
   layout(columns) {
+    this.columns = columns;
     const wide = columns.reduce((sum, c) => sum + c.chars + (c.extra ?? 0), 1);
     const tight = this.node.clientWidth > 0 && wide * this.digit() > this.node.clientWidth;
     const beside = (c) => (tight ? CLOSE + Math.max(0, Math.min(4, (c.extra ?? 0) - 4)) : (c.extra ?? 0));
@@ -236,10 +239,10 @@ class VirtualTable {
       this.head.replaceChildren(...columns.map((c) => this.heading(c)));
       if (at >= 0) this.head.children[at]?.querySelector("button")?.focus();
     }
-    const signature = columns.map((c) => `${c.name}|${c.right}`).join("\u0001");
+    const signature = columns.map((c) => `${c.name}|${c.right}|${c.look}`).join("\u0001");
     if (signature === this.signature) return;
     this.signature = signature;
-    this.right = columns.map((c) => Boolean(c.right));
+    this.looks = columns.map((c) => `cv-cell${c.right ? " cv-right" : ""}${c.look ? ` ${c.look}` : ""}`);
     this.pool = [];
     this.body.replaceChildren();
   }
@@ -264,14 +267,30 @@ class VirtualTable {
     if (c.sorted) node.setAttribute("aria-sort", c.sorted);
     const sign = { ascending: " ▲", descending: " ▼" }[c.sorted] ?? "";
     const button = make("button", { type: "button", class: "cv-sort", title: `sort by ${plain(c.name)}` }, `${c.label ?? plain(c.name)}${sign}`);
-    button.onclick = () => this.onSort?.(c.name);
+    button.onclick = () => this.onSort?.(c.key ?? c.name);
     node.append(button);
+    if (this.onMove) this.draggable(node, c.key ?? c.name);
     return node;
+  }
+  draggable(node, key) {
+    node.draggable = true;
+    node.ondragstart = (event) => {
+      this.moving = key;
+      event.dataTransfer.setData("text/plain", key);
+      event.dataTransfer.effectAllowed = "move";
+    };
+    node.ondragover = (event) => this.moving !== undefined && event.preventDefault();
+    node.ondrop = (event) => {
+      event.preventDefault();
+      event.stopPropagation(); // no cell of the notebook
+      if (this.moving !== undefined) this.onMove(this.moving, key);
+    };
+    node.ondragend = () => delete this.moving;
   }
   grow(width) {
     const row = make("div", { class: "cv-row", role: "row" });
     row.cells = Array.from({ length: width }, (_, i) =>
-      make("div", { class: this.right[i] ? "cv-cell cv-right" : "cv-cell", role: this.cell }),
+      make("div", { class: this.looks[i], role: this.cell }),
     );
     row.append(...row.cells);
     row.hidden = true;

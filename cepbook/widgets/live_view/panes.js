@@ -36,35 +36,55 @@ function rowsPassing(panel, count, cells, insert, columns = panel.store.columns)
   return found;
 }
 
+// The columns of the stream as `arranged` takes them; `draw` fills a cell of row `r`.
+function streamColumns(panel) {
+  const { store } = panel;
+  const [time, kind] = store.info.added;
+  const chars = Math.max(12, store.timeColumn.chars);
+  const sorted = (key) => panel.sorting("stream", key);
+  const when = { ...store.timeColumn, key: time, chars, look: "cv-when", sorted: sorted(time) };
+  const sign = { key: kind, name: "+ or −", label: "", title: "insert (+) or remove (−)", chars: store.info.traced ? 3 : 1, look: "cv-sign", untested: true };
+  when.draw = (cell, rows, r) => setText(cell, timeText(rows.time[r], store.withMillis));
+  sign.draw = (cell, rows, r, open) => setText(cell, `${open}${rows.insert[r] ? "+" : "−"}`);
+  const own = store.columns.map((c, i) => ({ ...c, key: c.name, sorted: sorted(c.name), draw: (cell, rows, r) => fillCell(cell, c, rows.cells[i][r]) }));
+  return [when, sign, ...own].map((c) => ({ ...c, extra: 4 }));
+}
+
 function drawStream(panel) {
   const { store } = panel;
-  const rows = panel.held ?? store.rows;
-  const passing = rowsPassing(panel, rows.time.length, rows.cells, rows.insert);
-  const count = passing ? passing.length : rows.time.length;
+  const page = store.page; // what the kernel found, if the reader searches or sorts and it has answered
+  const rows = page ?? panel.held ?? store.rows;
+  const passing = page ? null : rowsPassing(panel, rows.time.length, rows.cells, rows.insert);
+  const count = page ? page.count : passing ? passing.length : rows.time.length;
   const { traced } = store.info;
-  const entries = traced ? expanded(panel, rows, passing, count) : null;
+  const entries = traced ? expanded(panel, rows, passing, count, page) : null;
   panel.entries.stream = entries;
   panel.cursors.stream = Math.min(panel.cursors.stream, (entries ? entries.length : count) - 1);
-  const at = entries ? (i) => entries[i].row : passing ? (i) => passing[i] : (i) => i;
+  const at = entries ? (i) => entries[i]?.row : page ? (i) => i - page.first : passing ? (i) => passing[i] : (i) => i;
   panel.seen = { rows, at, count: entries ? entries.length : count };
-  const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: traced ? 3 : 1, extra: 4 };
-  const columns = [{ ...store.timeColumn, extra: 4 }, sign, ...store.columns.map((c) => ({ ...c, extra: 4 }))];
-  columns[0].chars = Math.max(12, store.timeColumn.chars);
+  const columns = panel.shownColumns("stream");
+  const selection = panel.selections.stream;
   const fill = (i, row, cells) => {
-    if (entries?.[i].line !== undefined) return fillLine(panel, entries[i].line, row, cells);
+    if (entries?.[i]?.line !== undefined) return fillLine(panel, entries[i].line, row, cells);
     const r = at(i);
+    selection.draw(i, cells);
+    if (!(rows.delivery[r] >= 0)) return fillBlank(row, cells);
     const first = i === 0 || rows.delivery[at(i - 1)] !== rows.delivery[r];
     const insert = rows.insert[r];
     const cursor = i === panel.cursors.stream ? " cv-cursor" : "";
     setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === panel.tables.stream.top ? " cv-top" : ""} cv-choice${cursor}`);
-    setText(cells[0], timeText(rows.time[r], store.withMillis));
     const open = entries?.[i].key !== undefined ? (store.ui.opened.has(entries[i].key) ? "▾ " : "▸ ") : "";
-    setText(cells[1], `${open}${insert ? "+" : "−"}`);
+    columns.forEach((column, c) => column.draw(cells[c], rows, r, open));
     if (open) setAttribute(row, "aria-expanded", String(open === "▾ "));
     else row.removeAttribute("aria-expanded");
-    store.columns.forEach((column, c) => fillCell(cells[c + 2], column, rows.cells[c][r]));
   };
-  panel.tables.stream.draw(columns, entries ? entries.length : count, fill, store.rows.time.length ? "No row passes the filter." : "No rows yet.", store.ui.follow);
+  const tail = store.ui.follow && !store.ui.sort.stream;
+  panel.tables.stream.draw(columns, entries ? entries.length : count, fill, store.rows.time.length ? "No row passes the filter." : "No rows yet.", tail);
+  if (page) {
+    panel.need("stream", page);
+    return pageSummary(page, Boolean(store.ui.sort.stream), store.ui.before !== null);
+  }
+  if (store.searches) return "searching all rows …";
   const total = store.inserted + store.removed;
   const kept = rows.time.length;
   const parts = [passing ? `${numbers.format(count)} of ${plural(kept, "row")}` : plural(kept, "row")];
@@ -73,19 +93,33 @@ function drawStream(panel) {
   return total ? parts.join(" · ") : "";
 }
 
+function pageSummary({ found, total, count }, sorted, held) {
+  const parts = [found === total ? plural(total, "row") : `${numbers.format(found)} of ${plural(total, "row")}`];
+  if (found > count) parts.push(`the ${sorted ? "first" : "last"} ${numbers.format(count)} are shown`);
+  if (held) parts.push("paused while you read");
+  return parts.join(" · ");
+}
+
+// A row that the kernel has not sent yet.
+function fillBlank(row, cells) {
+  setClass(row, "cv-row");
+  row.removeAttribute("aria-expanded");
+  cells.forEach((cell) => fillCell(cell, PLAIN, ""));
+}
+
 // The rows of the stream with the events that made them, where these are opened.
-function expanded(panel, rows, passing, count) {
+function expanded(panel, rows, passing, count, page) {
   const { ui, matches } = panel.store;
-  const entries = [];
-  for (let i = 0; i < count; i += 1) {
+  const entries = page ? Array.from({ length: page.first }) : [];
+  const last = page ? page.time.length : count;
+  for (let i = 0; i < last; i += 1) {
     const row = passing ? passing[i] : i;
     const delivery = rows.delivery[row];
     if (!rows.insert[row]) {
       entries.push({ row });
       continue;
     }
-    let later = 0; // insert rows of the delivery after this one: its first rows may have been cut
-    while (rows.delivery[row + later + 1] === delivery && rows.insert[row + later + 1]) later += 1;
+    const later = rowsBehind(rows, row); // insert rows of the delivery after this one: its first rows may have been cut
     const key = `${delivery}:${later}`;
     entries.push({ row, key, delivery });
     if (!ui.opened.has(key)) continue;
@@ -93,7 +127,16 @@ function expanded(panel, rows, passing, count) {
     if (!found) panel.store.expand(delivery); // opened before the page was connected anew
     for (const line of found ? linesOf(found, later) : ["Reading …"]) entries.push({ row, line });
   }
+  if (page) entries.length += count - page.first - last;
   return entries;
+}
+
+// How many rows of its delivery and side follow a row.
+function rowsBehind(rows, r) {
+  if (rows.behind) return rows.behind[r];
+  let behind = 0;
+  while (rows.delivery[r + behind + 1] === rows.delivery[r] && rows.insert[r + behind + 1] === rows.insert[r]) behind += 1;
+  return behind;
 }
 
 function fillLine(panel, line, row, cells) {
@@ -132,28 +175,38 @@ function drawWaiting(panel) {
   return parts.join(" · ");
 }
 
+// The columns of a table of rows as `arranged` takes them: `at` is the place of a column among those sent.
+function rowColumns(panel, pane) {
+  const { store } = panel;
+  const sent = pane === "window" ? store.columns : (store.events?.shown ?? []);
+  return sent.map((c, i) => ({ ...c, key: c.name, column: c, at: i, sorted: panel.sorting(pane, c.name), extra: 4 + (i === 0 ? 1 : 0) }));
+}
+
 // The rows of the iterator, or the events of the window; both are read, searched and sorted by the kernel.
 function drawRows(panel, pane, shown, empty) {
   const { store } = panel;
   const window = store[pane];
   const passing = window && window.found === undefined ? rowsPassing(panel, window.sent, window.cells, null, shown) : null;
   const count = window ? (passing ? passing.length : window.count) : 0;
-  const columns = shown.map((c, i) => ({ ...c, sorted: panel.sorting(pane, c.name), extra: 4 + (i === 0 ? 1 : 0) }));
+  const columns = panel.shownColumns(pane);
+  const selection = panel.selections[pane];
+  panel.seenRows[pane] = { count, at: (i) => (passing ? passing[i] : i - (window?.first ?? 0)) };
   const flash = window && performance.now() - window.at < FLASH;
   const fill = (i, row, cells) => {
     const r = passing ? passing[i] : i - window.first;
     setClass(row, flash && window.entered.has(r) ? `cv-row cv-flash-${window.generation % 2}` : "cv-row");
     const there = r >= 0 && r < window.sent;
-    shown.forEach((column, c) => fillCell(cells[c], there ? column : PLAIN, there ? window.cells[c][r] : ""));
+    selection.draw(i, cells);
+    columns.forEach(({ column, at }, c) => fillCell(cells[c], there ? column : PLAIN, there ? window.cells[at][r] : ""));
   };
   const nothing = !window ? "Reading …" : passing || window.found === 0 ? "No row passes the filter." : empty;
   panel.tables[pane].draw(columns, count, fill, nothing);
   if (!window) return "";
-  if (!passing) panel.need(pane);
+  if (!passing) panel.need(pane, window);
   const [noun, sorted] = [pane === "events" ? "event" : "row", Boolean(store.ui.sort[pane])];
   const parts = [passing ? `${numbers.format(count)} of ${plural(window.count, noun)}` : plural(window.total, noun)];
   const found = window.found ?? window.total;
-  if (window.found !== undefined && wordsOf(panel).length) parts[0] = `${numbers.format(found)} of ${plural(window.total, noun)}`;
+  if (window.found !== undefined && found < window.total) parts[0] = `${numbers.format(found)} of ${plural(window.total, noun)}`;
   if (found > window.count) parts.push(`the ${sorted ? "first" : "last"} ${numbers.format(window.count)} are shown`);
   if (pane === "events" && count) parts.push("only the properties that the statement still needs");
   return parts.join(" · ");
@@ -196,7 +249,7 @@ function drawFlat(panel) {
     });
   };
   panel.tables.partitions.draw(columns, partitions.count, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
-  panel.need("partitions");
+  panel.need("partitions", partitions);
 }
 
 function partitionColumn(panel, c, i) {
@@ -239,7 +292,7 @@ function drawTree(panel) {
   };
   const none = partitions.total ? "No partition passes the filter." : "No partition exists yet.";
   panel.tables.partitions.draw(columns, partitions.count, fill, none);
-  panel.need("partitions");
+  panel.need("partitions", partitions);
 }
 
 function drawChoice(panel, i, row, id) {

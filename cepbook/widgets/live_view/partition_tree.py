@@ -10,12 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cepbook.display import format_time, format_value
 from cepbook.engine.contexts.tree_context import TreeContext
 from cepbook.engine.contexts.tree_nodes import Branch, PartitionNode
 from cepbook.session.inspect.partition_table import TIMES
 from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS, PartitionFigures
 from cepbook.widgets.live_view.row_filter import RowFilter, first_places
+from cepbook.widgets.live_view.value_columns import value_column
 
 UNFOLDED_LIMIT = 200  # a tree of more partitions starts folded
 SUM_LIMIT = 500  # in a tree of at most so many partitions, nodes show the totals of the partitions below
@@ -221,7 +224,6 @@ class _Look:
         if by is None:
             return nodes
         leaf = branch.level.inner is None
-        places = range(len(nodes))
         if by in EVENT_COLUMNS:
             values = self._figures.column(by, [node.partition for node in nodes] if leaf else nodes)
         elif by in SIZE_COLUMNS:
@@ -232,7 +234,8 @@ class _Look:
             values = [next(iter(_identifying_properties(node).values()), None) for node in nodes]
         else:
             values = [node.id for node in nodes]
-        return [nodes[position] for position in first_places(values, places, most, down=self._choice.down)]
+        positions = first_places(value_column(values), np.arange(len(nodes)), most, down=self._choice.down)
+        return [nodes[position] for position in positions.tolist()]
 
     def _line(self, node: PartitionNode, path: tuple[Any, ...], place: int, siblings: int) -> TreeLine:
         leaf = node.partition

@@ -20,10 +20,11 @@ from cepbook.feeds import Feed
 from cepbook.session import Progress, Workbench
 from cepbook.session.inspect.match_record import KEPT as RECORDED_DELIVERIES
 from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
+from cepbook.session.io.result_frames import unused_name
 from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
 from cepbook.widgets.base.live_widget import CLIENTS, LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
-from cepbook.widgets.live_view.download import DownloadRequest
+from cepbook.widgets.live_view.download import MAX_DOWNLOADS, Download, DownloadRequest
 from cepbook.widgets.live_view.partition_rows import (
     columns_of,
     line_columns,
@@ -34,8 +35,9 @@ from cepbook.widgets.live_view.partition_rows import (
 )
 from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS
 from cepbook.widgets.live_view.partition_tree import FoldState
-from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
+from cepbook.widgets.live_view.row_filter import FoundRows, RowSheet, SheetColumns
 from cepbook.widgets.live_view.static_view import ViewState, dropped_picture, last_picture, static_view
+from cepbook.widgets.live_view.stream_sheet import MAX_ROWS, StreamRequest, StreamSheet, stream_page
 from cepbook.widgets.live_view.view_source import Rows, ViewSource, WorkbenchSource
 
 WINDOW_ROWS = 1_000
@@ -58,7 +60,9 @@ class StatementView(LiveWidget):
     frames per second. Call `flush()` where Python code runs for long without returning to the event loop.
     """
 
-    _esm = widget_script(__file__, "tree.js", "export.js", "store.js", "panes.js", "view.js")
+    _esm = widget_script(
+        __file__, "tree.js", "export.js", "columns.js", "selection.js", "store.js", "panes.js", "view.js"
+    )
     _css = widget_asset(__file__, "view.css")
     info = traitlets.Dict().tag(sync=True)
 
@@ -81,14 +85,16 @@ class StatementView(LiveWidget):
         self._state: ViewState = "ready"
         self._shown: dict[str, Pane] = {}
         self._partition: int | None = None
-        self._choice = RowFilter()  # of the rows of the pane that is shown
+        self._request = StreamRequest()  # the rows of the pane that is shown
+        self._sheet: StreamSheet | None = None  # while a page searches or sorts the stream
         self._folds = FoldState()  # of the tree of partitions
         self._visible_range = range(ROWS_SHOWN)  # where in the table those are that are in sight
         self._sent: dict[int, int] = {}
         self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
         self._why: tuple[int, int, bool] | None = None  # the row that a page asks about
         self._explained: tuple[object, int] = (None, 0)  # the last that was told of, in which frame
-        self._taken: DownloadRequest | None = None  # rows that a page wants as a file
+        self._requested_files: list[DownloadRequest] = []  # files that pages want
+        self._downloads: list[Download] = []  # those on their way
         self._watching = False
         self._next = 0
         self._feed_number = 0  # of the feed in the order of those displayed: another instant or deployment has its own
@@ -155,6 +161,8 @@ class StatementView(LiveWidget):
 
     def close(self) -> None:
         """End the subscription and the widget; the page keeps what it displays."""
+        for download in self._downloads:
+            download.cancel()
         self._watch(False)
         self._stop_following()
         self._feed = None
@@ -184,6 +192,7 @@ class StatementView(LiveWidget):
             "delivers": self._source.delivers,
             "nothing": self._empty_text(),
             "columns": [c.describe() for c in self._columns],
+            "added": [unused_name(name, [c.name for c in self._columns]) for name in ("time", "kind")],
         }
 
     def _empty_text(self) -> str:
@@ -264,8 +273,6 @@ class StatementView(LiveWidget):
                     for delivery, frame_number in self._asked.items()
                     if not 0 < frame_number <= number
                 }
-                if self._taken is not None and 0 < self._taken.frame_number <= number:
-                    self._taken = None
                 if self._explained[0] == self._why and self._explained[1] <= number:
                     self._why = None
             case {"kind": "hello"}:
@@ -279,15 +286,20 @@ class StatementView(LiveWidget):
             case {"kind": "why", "delivery": int(delivery), "behind": int(behind), "insert": bool(insert)}:
                 self._why = delivery, behind, insert
                 self._pump.touch()
-            case {"kind": "take"} if (taken := DownloadRequest.of(content)) is not None:
-                self._taken = taken
+            case {"kind": "take"} if (request := DownloadRequest.of(content)) is not None:
+                self._requested_files = [*self._requested_files, request][-MAX_DOWNLOADS:]
+                self._pump.soon(self._start_downloads)
                 self._pump.touch()
+            case {"kind": "cancel", "id": str(id_)}:
+                for download in self._downloads:
+                    if download.request.id == id_:
+                        download.cancel()
             case {"kind": "show", "client": str(client), "pane": str(pane)} if pane in _PANES:
                 if client in self._shown or len(self._shown) < CLIENTS:
                     self._shown[client] = _PANES[pane]
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
-                self._choice = RowFilter.of(content)
+                self._request = StreamRequest.of(content)
                 self._folds = FoldState(_node_numbers(content.get("opened")), _node_numbers(content.get("shut")))
                 self._visible_range = _visible_range(content.get("first"), content.get("rows"))
                 self._pump.touch()
@@ -307,9 +319,10 @@ class StatementView(LiveWidget):
         self._follow_source()
         if self._state != "dropped":
             self._watch(True)
+        self._start_downloads()
         buffers = BinaryBuffers()
         self._clock = self._source.clock()
-        once = self._why is not None or self._taken is not None or bool(self._asked)  # sent again until it was drawn
+        once = self._why is not None or bool(self._asked)  # sent again until it was drawn
         frame = {**self._frame(number, answer=once), "clock": format_time(self._clock)}
         frame["feed"] = self._feed_number
         feed = self._feed
@@ -318,14 +331,13 @@ class StatementView(LiveWidget):
         if self._why is not None:
             frame["why"] = {"row": list(self._why), "html": self._source.why(*self._why)}
             self._explained = self._why, number
-        if self._taken is not None:
-            self._taken.frame_number = number
-            frame["taken"] = self._taken.answer(self._source.name, self._source.taken, buffers)
         if feed is not None:
             if not self._shown or "stream" in self._shown.values():
                 frame["stream"] = self._stream(feed, number, buffers)
             else:  # it tells again when it was read
                 feed.heard()
+            if (page := self._found_rows(buffers)) is not None:
+                frame["found"] = page
             # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
             frame["counts"] = {"inserted": feed.total_insert, "removed": feed.total_remove}
             if self._asked:
@@ -374,6 +386,36 @@ class StatementView(LiveWidget):
             "columns": [encode_values(deliveries.column(column.name), buffers) for column in self._columns],
         }
 
+    def _found_rows(self, buffers: BinaryBuffers) -> dict[str, object] | None:
+        """Return the rows of the stream that a page searches or sorts: of all that the kernel has."""
+        if not self._request or "stream" not in self._shown.values() or self._state == "dropped":
+            self._sheet = None
+            return None
+        feed, until = self._source.recorded
+        names = [column.name for column in self._columns]
+        if self._sheet is None or self._sheet.feed is not feed or list(self._sheet.names) != names:
+            timed = [column.name for column in self._columns if column.kind == "time"]
+            self._sheet = StreamSheet(feed, names, timed, self._source.second)
+        self._sheet.refresh()
+        return stream_page(self._sheet, self._request, until, self._visible_range, buffers)
+
+    def _start_downloads(self) -> None:
+        """Begin with the files that pages want. The rows are taken now, on the loop that runs the engine."""
+        requests, self._requested_files = self._requested_files, []
+        for request in requests:
+            self._downloads = [download for download in self._downloads if download.runs]
+            try:
+                if len(self._downloads) >= MAX_DOWNLOADS:
+                    raise UsageError(
+                        f"{MAX_DOWNLOADS} downloads of this view are under way: wait for one, or cancel it"
+                    )
+                download = Download(request, self._source.name, self._source.file_rows(request), self.send)
+            except CepbookError as error:
+                self.send({"kind": "download", "id": request.id, "problem": printable(str(error))})
+                continue
+            self._downloads.append(download)
+            download.start()
+
     def _match_answer(self, feed: Feed, number: int) -> dict[str, object]:
         """Return the events behind delivery `number`, as lines of text per match; `rows`: a match per insert row."""
         record = self._source.made(number)
@@ -415,7 +457,7 @@ class StatementView(LiveWidget):
 
     def _rows(self, columns: tuple[ViewColumn, ...], buffers: BinaryBuffers) -> dict[str, object]:
         """Return the visible rows of the iterator: the newest, or those that the reader asked for."""
-        if not self._choice:
+        if not self._request.choice:
             total, rows = self._source.latest(WINDOW_ROWS, self._partition, self._visible_range)
             return self._row_range(total, None, rows, columns, buffers)
         sheet = self._source.every(self._partition)
@@ -424,7 +466,7 @@ class StatementView(LiveWidget):
 
     def _window_events(self, buffers: BinaryBuffers) -> dict[str, object]:
         """Return the visible events of the window, likewise."""
-        if not self._choice:
+        if not self._request.choice:
             total, names, rows = self._source.events(WINDOW_ROWS, self._partition, self._visible_range)
             columns = columns_of(names, rows, self._source.times)
             return {"names": [c.describe() for c in columns], **self._row_range(total, None, rows, columns, buffers)}
@@ -437,21 +479,28 @@ class StatementView(LiveWidget):
             **self._row_range(len(sheet), matches, chosen, columns, buffers),
         }
 
-    def _chosen(self, sheet: RowSheet, columns: Sequence[ViewColumn]) -> tuple[int, Rows]:
-        timed = {column.name for column in columns if column.kind == "time"}
-        places = self._choice.found(sheet, [column.name for column in columns], timed)
-        last = min(WINDOW_ROWS, self._visible_range.stop)  # behind these nobody sees the order
-        visible = places[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(sheet, places, last)
-        return len(places), sheet.rows(visible[self._visible_range.start : self._visible_range.stop])
+    def _chosen(self, sheet: RowSheet, columns: Sequence[ViewColumn]) -> tuple[FoundRows, Rows]:
+        choice, visible = self._request.choice, self._visible_range
+        searched = SheetColumns(sheet, {column.name for column in columns if column.kind == "time"})
+        matches = choice.found(searched, [column.name for column in columns])
+        last = min(MAX_ROWS, visible.stop)  # behind these nobody sees the order
+        places = matches.places[-MAX_ROWS:] if choice.by is None else choice.first(searched, matches.places, last)
+        return matches, sheet.rows(places[visible.start : visible.stop].tolist())
 
     def _row_range(
-        self, total: int, found: int | None, kept: Rows, columns: Sequence[ViewColumn], buffers: BinaryBuffers
+        self,
+        total: int,
+        found: FoundRows | None,
+        kept: Rows,
+        columns: Sequence[ViewColumn],
+        buffers: BinaryBuffers,
     ) -> dict[str, object]:
         """Return rows of a table of `count` rows, from `first` on."""
+        searched = {} if found is None else {"found": len(found.places), "problems": found.problems}
         return {
             "total": total,
-            **({} if found is None else {"found": found}),
-            "count": min(total if found is None else found, WINDOW_ROWS),
+            **searched,
+            "count": min(total, WINDOW_ROWS) if found is None else min(len(found.places), MAX_ROWS),
             "first": self._visible_range.start,
             "partition": self._partition,
             "columns": encode_rows(kept, columns, buffers),
@@ -464,7 +513,7 @@ class StatementView(LiveWidget):
         return {**pane, "since": None if since is None else format_time(since)}
 
     def _partition_table(self, buffers: BinaryBuffers) -> dict[str, object]:
-        choice = self._choice
+        choice = self._request.choice
         total, rows, matches = self._source.partitions(PARTITION_ROWS, choice, self._visible_range)
         columns = partition_columns(rows)
         return {
@@ -480,7 +529,7 @@ class StatementView(LiveWidget):
 
     def _partition_tree_rows(self, buffers: BinaryBuffers) -> dict[str, object]:
         """Return the visible lines of the partitions of a nested context."""
-        choice = self._choice
+        choice = self._request.choice
         tree = self._source.outline(choice, self._folds, self._visible_range)
         lines = tree.lines
         columns = line_columns(lines[0].row if lines else ("id", "partition", "partitions"))

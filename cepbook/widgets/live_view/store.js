@@ -13,9 +13,15 @@ class Store {
     this.ui = { pane: "stream", partition: null, follow: true, filter: "", plus: true, minus: true, epl: false };
     this.ui.opened = new Set(); // expanded items: deliveries with the position of a row, partial matches
     this.ui.sort = {}; // by pane: {by, down}
+    Object.assign(this.ui, { conditions: {}, hidden: {}, order: {} }); // of columns, by pane
+    this.ui.before = null; // the delivery before which a search of the stream ends, while the reader reads
+    this.requests = 0;
     Object.assign(this.ui, { unfolded: new Set(), folded: new Set() }); // nodes of the tree, by number
     this.described();
-    this.onMessage = (message, buffers) => message?.kind === "frame" && this.receive(message, buffers);
+    this.onMessage = (message, buffers) => {
+      if (message?.kind === "frame") this.receive(message, buffers);
+      if (message?.kind === "download") for (const panel of this.panels) panel.exporter.take(message, buffers);
+    };
     this.onInfo = () => {
       this.described();
       for (const panel of this.panels) panel.renew();
@@ -62,7 +68,7 @@ class Store {
     this.clock = "";
     this.state = "ready";
     Object.assign(this, { inserted: 0, removed: 0, rate: 0, heard: 0, fresh: true, problem: "" });
-    Object.assign(this, { window: null, events: null, partitions: undefined, waiting: null, generation: 0 });
+    Object.assign(this, { window: null, events: null, partitions: undefined, waiting: null, found: null, generation: 0 });
     if (!this.panes.includes(this.ui.pane)) this.ui.pane = this.panes[0];
     this.clear();
   }
@@ -90,9 +96,40 @@ class Store {
     this.show();
   }
   show() {
-    const { pane, partition, filter, sort } = this.ui;
+    const { pane, partition } = this.ui;
     const folds = this.info.levels.length ? { opened: [...this.ui.unfolded], shut: [...this.ui.folded] } : {};
-    this.send({ kind: "show", client: this.client, pane, partition, filter, ...this.places(pane), ...sort[pane], ...folds });
+    const tail = pane === "stream" && this.ui.follow && !this.ui.sort.stream;
+    this.send({ kind: "show", client: this.client, pane, partition, ...this.places(pane), ...this.choice(pane), tail, request: this.request, ...folds });
+  }
+  // Which rows the reader wants of a pane, and in which order.
+  choice(pane) {
+    const { filter, conditions, sort, plus, minus, before } = this.ui;
+    const signs = pane === "stream" ? { plus, minus, before } : {};
+    return { filter, conditions: conditions[pane] ?? {}, ...sort[pane], ...signs };
+  }
+  // The stream is searched or sorted, by the kernel: the page has its last rows only.
+  get searches() {
+    const { filter, conditions, sort, plus, minus } = this.ui;
+    return Boolean(filter.trim() || Object.keys(conditions.stream ?? {}).length || sort.stream || !plus || !minus);
+  }
+  get page() {
+    return this.searches && this.found?.request === this.request ? this.found : null;
+  }
+  // A request has a name that changes with what is asked for, so that an answer to a former one is not taken for it.
+  get request() {
+    const { before, ...wanted } = this.choice("stream");
+    const mark = JSON.stringify(wanted);
+    if (this.mark !== mark) Object.assign(this, { mark, requests: this.requests + 1 });
+    return `${this.client}-${this.requests}`;
+  }
+  // Ask the kernel for other rows of this pane.
+  ask() {
+    this.show();
+    this.changed();
+  }
+  problems(pane) {
+    const answer = pane === "stream" ? this.page : this[pane];
+    return answer?.problems ?? {};
   }
   // Which rows of a table can be seen now, or soon: only these are read and sent.
   places(pane) {
@@ -113,8 +150,8 @@ class Store {
     const { pane, sort } = this.ui;
     const now = sort[pane];
     sort[pane] = now?.by !== by ? { by, down: false } : now.down ? undefined : { by, down: true };
-    this.show();
-    this.changed();
+    if (pane === "stream") Object.assign(this.ui, { follow: true, before: null });
+    this.ask();
   }
   // Why a row was delivered is computed when somebody asks: the row is known by its delivery and by how many of its side
   // follow there, because the first rows of a delivery may have been cut.
@@ -146,7 +183,7 @@ class Store {
     if (frame.partitions !== undefined) this.listed(frame.partitions, buffers);
     if (frame.waiting) this.awaited(frame.waiting, buffers);
     if (frame.why) this.explained = frame.why;
-    if (frame.taken) for (const panel of this.panels) void panel.exporter.take(frame.taken, buffers);
+    if (frame.found) this.searched(frame.found, buffers);
     for (const match of frame.matches ?? []) this.matches.set(match.delivery, match);
     this.asked.clear();
     this.changed();
@@ -184,6 +221,14 @@ class Store {
       for (const part of ["time", "insert", "delivery"]) rows[part] = rows[part].slice(excess);
       rows.cells = rows.cells.map((kept) => kept.slice(excess));
     }
+  }
+  searched(page, buffers) {
+    const [time, insert, delivery, behind] = ["time", "insert", "delivery", "behind"].map((part) => decode(page[part], buffers));
+    const cells = page.columns.map((column) => decode(column, buffers));
+    this.columns.forEach((column, i) => column.learn(cells[i]));
+    this.withMillis ||= time.some((ms) => ms % 1000 !== 0);
+    this.found = { ...page, time, insert, delivery, behind, cells, sent: time.length };
+    this.looking = null;
   }
   counted({ inserted, removed }) {
     this.measure(inserted + removed - this.inserted - this.removed);
@@ -250,6 +295,7 @@ class Store {
   // open stays open, and its events are asked for again.
   leave() {
     this.ui.follow = true;
+    this.ui.before = null;
     this.explained = null;
     for (const panel of this.panels) panel.cursors.stream = -1;
   }

@@ -71,18 +71,28 @@ class Panel {
     this.chosen = make("button", { class: "cv-chosen", type: "button", title: "show all partitions" });
     this.chosen.onclick = () => this.choose(null);
     this.footer = make("div", { class: "cv-footer" });
+    this.columnPanel = new ColumnPanel(this);
     root.append(
       make("div", { class: "cv-title" }, this.state, this.name, make("span", { class: "cv-space" }), this.clock),
       this.eplButton,
       make("div", { class: "cv-bar" }, this.tablist(), this.plus, this.minus, this.rate, make("span", { class: "cv-space" }),
-        this.chosen, this.filter, this.follow),
+        this.chosen, this.filter, this.columnPanel.button, this.follow),
+      this.columnPanel.chips,
+      this.columnPanel.node,
     );
     for (const [pane, table] of Object.entries(this.tables)) {
       const attributes = { id: `${this.id}-${pane}`, role: "tabpanel", "aria-labelledby": `${this.id}-${pane}-tab` };
       root.append(make("div", attributes, table.node));
       table.node.addEventListener("scroll", () => this.scrolled(pane), { passive: true });
     }
-    for (const pane of ["window", "events", "partitions"]) this.tables[pane].onSort = (name) => this.store.sortBy(name);
+    for (const pane of ["stream", "window", "events", "partitions"]) this.tables[pane].onSort = (key) => this.store.sortBy(key);
+    this.exporter = new Exporter(this);
+    this.seenRows = {};
+    this.selections = {};
+    for (const pane of ARRANGED) {
+      this.tables[pane].onMove = (key, to) => this.columnPanel.move(key, to);
+      this.selections[pane] = new Selection(this, pane, this.tables[pane]);
+    }
     for (const [pane, table] of Object.entries(this.tables)) {
       table.node.addEventListener("keydown", (event) => this.key(pane, event));
       table.body.addEventListener("click", (event) => {
@@ -97,7 +107,6 @@ class Panel {
     const close = make("button", { type: "button", class: "cv-close", title: "close", "aria-label": "close the explanation" }, "×");
     close.onclick = () => this.unexplain();
     this.why = make("div", { class: "cv-why", hidden: "", role: "region", "aria-label": "why this row was delivered", "aria-live": "polite" }, close, this.whyText);
-    this.exporter = new Exporter(this.store);
     root.append(make("div", { class: "cv-below" }, this.footer, this.exporter.node), this.why, this.still);
     this.root = root;
     this.el.append(root);
@@ -127,14 +136,18 @@ class Panel {
   set(change) {
     Object.assign(this.store.ui, change);
     if (change.follow === false) this.hold();
+    if (change.follow === true) this.store.ui.before = null;
+    if (this.store.searches && ["follow", "plus", "minus"].some((name) => name in change)) this.store.show();
     this.store.changed();
   }
   // Of a large window the page has the last rows only: the kernel looks through all of them, once the reader stops typing.
   seek() {
     this.set({ filter: this.filter.value });
     clearTimeout(this.seeking);
-    const shown = this.store[this.store.ui.pane];
-    if (shown && (this.store.ui.pane === "partitions" || shown.total > shown.sent || shown.found !== undefined)) {
+    const { pane } = this.store.ui;
+    const shown = this.store[pane];
+    if (pane === "stream") this.seeking = setTimeout(() => this.store.show(), 250);
+    if (shown && pane !== "stream" && (this.store.ui.pane === "partitions" || shown.total > shown.sent || shown.found !== undefined)) {
       this.seeking = setTimeout(() => this.store.show(), 250);
     }
   }
@@ -184,11 +197,9 @@ class Panel {
     const { rows, at, count } = this.seen ?? {};
     if (!rows || index < 0 || index >= count) return;
     const r = at(index);
-    const [delivery, insert] = [rows.delivery[r], rows.insert[r]];
-    let behind = 0;
-    while (rows.delivery[r + behind + 1] === delivery && rows.insert[r + behind + 1] === insert) behind += 1;
+    if (!(rows.delivery[r] >= 0)) return; // not sent yet
     this.set({ follow: false });
-    this.store.why(delivery, behind, insert);
+    this.store.why(rows.delivery[r], rowsBehind(rows, r), rows.insert[r]);
   }
   unexplain() {
     this.store.explained = null;
@@ -219,10 +230,7 @@ class Panel {
       // A cursor that is nowhere begins where the reader looks.
       const from = at < 0 ? this.tables[pane].top - 1 : at;
       this.cursors[pane] = Math.min(count - 1, Math.max(0, from + steps[event.key]));
-      const top = this.cursors[pane] * ROW;
-      if (top < node.scrollTop) node.scrollTop = top;
-      if (top + 2 * ROW > node.scrollTop + node.clientHeight) node.scrollTop = top + 2 * ROW - node.clientHeight;
-      this.schedule();
+      this.bring(pane, this.cursors[pane]);
     } else if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
       this.act(pane, at);
@@ -235,9 +243,71 @@ class Panel {
     const { ui } = this.store;
     if (pane === "stream" && ui.pane === "stream" && this.root.isConnected) {
       const { atBottom } = this.tables.stream;
+      if (ui.sort.stream) return this.schedule(); // the newest row is not the last one
       if (ui.follow && !atBottom) this.set({ follow: false });
       else if (!ui.follow && atBottom) this.set({ follow: true });
     }
+    this.schedule();
+  }
+  // What is selected stands still.
+  freeze(pane) {
+    if (pane === "stream" && this.store.ui.follow) this.set({ follow: false });
+  }
+  rowCount(pane) {
+    return (pane === "stream" ? this.seen : this.seenRows[pane])?.count ?? 0;
+  }
+  columnsOf(pane) {
+    return pane === "stream" ? streamColumns(this) : rowColumns(this, pane);
+  }
+  shownColumns(pane) {
+    return arranged(this.store.ui, pane, this.columnsOf(pane));
+  }
+  // The selected cells: their text if all are in the page, else what the kernel needs to know.
+  selected(pane) {
+    const selection = this.selections[pane];
+    if (!selection?.any) return null;
+    const { top, bottom, left, right } = selection.range;
+    const columns = this.shownColumns(pane).slice(left, right + 1);
+    const lines = [];
+    for (let i = top; i <= bottom; i += 1) {
+      const line = columns.map((c) => this.cellText(pane, c, i));
+      if (line.includes(undefined)) break;
+      lines.push(line.map((text) => (/["\t\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join("\t"));
+    }
+    const count = bottom - top + 1;
+    if (lines.length === count) return { text: `${lines.join("\n")}\n`, rows: plural(count, "row") };
+    return { columns: columns.map((c) => c.key), span: [top + this.skipped(pane), bottom + 1 + this.skipped(pane)] };
+  }
+  // The rows before the first one that can be scrolled to.
+  skipped(pane) {
+    const { ui, page } = this.store;
+    const part = pane === "stream" ? page : this.store[pane];
+    return !part || ui.sort[pane] ? 0 : (part.found ?? part.total) - part.count;
+  }
+  // A value of the page as text, as the kernel would write it; undefined if the page lacks it.
+  cellText(pane, column, i) {
+    const cell = make("div");
+    if (pane === "stream") {
+      const { rows, at } = this.seen;
+      const r = at(i);
+      if (this.entries.stream?.[i]?.line !== undefined) return "";
+      if (!(rows.delivery[r] >= 0)) return undefined;
+      if (column.key === this.store.info.added[1]) return rows.insert[r] ? "insert" : "remove";
+      column.draw(cell, rows, r, "");
+    } else {
+      const table = this.store[pane];
+      const r = this.seenRows[pane].at(i);
+      if (!(r >= 0 && r < table.sent)) return undefined;
+      fillCell(cell, column.column, table.cells[column.at][r]);
+    }
+    return cell.classList.contains("cv-null") ? "" : column.kind === "float" || column.kind === "int" ? cell.title : cell.textContent;
+  }
+  // Scroll so that a row is in sight.
+  bring(pane, row) {
+    const { node } = this.tables[pane];
+    const top = row * ROW;
+    if (top < node.scrollTop) node.scrollTop = top;
+    if (top + 2 * ROW > node.scrollTop + node.clientHeight) node.scrollTop = top + 2 * ROW - node.clientHeight;
     this.schedule();
   }
   // The rows of a table that are in sight.
@@ -245,14 +315,14 @@ class Panel {
     const { node } = this.tables[pane];
     return { first: Math.max(0, Math.floor(node.scrollTop / ROW)), rows: Math.ceil(node.clientHeight / ROW) + 1 };
   }
-  need(pane) {
-    const part = this.store[pane];
+  need(pane, part) {
     const { first, rows } = this.visible(pane);
     const last = Math.min(part.count, first + rows);
     if (first < last && (first < part.first || last > part.first + part.sent)) this.store.look(pane, first);
   }
   // While the reader looks at older rows, what they look at stands still; the counters go on.
   hold() {
+    this.store.ui.before = this.store.next;
     this.held = { ...this.store.rows, next: this.store.inserted + this.store.removed };
   }
   schedule() {
@@ -286,6 +356,7 @@ class Panel {
     this.retried = hidden;
     this.bringIntoSight();
     this.exporter.draw();
+    this.columnPanel.draw();
     setText(this.footer, store.problem || note);
     this.why.hidden = !store.explained;
     const html = store.explained?.html ?? ""; // made and escaped by Python
@@ -321,7 +392,7 @@ class Panel {
     }
     setText(this.rate, store.state === "live" && store.rate >= 0.5 ? `${compact.format(store.rate)} rows/s` : "");
     setAttribute(this.follow, "aria-pressed", String(ui.follow));
-    this.follow.hidden = ui.pane !== "stream";
+    this.follow.hidden = ui.pane !== "stream" || (Boolean(ui.sort.stream) && ui.follow);
     this.chosen.hidden = ui.partition === null || !["window", "events", "waiting"].includes(ui.pane);
     if (!this.chosen.hidden) setText(this.chosen, `${partitionName(this, ui.partition)} ×`);
     this.filter.hidden = ui.pane === "waiting";
@@ -336,7 +407,7 @@ class Panel {
     const { reveal } = this;
     const entries = reveal && this.entries[reveal.pane];
     if (!entries || this.store.ui.pane !== reveal.pane) return;
-    const first = entries.findIndex((entry) => entry.key === reveal.key);
+    const first = entries.findIndex((entry) => entry?.key === reveal.key);
     if (first < 0) return;
     let last = first;
     while (entries[last + 1]?.line !== undefined) last += 1;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any, NamedTuple
 
@@ -24,18 +25,16 @@ from cepbook.session.inspect.partial_matches import PartialMatches, partial_matc
 from cepbook.session.inspect.partition_table import context_levels, key_names
 from cepbook.session.inspect.store_table import store_users
 from cepbook.session.inspect.time_columns import TimeColumns, statement_output
-from cepbook.session.io.result_frames import change_columns, lost_rows_text
-from cepbook.session.io.sinks import feed_rows
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.static_picture import answer_picture as answer
-from cepbook.widgets.live_view.download import FileFormat, rows_file
+from cepbook.widgets.live_view.download import DownloadRequest
+from cepbook.widgets.live_view.file_rows import FileRows
 from cepbook.widgets.live_view.partition_sheet import PartitionFigures, PartitionSheet
 from cepbook.widgets.live_view.partition_tree import FoldState, PartitionTree, TreeLines
-from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
+from cepbook.widgets.live_view.row_filter import NO_FILTER, RowFilter, RowSheet, SheetColumns
 
 Rows = Sequence[Mapping[str, object]]
 
-NO_FILTER = RowFilter()
 _RESULTS = {"fully_aggregated": "Result", "fully_aggregated_grouped": "Groups"}
 
 
@@ -223,8 +222,9 @@ class WorkbenchSource:
             return PartitionList(0, [], 0)
         running = self._runtime.context(context)
         sheet = PartitionSheet(running, key_names(self._runtime, context), self._figures(running))
-        places = choice.found(sheet, sheet.texts)
-        visible = choice.first(sheet, places, len(places) if most is None else most)
+        columns = SheetColumns(sheet)
+        places = choice.found(columns, sheet.texts).places
+        visible = choice.first(columns, places, len(places) if most is None else most).tolist()
         return PartitionList(
             len(sheet), sheet.rows(visible if shown is None else visible[shown.start : shown.stop]), len(places)
         )
@@ -301,17 +301,24 @@ class WorkbenchSource:
         except CepbookError as error:
             return f"<div>{escape(str(error))}</div>"
 
-    def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes, str]:
-        """Return all rows of the `stream`, or those of the iterator, as a file: number, content, note on lost rows."""
+    @property
+    def recorded(self) -> tuple[Feed, int | None]:
+        """All deliveries, and the clock time of the instant that is displayed; None: now."""
+        return self._workbench.feed(self._statement), self._workbench.glance.time
+
+    @property
+    def second(self) -> int:
+        """Units of the clock per second."""
+        return int(self._runtime.config.second)
+
+    def file_rows(self, request: DownloadRequest) -> Callable[[], FileRows]:
+        """Return the function that reads the rows for a file. It may be called in any thread."""
         types, time = statement_output(self._runtime, self._statement)
-        if stream:
-            changes = self._workbench.feed(self._statement).whole(self._workbench.glance.time)
-            note = f"; {lost_rows_text(changes)}" if changes.lost else ""
-            content = rows_file(feed_rows(changes, types), change_columns(types, time), form, self._statement)
-            return len(changes.times), content, note
-        sheet = self.every(partition)
-        rows = list(zip(*map(sheet.column, types), strict=True))
-        return len(rows), rows_file(rows, types, form, self._statement), ""
+        timed, rows = self._known_times[0], request.rows
+        if request.stream:
+            feed, until = self.recorded
+            return partial(rows.of_stream, feed, until, types, time, timed, self.second)
+        return partial(rows.of_sheet, self.every(request.partition), types, timed)
 
     def replay(self) -> Replay[Any] | None:
         """Return the running replay, which the view then follows to its end."""

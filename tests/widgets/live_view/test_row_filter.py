@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
-from cepbook.widgets.live_view.row_filter import RowFilter
+from cepbook.widgets.live_view.row_filter import RowFilter, SheetColumns
 from tests.widgets.fakes import FakeSheet
 
 ROWS: list[dict[str, Any]] = [
@@ -33,8 +34,8 @@ ROWS: list[dict[str, Any]] = [
 )
 def test_the_rows_that_were_asked_for(asked: dict[str, Any], expected: list[int]) -> None:
     choice = RowFilter.of(asked)
-    sheet = FakeSheet(ROWS)
-    assert list(choice.first(sheet, choice.found(sheet, ["symbol"]), 3)) == expected
+    columns = SheetColumns(FakeSheet(ROWS))
+    assert list(choice.first(columns, choice.found(columns, ["symbol"]).places, 3)) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_rows_are_found_by_each_of_their_values(words: str) -> None:
             for place, row in enumerate(chosen)
             if all(any(w in str(v).lower() for v in row.values() if v is not None) for w in words.split())
         ]
-        assert list(RowFilter.of({"filter": words}).found(FakeSheet(chosen), ["p", "q"])) == naive
+        assert list(RowFilter.of({"filter": words}).found(SheetColumns(FakeSheet(chosen)), ["p", "q"]).places) == naive
 
 
 MANY = random.Random(3).choices([3, 1.5, None, 2, True, float("nan"), "b", "a", [2], [10], -(2**70), 1e300], k=4_000)
@@ -82,8 +83,8 @@ def test_a_few_are_the_first_of_all_in_the_same_order(values: list[object], down
 
     there = [place for place, value in enumerate(values) if value is not None]
     naive = sorted(there, key=rank, reverse=down) + [p for p, value in enumerate(values) if value is None]
-    sheet, choice = FakeSheet([{"v": value} for value in values]), RowFilter(by="v", down=down)
+    columns, choice = SheetColumns(FakeSheet([{"v": value} for value in values])), RowFilter(by="v", down=down)
     for most in (0, 1, 3, 40, 700, len(values)):
-        assert list(choice.first(sheet, range(len(values)), most)) == naive[:most]
-    few = range(0, len(values), 3)
-    assert list(choice.first(sheet, few, 50)) == [place for place in naive if place in few][:50]
+        assert list(choice.first(columns, np.arange(len(values)), most)) == naive[:most]
+    few = np.arange(0, len(values), 3)
+    assert list(choice.first(columns, few, 50)) == [place for place in naive if place in few][:50]

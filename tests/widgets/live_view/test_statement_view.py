@@ -351,37 +351,42 @@ def test_a_view_that_is_no_longer_displayed_costs_no_frames() -> None:
     assert view.flush() and prices(browser) == [1.0, 2.0]
 
 
-def test_rows_are_taken_as_files() -> None:
+def taken(view: StatementView, browser: FakeBrowser, **wanted: object) -> tuple[dict[str, Any], bytes]:
+    """The last message about a file, and the file."""
+    browser.ack()
+    sent = len(browser.frames)
+    browser.say(kind="take", client="c", id="1", **{"form": "csv", "stream": True, "partition": None, **wanted})
+    view.flush(urgent=True)
+    for download in view._downloads:
+        download.join(60)
+    messages = [
+        (message, parts)
+        for message, parts in zip(browser.frames[sent:], browser.buffers[sent:], strict=True)
+        if message["kind"] == "download"
+    ]
+    return messages[-1][0], b"".join(part for _, parts in messages for part in parts)
+
+
+def ticks(count: int) -> tuple[Workbench, StatementView, FakeBrowser]:
+    """A workbench with a statement `out` that delivered insert and remove rows, and its view."""
     cep = Workbench()
     cep.run("create schema Tick(symbol string, price double); @name('out') select irstream * from Tick#length(2)")
-    for price in (1.0, 2.0, 3.0):
-        cep.send("Tick", symbol='A"\t', price=price)
-    shown = StatementView(WorkbenchSource(cep, "out"))
-    browser = FakeBrowser(shown)
+    for price in range(1, count + 1):
+        cep.send("Tick", symbol='A"\t', price=float(price))
+    view = StatementView(WorkbenchSource(cep, "out"))
+    browser = FakeBrowser(view)
     browser.hello()
-    shown.flush(urgent=True)
+    view.flush(urgent=True)
+    return cep, view, browser
 
-    def take(form: str, stream: bool) -> tuple[dict[str, Any], bytes]:
-        browser.ack()
-        browser.say(kind="take", client="c", id=form, form=form, stream=stream, partition=None)
-        shown.flush(urgent=True)
-        answer = browser.frames[-1]["taken"]
-        return answer, browser.buffers[-1][answer["buffer"]]
 
-    answer, made = take("csv", stream=True)
+def test_rows_are_taken_as_files() -> None:
+    _, view, browser = ticks(3)
+    answer, made = taken(view, browser)
     assert (answer["file"], answer["rows"]) == ("out.csv", 4)
     row = '1970-01-01T00:00:00.000+00:00,0,insert,"A""\t",1.0'
     assert made.decode().splitlines()[:2] == ["time,seq,kind,symbol,price", row]
-    answer, made = take("text", stream=False)
+    _, made = taken(view, browser, form="text", stream=False)
     assert made.decode().splitlines() == ["symbol\tprice", '"A""\t"\t2.0', '"A""\t"\t3.0']
-    answer, made = take("parquet", stream=False)
+    _, made = taken(view, browser, form="parquet", stream=False)
     assert pd.read_parquet(io.BytesIO(made))["price"].tolist() == [2.0, 3.0]
-    browser.ack()
-    browser.say(kind="show", client="c", pane="window", partition=None)
-    shown.flush(urgent=True)
-    assert "taken" not in browser.frames[-1], "a file is sent once"
-    browser.ack()
-    cep.drop("out")
-    browser.say(kind="take", client="c", id="4", form="csv", stream=False, partition=None)
-    shown.flush(urgent=True)
-    assert "out" in browser.frames[-1]["taken"]["problem"]
