@@ -5,7 +5,8 @@ Ctrl-C), or a first Ctrl-C. Afterwards the workbench shows the old or the new st
 what follows. Else it is marked as broken: every further call raises and names `rewind` and `reset`. A first Ctrl-C
 never breaks it. An exception in a statement's code is reported as the error of the statement.
 
-`CEPBOOK_FAULTS=20000` injects that many faults, `CEPBOOK_FAULTS=all` one of each kind at every line.
+By default each operation has one fault of each kind. `CEPBOOK_FAULTS=20000` injects that many faults,
+`CEPBOOK_FAULTS=all` one of each kind at every line; `CEPBOOK_SHARD=3/100` injects each hundredth of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import gc
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import traceback
@@ -45,7 +47,8 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="each fault is injected into a copy of the process"),
 ]
 
-COUNT = os.environ.get("CEPBOOK_FAULTS", "140")
+COUNT = os.environ.get("CEPBOOK_FAULTS", "108")
+SHARD, SHARDS = map(int, os.environ.get("CEPBOOK_SHARD", "0/1").split("/"))
 SEED = int(os.environ.get("CEPBOOK_SEED", "8"))
 PACKAGE = str(Path(cepbook.__file__).parent)
 LOAD_CONST = dis.opmap["LOAD_CONST"]
@@ -169,6 +172,15 @@ def attempt(work: Callable[[], object]) -> str:
         return str(error)
 
 
+def saved(path: Path) -> str:
+    """What a file is good for, where it is not the file of the beginning."""
+    if not path.exists():
+        return "no file"
+    if path.read_bytes() == path.with_suffix(".before").read_bytes():
+        return "None"
+    return attempt(lambda: Workbench().load(path))
+
+
 def aspects(cep: Workbench, path: Path) -> str:
     """All that can be seen of the workbench, and what follows from further calls, as text."""
     if cep.replaying is not None:
@@ -181,12 +193,12 @@ def aspects(cep: Workbench, path: Path) -> str:
         sorted((key, run.cell, sorted(run.names)) for key, run in cep._cells.items()),
         [cep.runtime.now, cep.feed_capacity],
         [cep.past().events, len(cep.runtime.errors)],
-        attempt(lambda: Workbench().load(path / "saved") if (path / "saved").exists() else "no file"),
+        saved(path / "saved"),
     ]
 
     def rows() -> list[str]:
         names = sorted(cep.runtime.statements)
-        return [attempt(lambda: (cep.changes(name).to_json(date_format="iso"), cep.iterate(name))) for name in names]  # noqa: B023
+        return [attempt(lambda: (cep.feed(name).snapshot(), cep.iterate(name))) for name in names]  # noqa: B023
 
     aspects.append(rows())
     aspects.append(attempt(lambda: cep.run("@name('call') select twice(x) as y from E").statements[0].name))
@@ -269,56 +281,74 @@ def recovery(cep: Workbench, where: str) -> str:
     return f"broken, but send does not say so: {where}"
 
 
-@pytest.fixture(autouse=True)
-def undisturbed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A shell for magics, the usual handler of Ctrl-C, and no collection of what other tests left."""
-    new_shell(monkeypatch)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-    signal.signal(signal.SIGINT, before)
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workbench, Path, str]]:
+    """The workbench before all operations, the folder of its files, and what is seen of it.
+
+    With a shell for magics, the usual handler of Ctrl-C, and no collection of what other tests left.
+    """
+    path = tmp_path_factory.mktemp("faults")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        new_shell(monkeypatch)
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+        gc.collect()
+        gc.disable()
+        other = Workbench()
+        other.run(
+            "create schema E(k string, x int); @name('loaded') select sum(x) as s from E#length(2)", cell="loaded"
+        )
+        other.send("E", k="b", x=1)
+        other.save(path / "other")
+        cep = at_first()
+        cep.save(path / "saved")
+        shutil.copy(path / "saved", path / "saved.before")
+        yield cep, path, in_a_copy(lambda: aspects(cep, path))
+        gc.enable()
+        signal.signal(signal.SIGINT, handler)
+
+
+def at_first() -> Workbench:
+    cep = ready()
+    cep.define("P", {"a": "int"})
+    return cep
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_fault_at_any_line_of_an_operation(name: str, tmp_path: Path) -> None:
-    operation = OPERATIONS[name]
-    other = Workbench()
-    other.run("create schema E(k string, x int); @name('loaded') select sum(x) as s from E#length(2)", cell="loaded")
-    other.send("E", k="b", x=1)
-    other.save(tmp_path / "other")
-    cep = ready()
-    cep.define("P", {"a": "int"})
-    in_a_copy(lambda: str(operation(cep, tmp_path)))  # what is imported and cached at first use
-    cep.save(tmp_path / "saved", replace=True)
+def test_a_fault_at_any_line_of_an_operation(name: str, before: tuple[Workbench, Path, str], tmp_path: Path) -> None:
+    operation, (cep, path, old) = OPERATIONS[name], before
+    shutil.copytree(path, tmp_path, dirs_exist_ok=True)
+    operation(at_first(), path)  # what is imported and cached at first use
+    path = tmp_path  # a fault in a copy may leave other files
 
     def count() -> str:
         injector = OperationInjector(None)
-        raised = traced(injector, lambda: operation(cep, tmp_path))
+        raised = traced(injector, lambda: operation(cep, path))
         assert raised is None, repr(raised)
         return str(injector.lines)
 
     def state_after(work: Callable[[], object]) -> str:
         work()
-        return aspects(cep, tmp_path)
+        return aspects(cep, path)
 
     lines = int(in_a_copy(count))
-    states = {"old": in_a_copy(lambda: aspects(cep, tmp_path))}
+    states = {"old": old}
     if name in PREFIXES:
         for number in range(len(ITEMS)):
             states[f"{number} events"] = in_a_copy(lambda: state_after(lambda: PREFIXES[name](cep, number)))  # noqa: B023
     states["new"] = in_a_copy(lambda: state_after(lambda: operation(cep, tmp_path)))
     failed = [text for text in states.values() if text.startswith("the check failed")]
     assert not failed, failed
-    points = [(at, kind) for at in range(1, lines + 1) for kind in KINDS]
+    points = [(at, kind) for at in range(1, lines + 1) for kind in KINDS][SHARD::SHARDS]
     if COUNT != "all":
-        points = random.Random(SEED).sample(points, min(len(points), -(-int(COUNT) // len(OPERATIONS))))
+        draw = random.Random(f"{SEED} {name}")
+        points = [
+            (draw.randint(1, lines), kind) for _ in range(-(-int(COUNT) // len(OPERATIONS) // 3)) for kind in KINDS
+        ]
     verdicts: Counter[str] = Counter()
     wrong: list[str] = []
     for at, kind in points:
         injector = OperationInjector(at, kind)
-        result = in_a_copy(lambda: verdict(cep, tmp_path, name, injector, states))  # noqa: B023
+        result = in_a_copy(lambda: verdict(cep, path, name, injector, states))  # noqa: B023
         expected = result in ("broken", "reported") or result in states
         verdicts[result if expected else "wrong"] += 1
         if not expected:
