@@ -103,7 +103,10 @@ class Progress:
 
 
 class ReplayInterrupted(asyncio.CancelledError):
-    """Raised when the task that awaits a replay is cancelled. The replay is paused. Notebooks show no traceback."""
+    """Raised when the task that awaits a replay is cancelled. The replay is paused. Notebooks show no traceback.
+
+    A time limit is given with `asyncio.wait_for`, as for `LiveInterrupted`.
+    """
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
