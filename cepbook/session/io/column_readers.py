@@ -49,7 +49,7 @@ ROW_OF_FILE = "row of the file"  # the name of an index that counts rows across 
 
 def row_name(index: pd.Index[Any], position: int) -> str:
     """Return the name of a row in messages: its position from 0, with its index label if that says more."""
-    label = index[position]
+    label = plain_value(index[position])
     if index.name == ROW_OF_FILE:
         return f"row {label}"
     return f"row {position}" if isinstance(index, pd.RangeIndex) else f"row {position} (index {label!r})"

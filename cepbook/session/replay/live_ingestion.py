@@ -36,8 +36,8 @@ STATUS = {"source": "string", "state": "string", "reason": "string", "gap": "dou
 class LiveInterrupted(asyncio.CancelledError):
     """Raised when the task that awaits live sources is cancelled, with the sources closed. Has no traceback.
 
-    `asyncio.timeout` of Python 3.11 compares the class with CancelledError itself, and lets this pass instead of raising
-    TimeoutError. `asyncio.wait_for` raises TimeoutError.
+    `asyncio.timeout` of Python 3.11 compares the class with CancelledError itself, and lets this pass.
+    `asyncio.wait_for` raises TimeoutError.
     """
 
     def _render_traceback_(self) -> list[str]:
