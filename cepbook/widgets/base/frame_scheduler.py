@@ -31,8 +31,8 @@ class FrameScheduler:
 
     `build` makes and sends one frame of the newest state, or returns False if nothing changed. If it calls `spare` and
     the result is True, it must tell the browser not to acknowledge the frame. `rate` is the maximum of frames per
-    second. `touch` announces a change, `open` a listening browser, `ack(number)` that the browser has drawn a frame.
-    These three may be called from any thread and only set flags; `build` runs on the loop, or inside `flush`.
+    second. `touch` and `hurry` announce a change, `open` a listening browser, `ack(number)` that the browser has drawn
+    a frame. They may be called from any thread and only set flags; `build` runs on the loop, or inside `flush`.
 
     The cost of a frame is the processor time `spent` by the thread, which does not grow on a busy machine.
     """
@@ -93,6 +93,13 @@ class FrameScheduler:
         """Announce a change. Cheap: called for every delivery of a statement."""
         self._dirty = True
         if self._is_open and (self._timer is None or self._ends_run):
+            self._wake(again=True)
+
+    def hurry(self) -> None:
+        """Announce a change that a reader waits for: the next frame needs no rest, whatever the last one cost."""
+        self._dirty = True
+        self._earliest = 0.0
+        if self._is_open:
             self._wake(again=True)
 
     def remind(self, delay: float) -> None:

@@ -235,7 +235,7 @@ def _default_number(frame: PandasFrame, columns: Sequence[str], name: str) -> st
         for column in columns:
             if frame[column].dtype.kind in kinds:
                 return column
-    raise UsageError(f'statement {name} has no numeric column to draw\n  hint: `%view {name}` shows its rows')
+    raise UsageError(f"statement {name} has no numeric column to draw\n  hint: `%view {name}` shows its rows")
 
 
 def _is_text(column: Any) -> bool:

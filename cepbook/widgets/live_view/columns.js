@@ -74,7 +74,7 @@ class ColumnPanel {
     else now.delete(key);
     if (now.size === this.columns.length) now.delete(key); // one stays
     ui.hidden[this.pane] = [...now];
-    this.store.changed();
+    this.store.ask();
   }
   // Column `key` goes to the place of `to`.
   move(key, to) {
@@ -84,7 +84,7 @@ class ColumnPanel {
     keys.splice(keys.indexOf(key), 1);
     keys.splice(place, 0, key);
     this.store.ui.order[this.pane] = keys;
-    this.store.changed();
+    this.store.ask();
   }
   step(key, by) {
     const keys = this.all.map((c) => c.key);

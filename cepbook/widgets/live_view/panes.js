@@ -43,7 +43,7 @@ function streamColumns(panel) {
   const chars = Math.max(12, store.timeColumn.chars);
   const sorted = (key) => panel.sorting("stream", key);
   const when = { ...store.timeColumn, key: time, chars, look: "cv-when", sorted: sorted(time) };
-  const sign = { key: kind, name: "+ or −", label: "", title: "insert (+) or remove (−)", chars: store.info.traced ? 3 : 1, look: "cv-sign", untested: true };
+  const sign = { key: kind, name: "+ or −", label: "±", title: "insert (+) or remove (−)", chars: store.info.traced ? 3 : 1, look: "cv-sign", untested: true };
   when.draw = (cell, rows, r) => setText(cell, timeText(rows.time[r], store.withMillis));
   sign.draw = (cell, rows, r, open) => setText(cell, `${open}${rows.insert[r] ? "+" : "−"}`);
   const own = store.columns.map((c, i) => ({ ...c, key: c.name, sorted: sorted(c.name), draw: (cell, rows, r) => fillCell(cell, c, rows.cells[i][r]) }));

@@ -302,7 +302,7 @@ class StatementView(LiveWidget):
                 self._request = StreamRequest.of(content)
                 self._folds = FoldState(_node_numbers(content.get("opened")), _node_numbers(content.get("shut")))
                 self._visible_range = _visible_range(content.get("first"), content.get("rows"))
-                self._pump.touch()
+                self._pump.hurry()
             case {"kind": "bye", "client": str(client)}:
                 self._shown.pop(client, None)
                 self._pump.soon(self._on_page_closed)
@@ -396,6 +396,9 @@ class StatementView(LiveWidget):
         if self._sheet is None or self._sheet.feed is not feed or list(self._sheet.names) != names:
             timed = [column.name for column in self._columns if column.kind == "time"]
             self._sheet = StreamSheet(feed, names, timed, self._source.second)
+            self._sheet.begin(self._pump.hurry)
+        if not self._sheet.is_read:
+            return None
         self._sheet.refresh()
         return stream_page(self._sheet, self._request, until, self._visible_range, buffers)
 

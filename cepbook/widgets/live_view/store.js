@@ -16,6 +16,7 @@ class Store {
     Object.assign(this.ui, { conditions: {}, hidden: {}, order: {} }); // of columns, by pane
     this.ui.before = null; // the delivery before which a search of the stream ends, while the reader reads
     this.requests = 0;
+    this.restore();
     Object.assign(this.ui, { unfolded: new Set(), folded: new Set() }); // nodes of the tree, by number
     this.described();
     this.onMessage = (message, buffers) => {
@@ -90,6 +91,25 @@ class Store {
     this.asked = new Set(); // deliveries, since the last frame
     this.rows = { time: [], insert: [], delivery: [], cells: this.columns.map(() => []) };
   }
+  // What the reader chose stays when the page is loaded again.
+  get memory() {
+    return `cepbook ${this.model.get("own")}`;
+  }
+  remember() {
+    const { filter, conditions, sort, hidden, order, plus, minus } = this.ui;
+    try {
+      sessionStorage.setItem(this.memory, JSON.stringify({ filter, conditions, sort, hidden, order, plus, minus }));
+    } catch (error) {
+      console.debug("cepbook: the page remembers nothing", error);
+    }
+  }
+  restore() {
+    try {
+      Object.assign(this.ui, JSON.parse(sessionStorage.getItem(this.memory)));
+    } catch (error) {
+      console.debug("cepbook: the page remembers nothing", error);
+    }
+  }
   hello() {
     this.fresh = true;
     this.send({ kind: "hello", client: this.client });
@@ -97,6 +117,7 @@ class Store {
   }
   show() {
     const { pane, partition } = this.ui;
+    this.remember();
     const folds = this.info.levels.length ? { opened: [...this.ui.unfolded], shut: [...this.ui.folded] } : {};
     const tail = pane === "stream" && this.ui.follow && !this.ui.sort.stream;
     this.send({ kind: "show", client: this.client, pane, partition, ...this.places(pane), ...this.choice(pane), tail, request: this.request, ...folds });

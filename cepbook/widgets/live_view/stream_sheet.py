@@ -6,8 +6,9 @@ is new. It costs memory, so a view has one only while a reader searches or sorts
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from cepbook.widgets.base.column_encoding import BinaryBuffers, encode_values
 from cepbook.widgets.live_view.row_filter import NO_FILTER, FoundRows, NamedColumns, RowFilter
 from cepbook.widgets.live_view.value_columns import Array, NumberValues, ValueColumn, value_column
 
+READ_AT_ONCE = 50_000  # deliveries that are read while the page waits
 MAX_ROWS = 700_000  # of one table: browsers cannot scroll further
 
 
@@ -60,6 +62,7 @@ class StreamSheet(NamedColumns):
         self.time = unused_name("time", names)
         self._timed = frozenset(timed)
         self._second = second
+        self._reader: Thread | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -74,6 +77,27 @@ class StreamSheet(NamedColumns):
 
     def __getitem__(self, name: str) -> ValueColumn:
         return self._columns[name]
+
+    def begin(self, done: Callable[[], object]) -> None:
+        """Read all rows. Many are read in a thread, which calls `done` at the end."""
+        if self.feed.deliveries < READ_AT_ONCE:
+            self.refresh()
+            return
+
+        def read() -> None:
+            try:
+                self.refresh()
+            finally:
+                self._reader = None
+                done()
+
+        self._reader = Thread(target=read, name="cepbook stream", daemon=True)
+        self._reader.start()
+
+    @property
+    def is_read(self) -> bool:
+        """False while `begin` reads."""
+        return self._reader is None
 
     def refresh(self) -> None:
         """Read the rows that are new."""

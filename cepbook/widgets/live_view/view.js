@@ -85,7 +85,7 @@ class Panel {
       root.append(make("div", attributes, table.node));
       table.node.addEventListener("scroll", () => this.scrolled(pane), { passive: true });
     }
-    for (const pane of ["stream", "window", "events", "partitions"]) this.tables[pane].onSort = (key) => this.store.sortBy(key);
+    for (const pane of ["stream", "window", "events", "partitions"]) this.tables[pane].onSort = (key) => this.sort(pane, key);
     this.exporter = new Exporter(this);
     this.seenRows = {};
     this.selections = {};
@@ -150,6 +150,10 @@ class Panel {
     if (shown && pane !== "stream" && (this.store.ui.pane === "partitions" || shown.total > shown.sent || shown.found !== undefined)) {
       this.seeking = setTimeout(() => this.store.show(), 250);
     }
+  }
+  sort(pane, key) {
+    this.store.sortBy(key);
+    if (pane === "stream") this.tables.stream.node.scrollTop = 0; // it was at the newest row
   }
   // How a column is sorted: "" if not by it.
   sorting(pane, name) {

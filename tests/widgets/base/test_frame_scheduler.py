@@ -120,6 +120,23 @@ def test_a_frame_that_was_slow_to_build_is_followed_by_a_rest() -> None:
     assert len(times) >= 2
 
 
+def test_a_reader_who_waits_gets_a_frame_without_the_rest_after_a_slow_one() -> None:
+    now = FakeTime()
+
+    def build(number: int) -> bool:
+        now.value += 5.0
+        return True
+
+    pump = FrameScheduler(build, rate=20, now=now, spent=now)
+    pump.open()
+    assert pump.flush()
+    pump.ack(1)
+    pump.touch()
+    assert not pump.flush()
+    pump.hurry()
+    assert pump.flush()
+
+
 @pytest.mark.parametrize(("cost", "apart"), [(0.0, 0.082), (0.004, 0.09), (0.02, 0.31)])
 def test_frames_that_cost_little_are_fluent_and_others_take_a_twelfth_of_the_time(cost: float, apart: float) -> None:
     now = FakeTime()
