@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from cepbook.errors import EventError
 from cepbook.session import Workbench
-from cepbook.session.io.sinks import FileSink, SinkError
+from cepbook.session.io.output.sinks import FileSink, SinkError
 from cepbook.session.io.sources import SourcePause
 from cepbook.session.io.text_files import DEFAULT, TextFormat
 from cepbook.session.replay.replay import Replay

@@ -25,7 +25,7 @@ from cepbook.session.inspect.problems import find_problems
 from cepbook.session.inspect.statement_table import statements_frame
 from cepbook.session.inspect.store_table import stores_frame
 from cepbook.session.inspect.timeline import Timeline, build_timeline
-from cepbook.session.io.output_times import DATES
+from cepbook.session.io.output.output_times import DATES
 from cepbook.session.io.time_conversion import ClockTime
 
 

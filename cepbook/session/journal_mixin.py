@@ -16,7 +16,7 @@ from cepbook.lang.syntax.source_text import SourceText
 from cepbook.lang.types import Type
 from cepbook.session.core import saved_state
 from cepbook.session.inspect.fire_and_forget import repeat_query
-from cepbook.session.io.sinks import FileSink, Successor
+from cepbook.session.io.output.sinks import FileSink, Successor
 from cepbook.session.journal.event_columns import arrow, from_graph
 from cepbook.session.journal.journal import LIMIT, Journal, JournalOptions, Subject
 from cepbook.session.journal.journal_files import JournalFiles, is_journal

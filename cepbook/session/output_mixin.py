@@ -20,11 +20,17 @@ from cepbook.session.history.event_log import ManualAction
 from cepbook.session.inspect.fire_and_forget import PreparedQuery, run_query
 from cepbook.session.inspect.partition_selectors import Selector, selected_rows
 from cepbook.session.inspect.time_columns import statement_output
-from cepbook.session.io.delivery_stream import DeliveryStream
-from cepbook.session.io.output_times import DATES
+from cepbook.session.io.output.delivery_stream import DeliveryStream
+from cepbook.session.io.output.output_times import DATES
+from cepbook.session.io.output.result_frames import (
+    change_columns,
+    changes_frame,
+    convert_frame,
+    lost_rows_text,
+    rows_frame,
+)
+from cepbook.session.io.output.sinks import FileSink, export_rows, feed_rows
 from cepbook.session.io.parameter_values import ParameterValues as Values
-from cepbook.session.io.result_frames import change_columns, changes_frame, convert_frame, lost_rows_text, rows_frame
-from cepbook.session.io.sinks import FileSink, export_rows, feed_rows
 
 
 class OutputMixin(WorkbenchCore):

@@ -24,8 +24,8 @@ from cepbook.session.history.history_cursor import HistoryCursor
 from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
 from cepbook.session.io.files import format_of
 from cepbook.session.io.frame_source import LatePolicy
+from cepbook.session.io.output.sinks import SinkError
 from cepbook.session.io.rejected_events import RejectedFile
-from cepbook.session.io.sinks import SinkError
 from cepbook.session.io.sources import ReplayInputs, sources_by_type
 from cepbook.session.io.time_conversion import ClockTime, TimeLike, period_units
 from cepbook.session.replay.replay import ENDED, Replay

@@ -27,7 +27,7 @@ from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.session.core.cell_deployments import CellRun, CellRuns
 from cepbook.session.core.engine_handle import EngineHandle
-from cepbook.session.io.row_writer import take_mode
+from cepbook.session.io.output.row_writer import take_mode
 from cepbook.session.io.waiting_events import plain_offsets
 
 Path = str | PathLike[str]

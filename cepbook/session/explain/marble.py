@@ -24,8 +24,8 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import LONG, SIZED_NUMBERS, Type
 from cepbook.session.history.event_log import HORIZON, EventLog
 from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
-from cepbook.session.io.output_times import time_type
-from cepbook.session.io.result_frames import typed_series
+from cepbook.session.io.output.output_times import time_type
+from cepbook.session.io.output.result_frames import typed_series
 from cepbook.session.io.time_conversion import clock_text, clock_unit, format_span
 
 MAX_EVENTS = 200

@@ -44,7 +44,7 @@ from cepbook.session.history.rerun_provenance import (
 )
 from cepbook.session.inspect.partial_matches import partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, flat_properties, key_names
-from cepbook.session.io.result_frames import lost_rows_text
+from cepbook.session.io.output.result_frames import lost_rows_text
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.replay import Replay
 

@@ -27,7 +27,7 @@ from cepbook.lang.types import BOOLEAN, INT, OBJECT
 from cepbook.session.history.event_log import EventLog, LogEntry
 from cepbook.session.history.rerun_statement import IdentitySink, StatementRerun
 from cepbook.session.history.rerun_windows import rows_equal
-from cepbook.session.io.result_frames import unused_name
+from cepbook.session.io.output.result_frames import unused_name
 
 _FIELDS = {of: {each.name for each in fields(of)} for of in (plan.SelectStatement, plan.OnSelectStatement)}
 PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # names that no column of a user can have

@@ -22,7 +22,7 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.types import INT, OBJECT
 from cepbook.session.history.event_log import EventLog
 from cepbook.session.history.rerun_statement import IdentitySink, StatementRerun
-from cepbook.session.io.result_frames import unused_name
+from cepbook.session.io.output.result_frames import unused_name
 
 _Stay = tuple[int, int | None]  # identity of the event, id of the context partition
 # columns of shadows in a context

@@ -10,7 +10,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.feeds import Feed
 from cepbook.lang.types import DOUBLE, LONG, STRING
 from cepbook.session.core.cpu_sampler import CpuSampler, events_read
-from cepbook.session.io.result_frames import rows_frame
+from cepbook.session.io.output.result_frames import rows_frame
 
 
 def state_size(runtime: Runtime, name: str) -> int:

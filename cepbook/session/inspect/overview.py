@@ -22,7 +22,7 @@ from cepbook.lang.types import BOOLEAN, OBJECT, STRING, Type
 from cepbook.session.core.run_results import statement_kind
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import ISO_PARSERS, iso_example
-from cepbook.session.io.result_frames import rows_frame
+from cepbook.session.io.output.result_frames import rows_frame
 
 Section = Literal["statements", "types", "contexts", "stores", "variables", "errors"]
 SECTIONS: tuple[Section, ...] = ("statements", "types", "contexts", "stores", "variables", "errors")

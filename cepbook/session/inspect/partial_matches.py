@@ -13,8 +13,8 @@ from cepbook.argument_checks import caller_stacklevel
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import MissingRowsWarning, UsageError
 from cepbook.lang.types import LONG, OBJECT, STRING
-from cepbook.session.io.output_times import DATES, time_type
-from cepbook.session.io.result_frames import typed_series, unused_name
+from cepbook.session.io.output.output_times import DATES, time_type
+from cepbook.session.io.output.result_frames import typed_series, unused_name
 
 SHOWN = 200
 

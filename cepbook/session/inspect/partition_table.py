@@ -14,8 +14,8 @@ from cepbook.lang.plan.catalog import ContextType
 from cepbook.lang.plan.context import KeyedSpec, NestedSpec
 from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement, KeyedStreams
 from cepbook.lang.types import LONG, OBJECT, Type
-from cepbook.session.io.output_times import DATES, output_types, time_type
-from cepbook.session.io.result_frames import typed_series, unused_name
+from cepbook.session.io.output.output_times import DATES, output_types, time_type
+from cepbook.session.io.output.result_frames import typed_series, unused_name
 
 TIMES = ("startTime", "endTime")  # built-in properties that are times
 SIZES = ("retained", "groups", "partials")  # events, groups and partial matches, of all statements together

@@ -11,7 +11,7 @@ from cepbook.feeds import Feed
 from cepbook.lang.plan import nodes
 from cepbook.lang.types import LONG, STRING
 from cepbook.session.core.run_results import columns_text, statement_kind
-from cepbook.session.io.result_frames import rows_frame
+from cepbook.session.io.output.result_frames import rows_frame
 
 _KINDS: dict[type[nodes.StatementPlan], str] = {
     nodes.SelectStatement: "select",

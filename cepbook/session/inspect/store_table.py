@@ -16,7 +16,7 @@ from cepbook.lang.plan.expressions import TableRead
 from cepbook.lang.plan.references import expressions_in
 from cepbook.lang.types import LONG, STRING
 from cepbook.session.core.run_results import columns_text
-from cepbook.session.io.result_frames import rows_frame
+from cepbook.session.io.output.result_frames import rows_frame
 
 STORE_KINDS = {"window": "named window", "table": "table"}
 _KINDS = {HashIndex: "hash", SortedIndex: "sorted", CompositeIndex: "composite"}

@@ -19,10 +19,10 @@ from cepbook.display import format_count
 from cepbook.errors import UsageError
 from cepbook.lang.types import OBJECT
 from cepbook.session.io.event_validation import as_mapping
-from cepbook.session.io.row_writer import encodable, file_text
-from cepbook.session.io.sinks import SinkError
+from cepbook.session.io.output.row_writer import encodable, file_text
+from cepbook.session.io.output.sinks import SinkError
+from cepbook.session.io.output.writers import open_writer
 from cepbook.session.io.time_conversion import to_datetime
-from cepbook.session.io.writers import open_writer
 
 KINDS = (".jsonl", ".ndjson")
 MAX_REASONS = 50  # that are told apart

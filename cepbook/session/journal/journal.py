@@ -41,7 +41,7 @@ from cepbook.interrupts import InterruptGuard
 from cepbook.lang.plan.catalog import EventType
 from cepbook.locks import members, survives_fork
 from cepbook.session.history.event_log import EventRecorder, LogPosition
-from cepbook.session.io.sinks import end_all_sinks
+from cepbook.session.io.output.sinks import end_all_sinks
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.journal.event_columns import RANKS, TIMES, BatchWriter, arrow, as_graph, check_event, column_type
 from cepbook.session.journal.journal_files import JournalFiles

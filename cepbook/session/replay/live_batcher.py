@@ -30,9 +30,9 @@ from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
 from cepbook.session.io.frame_source import EventChunk
 from cepbook.session.io.live.live_sources import Located, Malformed
+from cepbook.session.io.output.sinks import SinkError, write_waiting
 from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.reorder import late_event, late_reason
-from cepbook.session.io.sinks import SinkError, write_waiting
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.text_files import FileFields
 from cepbook.session.io.time_conversion import check_clock_range, int_or_text, to_clock_units

@@ -13,7 +13,7 @@ from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.inspect.time_columns import statement_output
-from cepbook.session.io.result_frames import changes_frame, lost_rows_text
+from cepbook.session.io.output.result_frames import changes_frame, lost_rows_text
 from cepbook.widgets.charts.offline_renderer import Chart, PandasFrame, PandasSeries, offline_altair
 from cepbook.widgets.charts.reduction import ALL_ROWS, extremes
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from cepbook.errors import CepbookError, UsageError, exception_text, printable
-from cepbook.session.io.row_writer import dated_rows, encodable
-from cepbook.session.io.sinks import EXPORTED_ROWS, export_rows
-from cepbook.session.io.writers import csv_lines
+from cepbook.session.io.output.row_writer import dated_rows, encodable
+from cepbook.session.io.output.sinks import EXPORTED_ROWS, export_rows
+from cepbook.session.io.output.writers import csv_lines
 from cepbook.widgets.live_view.file_rows import FileRows, RowSelection
 from cepbook.widgets.live_view.stream_sheet import StreamRequest
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cepbook.feeds import Feed
 from cepbook.lang.types import Type
-from cepbook.session.io.result_frames import change_columns, lost_rows_text
+from cepbook.session.io.output.result_frames import change_columns, lost_rows_text
 from cepbook.widgets.live_view.row_filter import NamedColumns, RowSheet, SheetColumns
 from cepbook.widgets.live_view.stream_sheet import StreamRequest, StreamSheet
 from cepbook.widgets.live_view.value_columns import Array

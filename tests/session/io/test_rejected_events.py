@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from cepbook.errors import UsageError
+from cepbook.session.io.output.sinks import SinkError
 from cepbook.session.io.rejected_events import RejectedFile
-from cepbook.session.io.sinks import SinkError
 
 
 class _Unreadable:

@@ -26,7 +26,7 @@ from cepbook import Workbench
 from cepbook.engine.snapshot.file_format import unpack_document
 from cepbook.errors import BindError
 from cepbook.lang.plan.catalog import LATE_EVENT
-from cepbook.session.io.sinks import end_all_sinks
+from cepbook.session.io.output.sinks import end_all_sinks
 
 STEPS = 25
 BASE = """

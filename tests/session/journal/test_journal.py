@@ -18,7 +18,7 @@ from cepbook.errors import CepbookError, JournalError, MissingRowsWarning, Snaps
 from cepbook.magics.epl.journal_commands import journals_to_recover
 from cepbook.session.io.frame_source import FRAME_CHUNK
 from cepbook.session.io.live.live_sources import Located, Source
-from cepbook.session.io.sinks import SinkError
+from cepbook.session.io.output.sinks import SinkError
 from cepbook.session.journal import journal
 from cepbook.session.journal.recovery import read_log
 from cepbook.session.replay import replay as replay_module

@@ -8,7 +8,7 @@ from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang import types as t
 from cepbook.session.core.cell_deployments import CellRun, CellRuns, replaced_deployment
-from cepbook.session.io.result_frames import changes_frame, rows_frame
+from cepbook.session.io.output.result_frames import changes_frame, rows_frame
 from cepbook.session.workbench import Workbench
 
 PROPERTIES = {"s": t.STRING, "n": t.LONG, "i": t.INT, "x": t.DOUBLE, "b": t.BOOLEAN, "o": t.OBJECT}

@@ -16,8 +16,8 @@ from cepbook.errors import UsageError
 from cepbook.feeds import FeedColumns
 from cepbook.lang.types import LONG, STRING, Type, is_hashable
 from cepbook.session.io.event_validation import is_missing
-from cepbook.session.io.output_times import clock_dates, local_dates, moment_dates, whole_numbers
-from cepbook.session.io.parquet_writers import arrow_table
+from cepbook.session.io.output.output_times import clock_dates, local_dates, moment_dates, whole_numbers
+from cepbook.session.io.output.parquet_writers import arrow_table
 
 Row = Mapping[str, Any]
 _DTYPES = {

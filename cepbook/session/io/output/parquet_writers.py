@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from cepbook.errors import UsageError
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.types import Type
-from cepbook.session.io.row_writer import PLAIN, Rows, RowWriter, encodable, file_text, other_columns, take_mode
+from cepbook.session.io.output.row_writer import PLAIN, Rows, RowWriter, encodable, file_text, other_columns, take_mode
 
 # Metadata key with the id of the Arrow stream whose rows the Parquet file already has. `_rescued` skips such a stream.
 _STREAM = b"cepbook.stream"

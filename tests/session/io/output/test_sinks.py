@@ -21,9 +21,9 @@ import pytest
 
 from cepbook.errors import JournalError, MissingRowsWarning, UsageError
 from cepbook.session import Workbench
-from cepbook.session.io.row_writer import RowWriter
-from cepbook.session.io.sinks import SinkError, end_all_sinks
-from cepbook.session.io.writers import CsvWriter, open_writer
+from cepbook.session.io.output.row_writer import RowWriter
+from cepbook.session.io.output.sinks import SinkError, end_all_sinks
+from cepbook.session.io.output.writers import CsvWriter, open_writer
 from tests.engine.dispatch.test_faults import in_a_copy
 
 AT = "1970-01-01T00:00:00.000+00:00"
@@ -189,7 +189,7 @@ def test_export_of_changes(cep: Workbench, tmp_path: Path) -> None:
     assert cep.export("q", tmp_path / "c.csv", changes=True) == 4
     assert (tmp_path / "c.csv").read_text().splitlines()[-1] == f"{AT},2,remove,e1,1"
     with pytest.raises(SinkError, match=r"c\.parquet' cannot be written"):
-        from cepbook.session.io import sinks
+        from cepbook.session.io.output import sinks
 
         sinks.export_rows(
             [["no number"]], tmp_path / "c.parquet", {"x": cep.runtime.catalog.event_types["A"].properties["x"]}, "t"

@@ -14,7 +14,7 @@ from cepbook.engine.runtime import RunningStatement
 from cepbook.errors import MissingRowsWarning, UsageError
 from cepbook.feeds import Delivery, SinkFeed
 from cepbook.locks import survives_fork
-from cepbook.session.io.sinks import Attach
+from cepbook.session.io.output.sinks import Attach
 
 
 class DeliveryStream(AsyncIterator[Delivery]):

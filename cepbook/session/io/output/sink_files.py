@@ -14,9 +14,9 @@ from typing import Any
 
 from cepbook.lang.types import Type
 from cepbook.session.io.files import PARQUET
-from cepbook.session.io.parquet_writers import arrow_table, stream_batches, stream_name
-from cepbook.session.io.row_writer import Rows, dated_rows, encodable
-from cepbook.session.io.writers import (
+from cepbook.session.io.output.parquet_writers import arrow_table, stream_batches, stream_name
+from cepbook.session.io.output.row_writer import Rows, dated_rows, encodable
+from cepbook.session.io.output.writers import (
     SqliteCells,
     csv_lines,
     is_database,

@@ -18,9 +18,9 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.session.io import sinks
-from cepbook.session.io.parquet_writers import ParquetStreamWriter
-from cepbook.session.io.sinks import SinkError
+from cepbook.session.io.output import sinks
+from cepbook.session.io.output.parquet_writers import ParquetStreamWriter
+from cepbook.session.io.output.sinks import SinkError
 
 KINDS = ("csv", "jsonl", "parquet", "db")
 EPL = (
@@ -310,7 +310,7 @@ def test_a_former_file_is_not_taken_for_the_finished_one(finished: bool, tmp_pat
 
 def test_a_sink_that_nothing_refers_to_is_closed(tmp_path: Path) -> None:
     program = (
-        "import gc, sys, time\nfrom cepbook import Workbench\nfrom cepbook.session.io.sinks import _open_sinks\n"
+        "import gc, sys, time\nfrom cepbook import Workbench\nfrom cepbook.session.io.output.sinks import _open_sinks\n"
         "cep = Workbench()\ncep.run(\"create schema E(n int); @name('q') select n from E\")\n"
         "cep.sink('q', sys.argv[1])\ncep.send('E', n=1)\ntime.sleep(1)\ndel cep\n"
         "for _ in range(30):\n    gc.collect()\n    time.sleep(0.1)\n    if not _open_sinks():\n        break\n"

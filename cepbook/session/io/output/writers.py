@@ -26,8 +26,8 @@ from typing import IO, Any
 from cepbook.errors import UsageError
 from cepbook.lang.types import Type
 from cepbook.session.io.files import PARQUET
-from cepbook.session.io.parquet_writers import ParquetStreamWriter, ParquetWriter
-from cepbook.session.io.row_writer import (
+from cepbook.session.io.output.parquet_writers import ParquetStreamWriter, ParquetWriter
+from cepbook.session.io.output.row_writer import (
     PLAIN,
     BusyError,
     RowDates,

@@ -19,9 +19,9 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.session.io.parquet_writers import ParquetStreamWriter
-from cepbook.session.io.row_writer import RowWriter
-from cepbook.session.io.sinks import SinkError
+from cepbook.session.io.output.parquet_writers import ParquetStreamWriter
+from cepbook.session.io.output.row_writer import RowWriter
+from cepbook.session.io.output.sinks import SinkError
 
 KINDS = ("csv", "jsonl", "parquet", "db")
 SECOND = 2.0  # seconds: one, and what a busy machine adds

@@ -1,0 +1,1 @@
+"""What leaves the workbench: result frames, files of rows, sinks and streams."""
