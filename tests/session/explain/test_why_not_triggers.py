@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from cepbook import Workbench
+from cepbook.errors import StatementError
 from tests.session.explain.test_row_provenance import bench
 from tests.session.explained import drawn
 
@@ -81,6 +83,21 @@ def test_a_cycle_that_has_not_been_run_and_one_that_selects_nothing() -> None:
     cep.send("s", id=2, v=9)
     (course,) = cep.why("q", -1).courses
     assert course.outcome == "delivered"
+
+
+def test_a_unique_index_refuses_in_the_rerun_what_it_refused() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema A(id string, n int); create schema B(id string);"
+        "create window W#keepall as A; create unique index U on W(id); insert into W select * from A;"
+        "@name('q') on B as b select w.n as n from W as w"
+    )
+    for n in (1, 2):
+        with suppress(StatementError):
+            cep.send("A", id="a", n=n)
+    cep.send("B", id="x")
+    (course,) = cep.why("q", -1).courses
+    assert [row for _, row in course.rows] == list(cep.changes("q")[["n"]].to_dict("records")) == [{"n": 1}]
 
 
 @pytest.mark.histories
