@@ -538,3 +538,22 @@ def test_waiting_events_of_a_type_that_changes_are_recovered_as_they_are_then(tm
 
 async def finished(cep: Workbench) -> None:
     await cep.live({"E": []}, time="ts")
+
+
+def test_a_recovery_says_how_many_rows_of_changes_the_journal_did_not_have(tmp_path: Path) -> None:
+    cep = Workbench(feed_capacity=10)
+    cep.run("create schema E(x int); @name('q') select x from E")
+    with cep.journal(tmp_path / "j"):
+        for number in range(60):
+            cep.send("E", x=number)
+            if number == 29:
+                cep.journaling.checkpoint()
+    assert len(cep.changes("q")) == 60
+    again = Workbench(feed_capacity=10)
+    result = again.recover(tmp_path / "j")
+    missing = again.feed("q").lost
+    assert 0 < missing <= 20  # those that the snapshot did not have in memory
+    assert f"{missing} of `q`" in result.missing and f"missing: {result.missing}" in repr(result)
+    with pytest.warns(MissingRowsWarning, match=f"{missing}"):
+        assert len(again.changes("q")) == 60 - missing
+    again.journaling.close()
