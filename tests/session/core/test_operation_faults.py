@@ -40,6 +40,7 @@ from cepbook.magics.shell.host import NotebookHost
 from tests.engine.dispatch.test_faults import Injector, in_a_copy, traced
 from tests.engine.invariants import invariant_violations
 from tests.magics.conftest import new_shell
+from tests.random_cases import SHARD
 
 pytestmark = [
     pytest.mark.histories,
@@ -48,7 +49,6 @@ pytestmark = [
 ]
 
 COUNT = os.environ.get("CEPBOOK_FAULTS", "108")
-SHARD, SHARDS = map(int, os.environ.get("CEPBOOK_SHARD", "0/1").split("/"))
 SEED = int(os.environ.get("CEPBOOK_SEED", "8"))
 PACKAGE = str(Path(cepbook.__file__).parent)
 LOAD_CONST = dis.opmap["LOAD_CONST"]
@@ -338,7 +338,7 @@ def test_a_fault_at_any_line_of_an_operation(name: str, before: tuple[Workbench,
     states["new"] = in_a_copy(lambda: state_after(lambda: operation(cep, tmp_path)))
     failed = [text for text in states.values() if text.startswith("the check failed")]
     assert not failed, failed
-    points = [(at, kind) for at in range(1, lines + 1) for kind in KINDS][SHARD::SHARDS]
+    points = [(at, kind) for at in range(1, lines + 1) for kind in KINDS][SHARD]
     if COUNT != "all":
         draw = random.Random(f"{SEED} {name}")
         points = [
