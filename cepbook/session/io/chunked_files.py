@@ -22,9 +22,15 @@ from cepbook.lang.types import SIZED_NUMBERS
 from cepbook.session.io import files
 from cepbook.session.io.column_readers import ROW_OF_FILE
 from cepbook.session.io.csv_records import Reject
-from cepbook.session.io.frame_source import EventChunk, FrameSource, ReplaySource, SourceOptions, backwards_time_error
+from cepbook.session.io.frame_source import (
+    EventChunk,
+    FrameSource,
+    ReplaySource,
+    SourceOptions,
+    backwards_time_error,
+    open_frame,
+)
 from cepbook.session.io.text_files import DEFAULT, TextFormat
-from cepbook.session.io.wrong_rows import open_frame
 
 LARGE = 500_000  # rows from which a Parquet file is read in pieces, if its rows are in order
 SIZE = 32_000_000  # bytes from which another file is

@@ -38,6 +38,7 @@ from cepbook.session.io.frame_source import (
     backwards_time_error,
     is_sequence_number,
     late_chunk,
+    open_frame,
     pick,
     undefined_order_error,
 )
@@ -45,7 +46,6 @@ from cepbook.session.io.reorder import ReorderBuffer, late_event, late_reason
 from cepbook.session.io.schema_inference import datetime_columns, index_time
 from cepbook.session.io.text_files import DEFAULT, TextFormat
 from cepbook.session.io.time_conversion import check_clock_range, clock_text, to_clock_units
-from cepbook.session.io.wrong_rows import open_frame
 
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 
