@@ -15,8 +15,10 @@ CELLS = [
     "%load_ext cepbook\nimport numpy as np, pandas as pd",
     "%%epl\n"
     "create schema Tick(symbol string, price double, size int);\n"
+    "create context PerSymbol partition by symbol from Tick;\n"
     "@name('ticks') select * from Tick;\n"
-    "@name('means') select symbol, avg(price) as mean from Tick#time_batch(10 min) group by symbol",
+    "@name('means') select symbol, avg(price) as mean from Tick#time_batch(10 min) group by symbol;\n"
+    "@name('sizes') context PerSymbol select count(*) as sizes from Tick",
     "n = 200_000\n"
     "rng = np.random.default_rng(0)\n"
     "ticks = pd.DataFrame({'time': 1_372_550_400_000 + np.arange(n) * 100,\n"
@@ -27,6 +29,8 @@ CELLS = [
     "%view --chart ticks --threshold 500",
     "%view --chart means --kind bar",
     "await replay",
+    "%epl marble means",
+    "%epl timeline PerSymbol",
 ]
 ANY_EXTREMES = re.compile("values from -788 to 911, ")
 INSIDE = """node => [...node.querySelectorAll('*')].filter(each => each.getBoundingClientRect().right >
@@ -88,5 +92,7 @@ def test_charts_in_a_page(open_lab: OpenNotebook, lab_root: Path, screenshot_dir
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         saved = next(o for o in notebook.cells()[3]["outputs"] if "text/plain" in o["data"])["data"]
         assert "911" in saved["text/plain"] and "-788" in saved["text/plain"] and "data:image/png" in saved["text/html"]
+        for number in (6, 7):  # Vega says nothing of a marble diagram and a timeline
+            notebook.cell(number).locator(".vega-embed svg.marks").wait_for()
         assert notebook.errors() == [] and notebook.dialogs == []
         assert (notebook.external, notebook.page_errors, warnings) == ([], [], [])

@@ -75,12 +75,36 @@ def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callab
 
 def render(spec: dict[str, Any], **_: object) -> dict[str, Any]:
     """Return the mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG if one can be made."""
-    as_v5 = themed(drawable({**spec, "$schema": SCHEMA}))
+    as_v5 = themed(drawable(_with_single_domains({**spec, "$schema": SCHEMA})))
     bundle: dict[str, Any] = {MIME: as_v5, "text/plain": describe(as_v5)}
     png = vega_png(as_v5)
     if png is not None:
         bundle["image/png"] = png
     return bundle
+
+
+def _with_single_domains(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return `spec` with a domain that layers share in one of them only: Vega warns of each other one.
+
+    It warns, too, of a layer that has the second end of the channel (``x2``).
+    """
+    resolved, layers = spec.get("resolve", {}).get("scale", {}), spec.get("layer", [])
+    domains: dict[str, list[tuple[bool, int, Any]]] = {}
+    for at, layer in enumerate(layers):
+        for name, channel in layer.get("encoding", {}).items():
+            match channel:
+                case {"scale": {"domain": domain}} if resolved.get(name) != "independent":
+                    domains.setdefault(name, []).append((f"{name}2" in layer["encoding"], at, domain))
+    layers = [{**layer, "encoding": dict(layer["encoding"])} if "encoding" in layer else layer for layer in layers]
+    for name, entries in domains.items():
+        _, keeper, shared = min(entries, key=lambda entry: entry[:2])
+        for _, at, domain in entries:
+            if at != keeper and domain == shared:
+                channel = layers[at]["encoding"][name]
+                scale = {key: value for key, value in channel["scale"].items() if key != "domain"}
+                layers[at]["encoding"][name] = {**channel, "scale": scale}
+    inner = {name: [_with_single_domains(one) for one in spec[name]] for name in ("vconcat", "hconcat") if name in spec}
+    return {**spec, **inner, **({"layer": [_with_single_domains(layer) for layer in layers]} if layers else {})}
 
 
 def vega_png(spec: dict[str, Any]) -> str | None:

@@ -70,7 +70,7 @@ class _Axis:
     def x(self, *, shown: bool) -> Any:
         """Return the encoding of times along the axis, which only the lower chart labels."""
         zone = {"type": "utc"} if self.temporal else {}  # otherwise the browser would show the times of its own zone
-        scale = self._altair.Scale(domain=self._domain, nice=False, zero=False, **zone)
+        scale = self._altair.Scale(domain=self._domain, nice=False, **(zone or {"zero": False}))
         form = labels(self._start, self._end) if self.temporal else {"format": "~f"}
         title = f"time ({self._unit})" if shown and not self.temporal else None
         lines = {"gridColor": FAINT, "gridOpacity": 0.6, "domainColor": FAINT}
@@ -157,7 +157,7 @@ def _counts(altair: Any, axis: _Axis, timeline: Timeline) -> Any:
     few = {"values": [*range(most + 1)]} if most <= FEW else {}  # by itself the axis would have halves of partitions
     beside = altair.Axis(format="d", gridColor=FAINT, gridOpacity=0.6, domain=False, **few)
     y = altair.Y("live", type="quantitative", title="live", stack=None, axis=beside)
-    steps = altair.Chart(altair.Data(values=values)).mark_area(
-        interpolate="step-after", color=LIFE_COLOR, opacity=0.25, line={"color": LIFE_COLOR, "strokeWidth": 1.5}
-    )
-    return steps.encode(x=axis.x(shown=True), y=y).properties(width=WIDTH, height=COUNTS)
+    steps = altair.Chart(altair.Data(values=values)).encode(x=axis.x(shown=True), y=y)
+    area = steps.mark_area(interpolate="step-after", color=LIFE_COLOR, opacity=0.25)
+    line = steps.mark_line(interpolate="step-after", color=LIFE_COLOR, strokeWidth=1.5)
+    return altair.layer(area, line).properties(width=WIDTH, height=COUNTS)

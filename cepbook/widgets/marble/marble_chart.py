@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import east_asian_width
 
 from cepbook.display import format_time, format_value
 from cepbook.session.explain.marble import Marble
@@ -24,8 +25,10 @@ MOST_BARS, THIN = 60, 8  # more bars than these are so many pixels high, and hav
 MOST_LEVELS = 24  # of a lane with labels; where they do not suffice, labels are left out
 MOST_ROWS = 8  # rows of one delivery that are drawn apart
 LABEL_LIMIT = 16  # characters
-CHARACTER = 5.6  # pixels, about
+CHARACTER = 5.6  # pixels, about; of wide letters and of those of East Asia:
+WIDE, FULL = 7.8, 10.5
 POINT = 13
+LEGEND_SYMBOL, LEGEND_LIMIT = 26, 40  # pixels of a symbol with the space around it; entries of a legend
 MOST_RUNS = 24  # matches that are drawn, the latest ones
 WINDOW, INSERT, REMOVE, MATCH = "#0969da", "#2da44e", "#cf222e", "#8250df"
 MATCHES = "matches"
@@ -246,7 +249,9 @@ def _levels(sizes: Iterable[tuple[float, float, int]]) -> list[int]:
 
 
 def _width(label: str) -> float:
-    return CHARACTER * len(label)
+    return sum(
+        FULL if east_asian_width(c) in "WF" else WIDE if c.isupper() or c in "mw%@" else CHARACTER for c in label
+    )
 
 
 def _label(row: Mapping[str, object], names: Sequence[str]) -> str:
@@ -304,7 +309,15 @@ class _LayerBuilder:
             return self._alt.value(fixed or WINDOW)
         keys = [*(bar.group for bar in self._marble.bars), *(arrival.group for arrival in self._marble.arrivals)]
         groups = list(dict.fromkeys(map(group_label, keys)))
-        legend = self._alt.Legend(title=", ".join(self._marble.grouped_by), orient="bottom", symbolType="circle")
+        widest = LEGEND_SYMBOL + max(map(_width, (label[:LABEL_LIMIT] for label in groups)), default=0.0)
+        legend = self._alt.Legend(
+            title=", ".join(self._marble.grouped_by),
+            orient="bottom",
+            symbolType="circle",
+            symbolLimit=LEGEND_LIMIT,
+            columns=max(1, int(WIDTH // widest)),
+            labelLimit=CHARACTER * LABEL_LIMIT + FULL,
+        )
         scale = self._alt.Scale(domain=groups, scheme="tableau10")
         return self._alt.Color("group", type="nominal", scale=scale, legend=legend)
 
@@ -427,7 +440,8 @@ class _LayerBuilder:
         if not self._marble.grouped_by:
             return self._alt.value(WINDOW)
         color = self._color(None).to_dict()
-        return self._alt.Stroke("group", type="nominal", scale=self._alt.Scale(**color["scale"]), legend=None)
+        scale, legend = self._alt.Scale(**color["scale"]), self._alt.Legend(**color["legend"])
+        return self._alt.Stroke("group", type="nominal", scale=scale, legend=legend)
 
     def _bar_tooltip(self, bar: WindowStay) -> dict[str, str]:
         text = self._axis.text

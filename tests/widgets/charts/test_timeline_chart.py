@@ -60,7 +60,7 @@ def test_nested_contexts_are_coloured_by_their_outermost_level() -> None:
     assert (color["field"], color["title"]) == ("outer", "Office")
     assert bars(spec)[0]["outer"] == "Office startTime=2022-01-08 00:00:00"
     assert bars(spec)[0]["birth"] == "2022-01-08 00:00:00"
-    assert spec["vconcat"][1]["encoding"]["x"]["scale"]["type"] == "utc"
+    assert spec["vconcat"][1]["layer"][0]["encoding"]["x"]["scale"]["type"] == "utc"
 
 
 def test_many_partitions_have_thin_bars_without_labels() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from cepbook.session import Workbench
 from cepbook.widgets import charts
 from cepbook.widgets.charts.offline_renderer import SCHEMA
-from cepbook.widgets.marble.marble_chart import MOST_LEVELS, MOST_ROWS, WIDTH, marble_chart
+from cepbook.widgets.marble.marble_chart import MOST_LEVELS, MOST_ROWS, WIDTH, _width, marble_chart
 
 pytestmark = pytest.mark.histories
 
@@ -35,6 +36,16 @@ def drawn(epl: str, *events: tuple[int, str, float], start: int = 0, end: int = 
 def layers(spec: dict[str, Any], mark: str) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The layers of a mark with their rows."""
     return [(layer, layer["data"]["values"]) for layer in spec["layer"] if layer["mark"]["type"] == mark]
+
+
+def domain(spec: dict[str, Any]) -> list[float]:
+    """The times at the edges of the plot. One layer has them: Vega would warn of the others."""
+    (times,) = [
+        x["scale"]["domain"]
+        for layer in spec["layer"]
+        if "domain" in (x := layer["encoding"].get("x", {})).get("scale", {})
+    ]
+    return list(times)
 
 
 def lane_names(spec: dict[str, Any]) -> list[str]:
@@ -119,7 +130,7 @@ def test_the_axis_is_utc_for_dates_and_times_since_0() -> None:
     assert x["type"] == "temporal" and x["scale"]["type"] == "utc" and x["axis"]["format"] == "%H:%M:%S"
     ((dated, _),) = layers(drawn("select * from Tick#length(1)", *BURST, start=EPOCH), "rect")
     assert dated["encoding"]["x"]["type"] == "temporal" and dated["encoding"]["x"]["scale"]["type"] == "utc"
-    low, high = dated["encoding"]["x"]["scale"]["domain"]
+    low, high = domain(drawn("select * from Tick#length(1)", *BURST, start=EPOCH))
     assert low < EPOCH and high > EPOCH + 4_000
 
 
@@ -127,8 +138,7 @@ def test_bars_that_began_before_the_plot_say_so() -> None:
     spec = drawn("select * from Tick#keepall", *BURST, events=1)
     shapes = [layer["mark"]["shape"] for layer, _ in layers(spec, "point") if "shape" in layer["mark"]]
     assert shapes == ["triangle-right", "triangle-left"]
-    edge = layers(spec, "rect")[0][0]["encoding"]["x"]["scale"]["domain"][0]
-    assert min(row["time"] for row in bars(spec)) == edge
+    assert min(row["time"] for row in bars(spec)) == domain(spec)[0]
 
 
 def test_large_deliveries_are_summed_up_and_crowds_lose_their_labels() -> None:
@@ -182,3 +192,27 @@ def test_it_becomes_a_picture() -> None:
     made = marble_chart(cep.marble("s"))._repr_mimebundle_(None, None)
     bundle = made[0] if isinstance(made, tuple) else made
     assert bundle["image/png"].startswith("iVBOR")
+
+
+def test_a_legend_of_many_groups_fits() -> None:
+    names = [f"CUSTOMER {number}" for number in range(30)]
+    events = [(n, name, 1.0) for n, name in enumerate(names)]
+    spec = drawn("select * from Tick#groupwin(symbol)#length(2)", *events, events=30)
+    encodings = [layer["encoding"] for layer, _ in layers(spec, "rect")]
+    widest = 26 + max(map(_width, names))
+    for encoding in encodings:
+        legend = encoding["color"]["legend"]
+        assert 1 <= legend["columns"] <= 560 // widest and legend["labelLimit"] < 560
+        assert encoding["stroke"]["legend"] == legend
+
+
+def test_labels_of_wide_letters_lie_apart() -> None:
+    assert _width("WM") > _width("ab") < _width("\u6771\u4eac")
+    spec = drawn("select * from Tick#length(9)", *[(150 * n, "WWWWWWWW", 1.0) for n in range(8)], end=2_000)
+    low, high = domain(spec)
+    by_level: dict[float, list[float]] = {}
+    for layer, rows in layers(spec, "text"):
+        for row in rows if layer["mark"]["align"] == "left" else ():
+            by_level.setdefault(row["y"], []).append(560 * (row["time"] - low) / (high - low))
+    gaps = [later - earlier for xs in by_level.values() for earlier, later in pairwise(sorted(xs))]
+    assert all(gap >= 8 * 7.8 for gap in gaps)
