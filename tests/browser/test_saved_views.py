@@ -25,6 +25,7 @@ CELLS = [
     "%cep",
     "%epl tune out",
     "%epl report saved.html",
+    "%view --chart out",
 ]
 SAVED = "saved picture; run the cell for a live view"
 # By cell: what is there while it is live, and what its picture shows.
@@ -34,6 +35,7 @@ ELEMENTS = {
     4: (".cepbook-flow", "holds 3"),
     5: (".cepbook-panel", "least"),
     6: (".widget-slider", "controls of least"),
+    8: (".cepbook-chart", "out: price by symbol"),
 }
 CONTROLS = "button, input, select, [tabindex='0'][role]"
 OF_IPYWIDGETS = "Cannot read properties of null (reading 'kernel')"  # its manager where there is no kernel

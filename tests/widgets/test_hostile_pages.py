@@ -26,8 +26,8 @@ create variable double least = 1;
 @name('all') select * from Tick(price > least)#length(3)"""
 WRONG = (None, True, -1, 10**400, 1.5, float("nan"), float("inf"), "", "x" * 100_000, [], [[]], {}, {"kind": "x"})
 KINDS = (
-    "hello", "bye", "ack", "size", "zoom", "row", "show", "expand", "why", "take", "open", "order", "frame", "error",
-    "nothing", "",
+    "hello", "bye", "ack", "size", "zoom", "row", "seek", "show", "expand", "why", "take", "open", "order", "frame",
+    "error", "nothing", "",
 )  # fmt: skip
 ORDERS = (
     "pause",

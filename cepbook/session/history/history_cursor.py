@@ -18,6 +18,7 @@ class HistoryCursor(Generic[WorkbenchT]):
         self.time: int | None = None
         self.workbench: WorkbenchT | None = None
         self.zoom: tuple[int, int] | None = None
+        self._seeker: WeakMethod[Callable[[int], object]] | None = None
         self._subscribers: list[WeakMethod[Callable[[], object]]] = []
         self._of_replays: list[WeakMethod[Callable[[], object]]] = []
 
@@ -31,6 +32,16 @@ class HistoryCursor(Generic[WorkbenchT]):
         if self.workbench is not None:
             self.time = self.workbench = None
             self._tell()
+
+    def take_seeks(self, method: Callable[[int], object]) -> None:
+        """Let a bound method show past instants for `seek`, as long as its object lives: that of the latest bar."""
+        self._seeker = WeakMethod(method)
+
+    def seek(self, time: int) -> None:
+        """Show the instant `time` as the bar does; without a bar nothing happens."""
+        method = None if self._seeker is None else self._seeker()
+        if method is not None:
+            method(time)
 
     def zoom_to(self, zoom: tuple[int, int] | None) -> None:
         """Show a range of times in all charts."""

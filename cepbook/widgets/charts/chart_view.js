@@ -6,7 +6,7 @@ const NEAR = 24; // px from the pointer to a point that has a tooltip
 const DRAG = 4; // px until a press is a drag
 const IDLE = 2000; // ms without a row until a chart is no longer live
 const LATEST_ACK = 200; // ms; a hidden page draws nothing and must not stall the frames
-const HINT = "Drag: zoom in. Shift-drag: move. Ctrl-wheel: zoom. Double-click: all. Keys: arrows, + and −, Shift-arrows, Escape.";
+const HINT = "Drag: zoom in. Shift-drag: move. Ctrl-wheel: zoom. Double-click: all. Alt-click: show this moment in the bar of the replay. Keys: arrows, + and −, Shift-arrows, Enter, Escape.";
 
 class ChartPage {
   constructor(model, el) {
@@ -182,6 +182,10 @@ class ChartPage {
     const by = Math.round((this.view[1] - this.view[0]) * share);
     this.zoom(this.view.map((time) => time + by));
   }
+  // Show a moment in the bar of the replay, and so in all views.
+  seek(time) {
+    this.tell({ kind: "seek", client: this.client, time: Math.round(time) });
+  }
   wheel(event) {
     if (!this.view) return;
     const { left, width } = this.area();
@@ -214,6 +218,7 @@ class ChartPage {
     const { drag } = this;
     this.drag = null;
     if (!drag) return;
+    if (event.altKey && Math.abs(drag.to - drag.from) < DRAG) return this.seek(this.timeAt(event.offsetX));
     if (Math.abs(drag.to - drag.from) < DRAG) return this.point(this.nearest(event.offsetX, event.offsetY));
     if (drag.moves) return this.zoom(this.view);
     const range = [drag.from, drag.to].sort((a, b) => a - b).map((x) => Math.round(this.timeAt(x)));
@@ -231,6 +236,7 @@ class ChartPage {
       ArrowLeft: () => (event.shiftKey ? this.shift(-0.1) : this.step(-1)),
       ArrowRight: () => (event.shiftKey ? this.shift(0.1) : this.step(1)),
       ArrowUp: () => this.step(0, -1), ArrowDown: () => this.step(0, 1),
+      Enter: () => this.pointed && this.seek(this.timeOf(this.series[this.pointed.at], this.pointed.p)),
       Home: () => this.step(-Infinity), End: () => this.step(Infinity),
     }[event.key];
     if (!act) return;

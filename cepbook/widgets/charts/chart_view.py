@@ -10,6 +10,7 @@ from __future__ import annotations
 import time as wall
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import traitlets
@@ -229,6 +230,8 @@ class ChartView(LiveWidget):
                 self._order(lambda: self._glance.zoom_to(None))
             case {"kind": "zoom", "range": [start, end]} if _is_time(start) and _is_time(end) and start < end:
                 self._order(lambda: self._zoom_to(start, end))
+            case {"kind": "seek", "time": time} if _is_time(time):
+                self._order(lambda: self._seek(time))
             case {"kind": "row", "feed": int(feed), "series": int(series), "place": int(place)}:
                 if min(series, place) < 0:
                     return False
@@ -245,6 +248,10 @@ class ChartView(LiveWidget):
     def _run_orders(self) -> None:
         while self._orders:
             self._orders.popleft()()
+
+    def _seek(self, ms: float) -> None:
+        with suppress(CepbookError):  # an instant that no snapshot restores
+            self._glance.seek(int(ms * self._source.second / 1000))
 
     def _zoom_to(self, start: float, end: float) -> None:
         first, last = int(start * self._source.second / 1000), int(-(-end * self._source.second // 1000))

@@ -84,6 +84,7 @@ class Scrub {
       setAttribute(this.range, "aria-valuetext", timeText(scrub.past ?? to, true));
       this.drawMarks(scrub.marks, from, to);
     }
+    this.drawZoom(kept ? scrub.zoom : null);
     this.now.disabled = scrub.past === null;
     setText(this.at, !kept ? scrub.lacks : scrub.past === null ? "showing the present" : `showing ${timeText(scrub.past, scrub.past % 1000 !== 0)}`);
     this.at.classList.toggle("cp-past", scrub.past !== null);
@@ -97,6 +98,17 @@ class Scrub {
     this.due.disabled = !scrub.due;
     setText(this.note, scrub.note);
     this.note.hidden = !scrub.note;
+  }
+  // The range of times that the charts show.
+  drawZoom(zoom) {
+    this.band ??= make("div", { class: "cp-zoom", title: "the charts show these times" });
+    this.band.hidden = !zoom;
+    if (!zoom) return;
+    if (!this.band.isConnected) this.marks.after(this.band);
+    const [from, to] = [Number(this.range.min), Number(this.range.max)];
+    const [left, right] = zoom.map((time) => Math.min(1, Math.max(0, (time - from) / Math.max(1, to - from))));
+    this.band.style.left = `calc(8px + ${left} * (100% - 16px))`;
+    this.band.style.width = `max(2px, ${right - left} * (100% - 16px))`;
   }
   drawMarks(marks, from, to) {
     const key = [marks, from, to].join();

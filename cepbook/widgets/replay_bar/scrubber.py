@@ -36,6 +36,7 @@ class Scrubber:
         self.marks: list[int] = []
         self.note = ""
         self.took = 0.0  # seconds that the last look at the past took
+        workbench.glance.take_seeks(self._seek)
 
     def action(self, order: dict[str, Any]) -> Action | None:
         """Return what an order of the browser does once `run` may use the engine; None for one that makes no sense."""
@@ -92,6 +93,7 @@ class Scrubber:
             "span": None if span is None else [self._ms(max(span[0], replay.began or span[0])), self._ms(span[1])],
             "lacks": replay.lacks,
             "past": None if glance.time is None else self._ms(glance.time),
+            "zoom": None if glance.zoom is None else [self._ms(time) for time in glance.zoom],
             "statements": sorted(hopped, key=lambda name: not statements[name].plan.named),  # the first is chosen
             "marks": self.marks,
             "speed": replay.speed,

@@ -11,6 +11,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import UsageError
+from cepbook.widgets import ReplayControl
 from cepbook.widgets.charts import chart_picture
 from cepbook.widgets.charts.chart_frames import KINDS, ChartOptions
 from cepbook.widgets.charts.chart_source import ChartSource, charted_columns
@@ -150,6 +151,24 @@ def test_the_instant_of_the_bar_is_told() -> None:
     cep.glance.leave()
     assert page.frames[-1]["instant"] is None
     chart.close()
+
+
+def test_a_page_moves_the_bar_and_the_bar_knows_the_range() -> None:
+    cep = bench()
+    replay = cep.replay(ticks(100), "Tick", "time", keep=20)
+    replay.run()
+    chart, page = opened(cep)
+    asks(page, chart, kind="seek", time=4_950)
+    assert cep.glance.time is None, "nobody shows the past"
+    bar = ReplayControl(replay)
+    assert asks(page, chart, kind="seek", time=4_950)["instant"] == 4_950 and cep.glance.time == 4_950
+    asks(page, chart, kind="zoom", range=[1_000, 2_000])
+    scrub: Any = bar._state()["scrub"]
+    assert scrub["zoom"] == [1_000, 2_000] and scrub["past"] == 4_950
+    asks(page, chart, kind="seek", time=10**9)
+    assert cep.glance.time is None
+    page.say(kind="seek", client="c", time="now")
+    assert page.frames[-1]["kind"] == "error"
 
 
 def test_a_row_is_told_when_a_page_asks() -> None:
