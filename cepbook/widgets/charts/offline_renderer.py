@@ -103,8 +103,11 @@ def _with_single_domains(spec: dict[str, Any]) -> dict[str, Any]:
                 channel = layers[at]["encoding"][name]
                 scale = {key: value for key, value in channel["scale"].items() if key != "domain"}
                 layers[at]["encoding"][name] = {**channel, "scale": scale}
-    inner = {name: [_with_single_domains(one) for one in spec[name]] for name in ("vconcat", "hconcat") if name in spec}
-    return {**spec, **inner, **({"layer": [_with_single_domains(layer) for layer in layers]} if layers else {})}
+    single = {**spec, "layer": layers} if layers else dict(spec)
+    for name in ("layer", "vconcat", "hconcat"):
+        if name in single:
+            single[name] = [_with_single_domains(one) for one in single[name]]
+    return single
 
 
 def vega_png(spec: dict[str, Any]) -> str | None:

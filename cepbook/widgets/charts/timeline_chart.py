@@ -69,8 +69,9 @@ class _Axis:
 
     def x(self, *, shown: bool) -> Any:
         """Return the encoding of times along the axis, which only the lower chart labels."""
-        zone = {"type": "utc"} if self.temporal else {}  # otherwise the browser would show the times of its own zone
-        scale = self._altair.Scale(domain=self._domain, nice=False, **(zone or {"zero": False}))
+        # Without a zone the browser would show the times of its own.
+        zone: dict[str, Any] = {"type": "utc"} if self.temporal else {"zero": False}
+        scale = self._altair.Scale(domain=self._domain, nice=False, **zone)
         form = labels(self._start, self._end) if self.temporal else {"format": "~f"}
         title = f"time ({self._unit})" if shown and not self.temporal else None
         lines = {"gridColor": FAINT, "gridOpacity": 0.6, "domainColor": FAINT}
