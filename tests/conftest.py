@@ -74,20 +74,21 @@ def pytest_sessionstart() -> None:
 _inside = 0  # calls that are under way: what a listener does is in the middle of a round
 
 
-def _watched(work: Callable[..., None], runtime_of: Callable[[Any], Runtime]) -> Callable[..., None]:
+def _watched(work: Callable[..., Any], runtime_of: Callable[[Any], Runtime]) -> Callable[..., Any]:
     calls = 0
 
     @wraps(work)
-    def watched(owner: Any, *args: Any, **options: Any) -> None:
+    def watched(owner: Any, *args: Any, **options: Any) -> Any:
         global _inside
         nonlocal calls
         _inside += 1
         try:
-            work(owner, *args, **options)
+            result = work(owner, *args, **options)
         finally:
             _inside -= 1
         calls += 1
         if not _inside and calls % 7 == 0:
             assert invariant_violations(runtime_of(owner)) == []
+        return result
 
     return watched

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SUBJECTS = {
     "Define and deploy": "define run drop problems rewind reset",
     "Events and time": "send send_together advance clock start replay live run_clock stop_clock live_clock replaying "
-    "keep",
+    "replay_again not_repeatable events_before keep",
     "Read results": "changes to_frame iterate query prepare answer feed keeps_rows",
     "Deliver results": "on stream sink export",
     "Context partitions": "partitions end_partition on_partition partials timeline",

@@ -19,6 +19,7 @@ from cepbook.engine.snapshot.runtime_snapshot import event_type_data
 from cepbook.errors import ErrorPolicy, EventError, MissingRowsWarning, SnapshotError, UsageError
 from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core import saved_state
+from cepbook.session.core.cell_deployments import find_deployment
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.history_cursor import HistoryCursor
 from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
@@ -47,6 +48,7 @@ class ReplayMixin(WorkbenchCore):
         self._clock: WallClock | None = None
         self._replay: Replay[Self] | None = None
         self._replays: WeakKeyDictionary[Replay[Self], None] = WeakKeyDictionary()  # since the start, in order
+        self._replay_count = 0  # of replays since the start
         self.glance: HistoryCursor[Self] = HistoryCursor()
 
     @property
@@ -120,6 +122,7 @@ class ReplayMixin(WorkbenchCore):
         replay raises ReplayError after its last event. With ``errors="keep"`` it does not raise: `ReplayResult.errors`
         counts the errors, and `Workbench.errors` has them.
         """
+        arguments = {name: value for name, value in locals().items() if name != "self"}
         with self._lock:
             if self.replaying is not None:
                 self.replaying.refuse_another()
@@ -172,8 +175,28 @@ class ReplayMixin(WorkbenchCore):
                 if file is not None:
                     self._replay.subscribe(partial(self._close_rejected, self._replay, file))
             self._replays[self._replay] = None
+            self._replay_count += 1
+            self._replay.repeat = partial(self.replay, **arguments)
+            self._replay.only_once = inputs.only_once
             self.glance.announce_replay()
             return self._replay
+
+    @property
+    def not_repeatable(self) -> str:
+        """Why `replay_again` cannot repeat the replays since the start; empty if it can."""
+        replays = list(self._replays)
+        if self.replaying is not None:
+            return f"a replay is {self.replaying.state}"
+        if not self._replay_count:
+            return "nothing was replayed since the workbench began"
+        if len(replays) < self._replay_count or any(replay.repeat is None for replay in replays):
+            return "an earlier replay is not known any more\n  hint: `%epl rewind`, then run the cells of the replays"
+        return next(filter(None, (replay.only_once for replay in replays)), "")
+
+    def events_before(self, name: str) -> int:
+        """Return how many events came before statement `name` was deployed, if none came since; otherwise 0."""
+        with self._lock:
+            return self._engine.event_log.events_before(find_deployment(self.runtime, name))
 
     def _lateness_units(self, lateness: str | timedelta | None) -> int:
         bound = 0 if lateness is None else period_units(lateness, self._config.second)
@@ -218,6 +241,7 @@ class ReplayMixin(WorkbenchCore):
             self._moment,
             self._config.second,
             lambda: engine.manual_actions,
+            engine.event_counts,
             required=keep is not None,
             unavailable=inputs.only_once,
         )
@@ -227,7 +251,7 @@ class ReplayMixin(WorkbenchCore):
         for replay in (*self._replays,):
             replay.forget("the workbench has begun anew since")
         self._replays.clear()
-        self._replay = None
+        self._replay, self._replay_count = None, 0
 
     def save(
         self,

@@ -36,6 +36,7 @@ from cepbook.session.journal_mixin import JournalMixin
 from cepbook.session.live_mixin import LiveMixin
 from cepbook.session.output_mixin import OutputMixin
 from cepbook.session.registration_mixin import RegistrationMixin
+from cepbook.session.replay.replay_results import ReplayResult
 
 if TYPE_CHECKING:  # pyspark is loaded by the first job only
     from cepbook.spark import Comparison
@@ -151,6 +152,25 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             self._checks = {}
             self._engine.restart(fresh)
         garbage.clear()
+
+    async def replay_again(self) -> ReplayResult:
+        """Rewind, and replay what was replayed since the start, in the same order. Return the last result.
+
+        Of a replay that was stopped, or that failed, as many events are replayed as before. Events that were sent one
+        by one are not repeated. Raises UsageError if nothing was replayed, if events can be read only once, or if the
+        workbench no longer has the arguments of an earlier replay.
+        """
+        with self._lock:
+            if self.not_repeatable:
+                raise UsageError(self.not_repeatable)
+            former = [(replay, replay.repeat, replay.repeated_limit) for replay in self._replays]
+            self.rewind()
+        for replay, repeat, limit in former:
+            assert repeat is not None  # else it is not repeatable
+            replay.successor = latest = repeat(paused=False, limit=limit)
+            self.glance.announce_replay()
+            result = await latest
+        return result
 
     def variables(self) -> pd.DataFrame:
         """Return all variables and constants: name, type, value, constant."""

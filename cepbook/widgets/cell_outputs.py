@@ -5,9 +5,11 @@ The kernel and the page keep a widget until it is closed, whatever becomes of th
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 from cepbook.session import Replay
 from cepbook.session.replay.live_ingestion import Live
@@ -16,12 +18,42 @@ from cepbook.widgets.live_bar.live_control import LiveControl
 from cepbook.widgets.replay_bar.replay_control import ReplayControl
 from cepbook.widgets.tuner import Tuner
 
+TARGET = "cepbook.outputs"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 MAX_LIVE_OUTPUTS = 200  # things that live in outputs; the oldest ones that no page shows are closed beyond that
 
 
 LiveOutput = LiveWidget | Tuner
 """Objects in an output: `show` displays one by `IPython.display.display`, also again after `close`."""
+
+
+class NamedDisplay:
+    """Displays live objects with a name in the metadata of their outputs.
+
+    A page that was reloaded has lost which output a display id belongs to, but finds the name in the notebook.
+    """
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+
+    def __call__(self, obj: object, *, display_id: bool = False, **options: Any) -> DisplayHandle | None:
+        if not display_id:
+            return self._display(obj, **options)
+        name = uuid4().hex
+        metadata = {"cepbook": {"output": name}}
+        handle = self._display(obj, display_id=name, metadata=metadata, **options)
+        return None if handle is None else _NamedOutput(handle, metadata)
+
+
+class _NamedOutput:
+    """A place in the notebook that has a name."""
+
+    def __init__(self, handle: Any, metadata: dict[str, Any]) -> None:
+        self._handle = handle
+        self._metadata = metadata
+
+    def update(self, obj: object, *, raw: bool = False) -> None:
+        self._handle.update(obj, raw=raw, metadata=self._metadata)
 
 
 class StaticDisplay:
@@ -70,8 +102,8 @@ class CellOutputs:
 
     def __init__(self, display: Display, shell: Any = None) -> None:
         self._shell = shell
-        self._live, self._pictures = display, StaticDisplay(display)
-        self._display: Display = display
+        self._live, self._pictures = NamedDisplay(display), StaticDisplay(display)
+        self._display: Display = self._live
         self._cell: str | None = None
         self._inside = False
         self._cells_by_output: dict[
@@ -109,9 +141,35 @@ class CellOutputs:
             if isinstance(other, LiveWidget):
                 other.refresh_if_stale()
 
+    def refresh(self) -> None:
+        """Update all outputs, since a page may have missed updates while it was loaded."""
+        for other in tuple(self._cells_by_output):
+            if isinstance(other, LiveWidget):
+                other.refresh_output()
+
     def _close(self, output: LiveOutput) -> None:
         del self._cells_by_output[output]
         output.close()
+
+
+def _open_target(outputs: CellOutputs, manager: Any) -> Callable[[], object]:
+    """Update all outputs when a page that has loaded the notebook asks for it. Return the function that ends this."""
+    if manager is None:
+        return lambda: None
+    try:
+        loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+    except RuntimeError:
+        loop = None
+
+    def opened(comm: Any, _: object) -> None:
+        comm.close()
+        if loop is not None and loop.is_running():  # messages arrive in a thread that differs by version
+            loop.call_soon_threadsafe(outputs.refresh)
+        else:
+            outputs.refresh()
+
+    manager.register_target(TARGET, opened)
+    return lambda: manager.unregister_target(TARGET, opened)
 
 
 def show_live(shell: Any, display: Display) -> Callable[[], None]:
@@ -134,7 +192,10 @@ def show_live(shell: Any, display: Display) -> Callable[[], None]:
     for event, callback in callbacks.items():
         shell.events.register(event, callback)
 
+    close_target = _open_target(outputs, getattr(getattr(shell, "kernel", None), "comm_manager", None))
+
     def undo() -> None:
+        close_target()
         for event, callback in callbacks.items():
             shell.events.unregister(event, callback)
         for kind in printers:

@@ -37,6 +37,7 @@ ELEMENTS = {
     6: (".widget-slider", "controls of least"),
     8: (".cepbook-chart", "out: price by symbol"),
 }
+TEXTS = """node => [node.innerText, ...[...node.querySelectorAll('img')].map(each => each.alt)].join('\\n')"""
 CONTROLS = "button, input, select, [tabindex='0'][role]"
 OF_IPYWIDGETS = "Cannot read properties of null (reading 'kernel')"  # its manager where there is no kernel
 _REOPEN = """async path => {
@@ -61,7 +62,7 @@ def check_saved(page: NotebookPage) -> None:
     for number, (live, shown) in ELEMENTS.items():
         picture = output(page, number)
         picture.locator(".cepbook-saved").wait_for()
-        text = picture.inner_text()
+        text = picture.evaluate(TEXTS)
         assert text.startswith(SAVED) and shown in text, (number, text)
         assert page.cell(number).locator(live).count() == 0 and picture.locator(CONTROLS).count() == 0
         assert "model not found" not in page.cell(number).inner_text().lower()

@@ -39,6 +39,7 @@ DRIVEN = [
     "replay = cep.replay(ticks, type='Tick', time='time', speed=12)\n"
     "live = %view sums\ndisplay(replay, live)",
     "await replay",
+    "cep.run(\"@name('fewer') select price from Tick(price % 100 = 0)\")\n%view fewer",
     "cep.rewind()\nonce = cep.replay(iter(ticks[:50]), type='Tick', time='time')\ndisplay(once)\nawait once",
 ]
 DRAG = "(node, at) => { node.value = at; node.dispatchEvent(new Event('input')); }"
@@ -61,6 +62,8 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         notebook.cell(2).scroll_into_view_if_needed()
         control, view = (notebook.cell(2).locator(name) for name in (".cepbook-progress", ".cepbook-view"))
         expect(control).to_have_attribute("data-state", "finished", timeout=20_000)
+        expect(control.locator("select")).to_have_value("sums")  # the one that is viewed, not the first
+        expect(control.locator(".cp-ends")).to_have_text("00:00:00.00000:04:59.900")
         view.get_by_role("tab", name="Partitions").click()
         drag(control, 123_450)
         expect(view.locator(".cv-state")).to_have_text("past")
@@ -137,9 +140,14 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
         state, at = control.locator(".cp-state"), control.locator(".cp-at")
         expect(state).to_have_text("running")
         expect(control.locator(".cp-speed")).to_have_value("1")  # between two steps: at the nearest, 10
+        until = control.get_by_role("button", name="Run until")
+        control.locator(".cp-until").fill("Tick(price > 1e9)")
+        until.click()
+        expect(control.locator(".cp-waits")).to_have_text("until Tick(price > 1e9)")
         control.locator(".cp-until").fill("Tick(price > 'x')")
-        control.get_by_role("button", name="Run until").click()
+        until.click()
         expect(control.locator(".cp-note")).to_contain_text("type-mismatch")
+        expect(control.locator(".cp-waits")).to_have_text("until Tick(price > 1e9)")  # the one before goes on
         assert "mono" in control.locator(".cp-note").evaluate("node => getComputedStyle(node).fontFamily")  # a caret
         control.locator(".cp-speed").evaluate(DRAG, 3)
         expect(control.locator(".cp-line .cp-rate").last).to_have_text("600 × real time")
@@ -186,10 +194,24 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
                 assert control.evaluate(INSIDE)
                 control.screenshot(path=screenshot_dir / f"driven-{theme.split()[1].lower()}-{width}.png")
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+
+        # A statement that is deployed when the replay is over says that the events are past, and replays them.
+        control.get_by_role("button", name="Stop").click()
+        expect(state).to_have_text("stopped")
         notebook.run_cell(4)
+        fewer = notebook.cell(4).locator(".cepbook-view")
+        expect(fewer.locator(".cv-empty").first).to_contain_text("events came before this statement was deployed")
+        notebook.cell(4).screenshot(path=screenshot_dir / "driven-past.png")
+        events = control.locator(".cp-count").inner_text()
+        fewer.get_by_role("button", name="Replay again").click()
+        expect(fewer.locator(".cv-body").first).to_contain_text("100.0")
+        expect(fewer.get_by_role("button", name="Replay again")).to_be_hidden()
+        expect(state).to_have_text("finished", timeout=20_000)  # the same bar
+        assert control.locator(".cp-count").inner_text().split()[0] == events.split()[0]
+        notebook.run_cell(5)
         expect(control.locator(".cp-range")).to_be_disabled()
         expect(at).to_have_text("the workbench has begun anew since")
-        last = notebook.cell(4).locator(".cepbook-progress")
+        last = notebook.cell(5).locator(".cepbook-progress")
         expect(last.locator(".cp-at")).to_contain_text("the events of `Tick` can be read only once")
         expect(last.locator(".cp-range")).to_be_disabled()
         assert (notebook.external, notebook.page_errors) == ([], [])

@@ -72,6 +72,10 @@ class FakeStatement:
     results: str | None = None
     times: frozenset[str] = frozenset()
     held: list[Row] = field(default_factory=list)
+    repeatable: bool = False
+
+    def missed(self) -> str:
+        return ""
 
     @property
     def fed_by(self) -> Sequence[Feed]:
@@ -266,11 +270,11 @@ class FakeHandle:
     def __init__(self) -> None:
         self.shown: list[Any] = []
 
-    def update(self, obj: object, *, raw: bool) -> None:
+    def update(self, obj: object, *, raw: bool, **options: object) -> None:
         assert raw
         self.shown.append(obj)
 
-    def display(self, obj: object, *, raw: bool, display_id: bool) -> FakeHandle:
+    def display(self, obj: object, *, raw: bool, display_id: bool | str, **options: object) -> FakeHandle:
         """Stands for `IPython.display.display`."""
         assert raw and display_id
         self.shown.append(obj)

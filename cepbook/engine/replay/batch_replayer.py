@@ -59,6 +59,17 @@ _CALLED = "a listener calls the engine while events are replayed"
 _UNPRIORITIZED = "without priorities statements process events in the order of the filter index"
 
 
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The end of a replay: ``fired()`` is evaluated after every event and every stop of the clock.
+
+    If it depends on the deliveries of `statement` alone, the other statements run through batches.
+    """
+
+    fired: Callable[[], bool]
+    statement: str | None = None
+
+
 @dataclass(slots=True)
 class _Plan:
     """How the statements of one version of the runtime are replayed.
@@ -66,10 +77,13 @@ class _Plan:
     `nodes` run through batches, producers before readers, then those of `merged` together. Statements in `reasons` get
     events one by one; if there are any, the statements of `merged` join them. `senders` maps the event types that these
     statements read to send functions; `own` holds the types that they insert into. `everybody` has the send functions
-    to all statements, and `calls` counts the statements that an event is passed to.
+    to all statements, and `calls` counts the statements that an event is passed to. `awaited` is the statement that a
+    replay waits for; with `awaiting` its component alone is in `reasons`, and those in `merged`.
     """
 
     version: int = -1
+    awaited: str | None = None
+    awaiting: bool = False
     nodes: list[ReplayNode] = field(default_factory=list)
     merged: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -95,6 +109,7 @@ class BatchReplayer:
         self.types = tuple(types)
         self._plan = _Plan()
         self._called = False  # a listener called the engine
+        self.awaited: str | None = None  # the statement that `run` waits for; set before `columns` is read
         self._late = LateTimers() if late is None else late
         stops = DueStops(runtime.now, runtime.now)
         self._worker: StatementPass | EventLoop | HybridLoop = StatementPass(runtime, [], stops)
@@ -124,7 +139,12 @@ class BatchReplayer:
         """The cause of the present delivery, for a `TracingSink`, while `run` works; phase 1 is an event."""
         return self._worker.cause
 
-    def run(self, batches: Sequence[ColumnBatch], stops: Sequence[int] | None = None) -> None:
+    def run(
+        self,
+        batches: Sequence[ColumnBatch],
+        stops: Sequence[int] | None = None,
+        until: Callable[[], bool] | None = None,
+    ) -> Sequence[int] | None:
         """Process the events of `batches` (at most one batch per type), which precede all events of the next call.
 
         Before an event at time t the clock advances to t; earlier events do not move it. `stops` are the times (ms,
@@ -133,21 +153,32 @@ class BatchReplayer:
         count as late. With a `range` of all times the clock stops whenever a timer of the component is due, so
         an action that would run at every stop (`initiated after 0 sec`) runs only there.
 
+        With `until` the batch ends when it returns True after an event or a stop of the clock; the result is how many
+        events of each batch were processed. If it depends on the deliveries of the statement `awaited` alone, the other
+        components run through batches.
+
         Errors: as `Runtime.send`.
         """
         plan, runtime = self._planned(), self._runtime
         if not (stops or any(batch.times for batch in batches)):
-            return
+            return None
         if runtime.state_limit is not None:
             runtime.state_limit.took(sum(len(batch.times) for batch in batches))
+        processed = None
         with runtime.turn:
-            failures = self._run(plan, batches, self._stops(batches, stops))
+            clock_stops = self._stops(batches, stops)
+            if until is None:
+                failures = self._run(plan, batches, clock_stops)
+            else:
+                loop = self._run_until(plan, batches, clock_stops, until)
+                failures, processed = loop.failures, [loop.processed(batch) for batch in batches]
             try:
                 runtime.raise_pending()
             except Exception as failure:  # noqa: BLE001 - raised below, behind those before it
                 failures.append(failure)
         if failures:
             raise failures[0]
+        return processed
 
     def _stops(self, batches: Sequence[ColumnBatch], times: Sequence[int] | None) -> ClockStops:
         if isinstance(times, range):
@@ -160,10 +191,7 @@ class BatchReplayer:
     def _run(self, plan: _Plan, batches: Sequence[ColumnBatch], stops: ClockStops) -> list[Exception]:
         runtime = self._runtime
         if not plan.reasons and plan.nodes and self._event_loop_pays(plan, batches):
-            for batch in batches:
-                if batch.type not in plan.everybody:
-                    plan.everybody[batch.type] = runtime.sender(batch.type)
-            self._worker = loop = EventLoop(runtime, batches, stops, plan.everybody, lambda batch: None)
+            loop = self._event_loop(plan, batches, stops)
             loop.run()
             return loop.failures
         if not plan.reasons:
@@ -186,6 +214,24 @@ class BatchReplayer:
         alone.run()
         return alone.failures
 
+    def _run_until(
+        self, plan: _Plan, batches: Sequence[ColumnBatch], stops: ClockStops, fired: Callable[[], bool]
+    ) -> EventLoop:
+        if plan.awaiting and plan.nodes:
+            self._worker = hybrid = HybridLoop(self._runtime, batches, stops, plan.nodes)
+            return hybrid.run_until(fired, plan.senders, self._prefilter)
+        loop = self._event_loop(plan, batches, stops)
+        loop.run(fired)
+        return loop
+
+    def _event_loop(self, plan: _Plan, batches: Sequence[ColumnBatch], stops: ClockStops) -> EventLoop:
+        """Return the loop that sends every event to all statements."""
+        for batch in batches:
+            if batch.type not in plan.everybody:
+                plan.everybody[batch.type] = self._runtime.sender(batch.type)
+        self._worker = loop = EventLoop(self._runtime, batches, stops, plan.everybody, lambda batch: None)
+        return loop
+
     def _event_loop_pays(self, plan: _Plan, batches: Sequence[ColumnBatch]) -> bool:
         types = {batch.type for batch in batches if batch.times}
         statements = sum(bool(node.producers) or not types.isdisjoint(node.raw) for node in plan.nodes)
@@ -199,20 +245,23 @@ class BatchReplayer:
         return event_loop_pays(batches, statements, calls)
 
     def _planned(self) -> _Plan:
-        if self._plan.version != self._runtime.version:
+        if self._plan.version != self._runtime.version or self._plan.awaited != self.awaited:
             self._plan = self._make_plan()
         return self._plan
 
     def _make_plan(self) -> _Plan:
         runtime = self._runtime
         plans = list(self._deployed_plans())
-        planned = _Plan(runtime.version)
+        planned = _Plan(runtime.version, self.awaited)
+        listened = self._called or self._called_between(runtime.statements.values()) is not None
+        planned.awaiting = self.awaited in runtime.statements and not listened
         for names in connected_components(plans, runtime.catalog):
             statements = [runtime.statements[name] for name in names]
-            nodes = self._of_component(statements)
+            awaited = planned.awaiting and self.awaited in names
+            nodes = f"the replay waits for `{self.awaited}`" if awaited else self._of_component(statements)
             if isinstance(nodes, str):
                 planned.merged |= dict.fromkeys(names, nodes)
-                called_between = self._called_between(statements)
+                called_between = nodes if awaited else self._called_between(statements)
                 planned.reasons |= dict.fromkeys(names if called_between else (), called_between or "")
             else:
                 planned.nodes += nodes

@@ -17,6 +17,7 @@ from cepbook.engine.time.clock_stops import ClockStops, LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
 
 _Batches = Sequence[ColumnBatch]
+_END = 1 << 62  # the position behind all events
 SendEvent = Callable[[dict[str, Any]], None]
 # selects the events of a batch to send; None: all
 PrefilterBatch = Callable[[ColumnBatch], FilteredBatch | None]
@@ -61,6 +62,12 @@ class EventLoop:
             return bisect_left(batch.places, self.place)
         return (bisect_right if self._same_time else bisect_left)(batch.times, self._runtime.clock.now)
 
+    def processed(self, batch: ColumnBatch) -> int:
+        """Return the number of events of a batch that were sent, once `run` has returned."""
+        if self.place == _END and self._runtime.clock.now >= self._stops.last:
+            return len(batch.times)
+        return self.seen(batch) + self.is_of(batch)
+
     def is_of(self, batch: ColumnBatch) -> bool:
         """Return True if the present event is one of the batch."""
         return self.event is not None and self.event[0] == batch.type
@@ -96,7 +103,7 @@ class EventLoop:
             if stop():
                 return
             self.event = None
-        self.place = 1 << 62
+        self.place = _END
         self._advance(self._stops.last)
 
     def _advance(self, t: int) -> None:
@@ -141,6 +148,19 @@ class HybridLoop:
         self._begin = runtime.clock.now
         self._seen = [0] * len(batches)  # events before the present one when user code called the engine
         self._shown = runtime.routes.dispatched  # how far the present event was dispatched at that point
+
+    def run_until(
+        self, until: Callable[[], bool], senders: Mapping[str, SendEvent], prefilter: PrefilterBatch
+    ) -> EventLoop:
+        """Process the batches until `until` returns True, where no user code is called. Return the event loop."""
+        self._worker = singly = EventLoop(self._runtime, self._batches, self._stops, senders, prefilter)
+        self._runtime.clock.suspend_timers(self._timers)
+        try:
+            singly.run(until)
+        finally:
+            if not self._runtime.turn.broken:
+                self._up_to([singly.processed(batch) for batch in self._batches])
+        return singly
 
     def run(self, senders: Mapping[str, SendEvent], prefilter: PrefilterBatch, own: frozenset[str]) -> list[Exception]:
         """Process the batches with all statements and return the failures that no listener was notified of.

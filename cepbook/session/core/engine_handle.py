@@ -12,6 +12,7 @@ from weakref import WeakMethod, WeakSet
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
 from cepbook.engine.inspection.evaluation import python_functions_called
+from cepbook.engine.replay.batch_replayer import Until
 from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.engine.statements.state_limit import AFTER_THE_LAST
 from cepbook.engine.time.clock_stops import LateTimers
@@ -38,7 +39,8 @@ from cepbook.session.io.waiting_events import (
 )
 from cepbook.session.journal.journal import Journal
 
-BatchTaker = Callable[..., None]  # of batches, whether the clock stops on the way, and progress (default: none)
+# of batches, whether the clock stops on the way, progress (default: none), and the condition that ends the batch
+BatchTaker = Callable[..., Sequence[int] | None]
 
 
 class UninterruptedCall(InterruptGuard):
@@ -333,8 +335,9 @@ class EngineHandle(SinkHooks):
         event.
 
         Its second argument says whether the clock stops at every due time on the way. If not, `late` counts the timers
-        that fire after they are due. Its third argument is the progress of live sources after these events. The
-        function is for the present runtime only.
+        that fire after they are due. Its third argument is the progress of live sources after these events. Its fourth
+        argument, `until`, is the condition that ends a batch; the result is then how many events of each batch were
+        taken. The function is for the present runtime only.
         """
         runtime = self.runtime
         engine_batch = runtime.batch(types, late)
@@ -342,10 +345,16 @@ class EngineHandle(SinkHooks):
         types_at_start = {name: known[name] for name in types}
         record_replayed = self.event_log.record_replayed
 
-        def feed(batches: Sequence[SourceBatch], stepping: bool, progress: SourceProgress = NO_PROGRESS) -> None:
+        def feed(
+            batches: Sequence[SourceBatch],
+            stepping: bool,
+            progress: SourceProgress = NO_PROGRESS,
+            until: Until | None = None,
+        ) -> Sequence[int] | None:
             if self.runtime is not runtime:
                 raise UsageError("the workbench was rewound or loaded, and this feeds its former contents")
             self._same_types(types_at_start)
+            engine_batch.awaited = None if until is None else until.statement
             columns = engine_batch.columns  # deployments change it
             column_batches = []
             for batch in batches:
@@ -360,7 +369,10 @@ class EngineHandle(SinkHooks):
                     self.journal.record_batches(batches, named, types_at_start, stepping, facts)
                 progress.commit(self.offsets)
                 record_replayed(batches, stepping=stepping)
-                engine_batch.run(column_batches, stops)
+                taken = engine_batch.run(column_batches, stops, None if until is None else until.fired)
+                if taken is not None:
+                    self.event_log.shorten_replayed(batches, taken)
+                return taken
 
         return feed
 

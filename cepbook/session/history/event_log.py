@@ -70,6 +70,13 @@ class _Tail:
             self.count -= len(batches.popleft()[1].times)
             self.lost = True
 
+    def shorten(self, left_out: int) -> None:
+        """Remove the last events of the last batch."""
+        number, batch, stepping = self.batches.pop()
+        self.count -= left_out
+        if left_out < len(batch.times):
+            self.batches.append((number, batch.before(len(batch.times) - left_out), stepping))
+
     def log_entries(self, start: int, properties: Sequence[str], *, events: bool) -> Iterator[LogEntry]:
         """Yield the last `KEPT` events from call number `start` on; without `events` their times only."""
         skip = max(0, self.count - KEPT)
@@ -142,6 +149,14 @@ class EventLog:
             tail.append(number, batch, stepping)
             self.counts[batch.type_name] += len(batch.times)
 
+    def shorten_replayed(self, batches: Sequence[SourceBatch], counts: Sequence[int]) -> None:
+        """Keep the first `counts` events of each of the `batches` that were logged last: the others did not come."""
+        for batch, taken in zip(batches, counts, strict=True):
+            left_out = len(batch.times) - taken
+            if left_out:
+                self._replayed[batch.type_name].shorten(left_out)
+                self.counts[batch.type_name] -= left_out
+
     def record_stop(self, time: int, *, stepping: bool = False, by_hand: bool = False) -> None:
         """Log that the clock was set to `time`; `by_hand` if a call of the user did that, and no replay."""
         if by_hand:
@@ -175,6 +190,13 @@ class EventLog:
     def deployed_at(self, deployment: Deployment) -> DeployedAt:
         """Return when a deployment was made."""
         return self._born[deployment.id]
+
+    def events_before(self, deployment: Deployment) -> int:
+        """Return the number of all events if they came before a deployment was made; 0 if one came since."""
+        replayed = (tail.batches[-1][0] for tail in self._replayed.values())
+        sent = (events[-1][0][0] for events in self._sent.values() if events)
+        latest = max((*replayed, *sent), default=0)
+        return self.counts.total() if latest < self._born[deployment.id].position[0] else 0
 
     def forget_past(self) -> None:
         """Mark everything before now as unknown, because the state was loaded."""

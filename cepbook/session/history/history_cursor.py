@@ -12,9 +12,12 @@ WorkbenchT = TypeVar("WorkbenchT")
 class HistoryCursor(Generic[WorkbenchT]):
     """The instant that all views of one workbench show: `workbench` is a second workbench in the state of `time` (clock
     units); None: the present. `zoom` is the range of times that all charts show (clock units); None: all.
+
+    `statement` is the one that was viewed, or chosen, last.
     """
 
     def __init__(self) -> None:
+        self.statement: str | None = None
         self.time: int | None = None
         self.workbench: WorkbenchT | None = None
         self.zoom: tuple[int, int] | None = None
@@ -26,6 +29,12 @@ class HistoryCursor(Generic[WorkbenchT]):
         """Show a past instant, restored by `Replay.at`."""
         self.time, self.workbench = time, workbench
         self._tell()
+
+    def choose(self, statement: str) -> None:
+        """Note the statement that is viewed now."""
+        if self.statement != statement:
+            self.statement = statement
+            self._tell()
 
     def leave(self) -> None:
         """Show the present again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as wall
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Generic, NamedTuple, TypeVar
 
@@ -25,13 +25,14 @@ SnapshotInterval = int | str | timedelta | bool  # number of events, period; Tru
 class ReplaySnapshot(NamedTuple):
     """A saved state: the events `taken` from the sources and the `events` sent so far, the clock, the file.
 
-    `by_hand`: the snapshot follows a manual action, which no replay of events would repeat.
+    `counts` are the numbers of events by type. `by_hand`: it follows a manual action, which no replay repeats.
     """
 
     taken: int
     events: int
     time: int
     data: bytes
+    counts: Mapping[str, int]
     by_hand: bool = False
 
 
@@ -47,7 +48,7 @@ class ReplaySnapshots(Generic[WorkbenchT]):
     taken. `lacks` gives the reason why there are none, or no more. Raises UsageError for a bad `keep`.
 
     `open_sources` opens the sources again up to an instant; `save` and `load` are those of the workbench; `moment`
-    reads a time from the user; `acts` counts manual actions.
+    reads a time from the user; `acts` counts manual actions, and `counts` the events by type.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         moment: Callable[[TimeLike], int],
         second: int,
         acts: Callable[[], int],
+        counts: Callable[[], Mapping[str, int]],
         *,
         required: bool = True,
         unavailable: str = "",
@@ -78,6 +80,7 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         self._moment = moment
         self._second = second
         self._acts = acts
+        self._counts = counts
         self._acted = acts()
         self._kept: list[ReplaySnapshot] = []
         self._reached = 0
@@ -121,7 +124,7 @@ class ReplaySnapshots(Generic[WorkbenchT]):
             self.lacks = str(error)
             return
         self._acted = self._acts()
-        self._kept.append(ReplaySnapshot(taken, events, now, data, by_hand))
+        self._kept.append(ReplaySnapshot(taken, events, now, data, self._counts(), by_hand))
         done = wall.thread_time()
         regular = [snapshot for snapshot in self._kept if not snapshot.by_hand]
         if len(regular) > MAX_SNAPSHOTS or (

@@ -166,14 +166,15 @@ class ReplaySource:
     """Events of one type, in order.
 
     `total` is the number of events, None if it cannot be known; `estimate` is then an approximate number, if there is
-    one. `first_time` is the time of the first event where it is known beforehand. `late` counts the events that were
-    left out so far because they go back in time, `rejections` items that are no events, by reason.
+    one. `first_time` and `last_time` are those of its events where they are known beforehand. `late` counts the events
+    that were left out so far because they go back in time, `rejections` items that are no events, by reason.
     """
 
     type_name: str
     total: int | None
     estimate: int | None = None
     first_time: int | None = None
+    last_time: int | None = None
     late = 0
 
     def __init__(self) -> None:
@@ -232,7 +233,7 @@ class FrameSource(ReplaySource):
             self._columns[options.time] = self._clock
         self.total = len(self._times)
         self.estimate = None
-        self.first_time = int(self._times[0]) if self.total else None
+        self.first_time, self.last_time = self._times[[0, -1]].tolist() if self.total else (None, None)
 
     def _in_order(
         self,

@@ -57,6 +57,11 @@ class SourceBatch:
         """
         return self.chunk.stored(name, self.start, self.start + count)
 
+    def before(self, count: int) -> SourceBatch:
+        """Return the first `count` events of the batch."""
+        ranks = None if self.ranks is None else self.ranks[:count]
+        return SourceBatch(self.source, self.type_name, self.times[:count], self.chunk, self.start, ranks)
+
     def after(self, count: int) -> SourceBatch:
         """Return the batch without its first `count` events."""
         ranks = None if self.ranks is None else self.ranks[count:]
@@ -195,6 +200,12 @@ class SourceMerge:
                 end = bisect_right(head.times, limit, head.at, end)
             return [head.part(end - head.at)] if end > head.at else []
         return self._take_merged(heads, most, limit)
+
+    def put_back(self, batches: Sequence[SourceBatch]) -> None:
+        """Hand out these events again: the ends of batches that `take` returned last, of which none was merged."""
+        heads = {head.number: head for head in self._heads}
+        for batch in batches:
+            heads[batch.source].at -= len(batch.times)
 
     def _take_merged(self, heads: list[_Head], most: int, limit: int | None) -> list[SourceBatch]:
         # The order is known up to the end of the chunk that ends first; its source may have more events.

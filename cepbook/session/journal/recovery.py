@@ -20,7 +20,7 @@ from cepbook.session.journal.event_columns import RANKS, TIMES, from_graph, read
 from cepbook.session.journal.journal import CLOCK, STEPS, Entry
 from cepbook.session.journal.log_file import Frame, LogReader
 
-TakeBatches = Callable[[Sequence[SourceBatch], bool], None]
+TakeBatches = Callable[[Sequence[SourceBatch], bool], object]
 
 
 @dataclass(frozen=True, slots=True)

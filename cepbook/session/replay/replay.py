@@ -19,9 +19,11 @@ import asyncio
 import sys
 import threading
 import time as wall
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
+from cepbook.engine.replay.batch_replayer import Until
 from cepbook.errors import CepbookError, ErrorPolicy, Interrupted, UsageError, exception_text
 from cepbook.interrupts import InterruptGuard
 from cepbook.session.core.engine_handle import EngineHandle
@@ -94,6 +96,10 @@ class Replay(Generic[WorkbenchT]):
         self._late_stream = late_stream
         self._replay_snapshots = snapshots
         self.workbench = workbench
+        self.repeat: Callable[..., Replay[WorkbenchT]] | None = None  # makes the same replay again
+        self.only_once = ""  # why it cannot
+        self.successor: Replay[WorkbenchT] | None = None  # the replay that has repeated this one
+        self._limit = limit
         self._inside = False
         self._patience = CollectionPause()
         self._raising = errors == "raise"
@@ -187,7 +193,9 @@ class Replay(Generic[WorkbenchT]):
         engine.runtime.limit_state(None)  # what has happened is not refused
         rest.run()
         engine.runtime.limit_state(limit)
+        counts = engine.event_counts()
         engine.clear_feeds()
+        engine.event_log.counts = Counter(snapshot.counts) + Counter(counts)
         return workbench
 
     @property
@@ -200,9 +208,20 @@ class Replay(Generic[WorkbenchT]):
         """The time of the first event; None if the replay keeps no snapshots."""
         return None if self._replay_snapshots is None else self._replay_snapshots.began
 
+    @property
+    def repeated_limit(self) -> int | None:
+        """The maximum number of events when the replay is repeated: where it was cut short, as many as came."""
+        return self._limit if self.state == "finished" else self._replay_loop.events
+
+    @property
+    def last_time(self) -> int | None:
+        """The time (clock units) at which the clock will stand at the end; None if it is unknown."""
+        return self._replay_loop.last_time()
+
     def forget(self, reason: str) -> None:
         """End the replay and drop its snapshots. `lacks` gives the reason from then on."""
         self.stop()
+        self.repeat = None
         if self._replay_snapshots is not None:
             self._replay_snapshots.forget(reason)
 
@@ -291,9 +310,12 @@ class Replay(Generic[WorkbenchT]):
         self._controls.condition = None
         self.resume()
 
-    def run_until(self, fired: Callable[[], bool]) -> None:
-        """Replay event by event until ``fired()`` returns True, then pause. `fired` is called after every event."""
-        self._controls.condition = fired
+    def run_until(self, fired: Callable[[], bool], *, statement: str | None = None) -> None:
+        """Replay until ``fired()`` returns True, then pause. `fired` is called after every event and every stop of the
+        clock, so nothing comes after the event or the due time that made it true. If it depends on the deliveries of
+        one `statement` alone, the other statements run as fast as without a condition.
+        """
+        self._controls.condition = Until(fired, statement)
         self._controls.goal = None
         self.resume()
 

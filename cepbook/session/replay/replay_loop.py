@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time as wall
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cepbook.engine.replay.batch_replayer import Until
 from cepbook.engine.time.clock_stops import LateTimers, leaps_from_epoch
 from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import LATE_EVENT
@@ -31,14 +32,14 @@ class ReplayControls:
     """Flags that any thread may set; the next slice obeys them.
 
     `hold` pauses. `steps` events are replayed while it holds. At the time `goal` the clock stops and the replay pauses.
-    ``condition()`` is evaluated after each event; once it is true the replay pauses. `stop` ends the replay.
+    Once the `condition` is true the replay pauses. `stop` ends the replay.
     """
 
     hold: bool = False
     stop: bool = False
     steps: int = 0
     goal: int | None = None
-    condition: Callable[[], bool] | None = None
+    condition: Until | None = None
     interrupted: bool = False
 
 
@@ -123,7 +124,7 @@ class ReplayLoop:
             if steps == 0:
                 return 0.0
             took, pause = self._run_batch(steps, deadline)
-            if controls.condition is not None and controls.condition():
+            if controls.condition is not None and controls.condition.fired():
                 controls.condition, controls.hold = None, True
                 return 0.0
             if not took or pause:
@@ -149,8 +150,8 @@ class ReplayLoop:
         if goal is not None and (upto is None or upto >= goal):
             upto = goal
         visiting = real_time or not self.leap or goal is not None
-        if self.controls.condition is not None:
-            most = min(most, 1)
+        if self.controls.condition is not None and (self._late_stream or self.engine.journal is not None):
+            most = min(most, 1)  # such a batch cannot be cut short
         following = self._merge.peek() if most > 0 else None
         if following is not None and (upto is None or following <= upto):
             if visiting and not self._visit_due_times(following, deadline):
@@ -204,7 +205,16 @@ class ReplayLoop:
                 raise before_clock_error(early.type_name, early.times[0], now, self.engine.second)
             batches = self._without_belated(batches, now)
         started = wall.perf_counter()
-        self._feed_batches(batches, stepping)
+        until = self.controls.condition
+        if until is None or most == 1:
+            self._feed_batches(batches, stepping)
+        elif counts := self._feed_batches(batches, stepping, until=until):
+            rest = [batch.after(n) for batch, n in zip(batches, counts, strict=True) if n < len(batch.times)]
+            self._merge.put_back(rest)
+            taken -= sum(len(batch.times) for batch in rest)
+            batches = [batch.before(count) for batch, count in zip(batches, counts, strict=True) if count]
+            if rest and all(batch.times[-1] < engine.now for batch in batches):
+                self._stopped_at = engine.now
         self.events += sum(len(batch.times) for batch in batches if batch.chunk.type_name is None)
         self.taken += taken
         elapsed = wall.perf_counter() - started
@@ -264,6 +274,8 @@ class ReplayLoop:
             self._stopped_at = stop = max(due, engine.now)
             engine.advance_to(stop)
             due = engine.due_after(stop)
+            if self.controls.condition is not None and self.controls.condition.fired():
+                return False
             if wall.perf_counter() >= deadline:
                 break
         return engine.now >= bound or due is None or due > bound
@@ -303,6 +315,13 @@ class ReplayLoop:
     def estimated_total(self) -> int | None:
         """Return the estimated number of events, if the exact one is unknown and there is an estimate."""
         return expected_events(self.sources, self.limit, True) if self.end is None and self.total() is None else None
+
+    def last_time(self) -> int | None:
+        """Return the time at which the clock will stand at the end; None if it is unknown."""
+        last = [source.last_time for source in self.sources if source.total != 0]
+        if self.until is not None or self.limit is not None or not last or None in last:
+            return self.until if self.limit is None else None
+        return max(time for time in last if time is not None)
 
     def finish(self, state: str, deadline: float = float("inf")) -> None:
         """End here. ``finished`` is reached only when the clock has come to `until` before `deadline`."""

@@ -79,7 +79,7 @@ function drawStream(panel) {
     else row.removeAttribute("aria-expanded");
   };
   const tail = store.ui.follow && !store.ui.sort.stream;
-  panel.tables.stream.draw(columns, entries ? entries.length : count, fill, store.rows.time.length ? "No row passes the filter." : "No rows yet.", tail);
+  panel.tables.stream.draw(columns, entries ? entries.length : count, fill, store.rows.time.length ? "No row passes the filter." : (store.missed?.text ?? "No rows yet."), tail);
   if (page) {
     panel.need("stream", page);
     return pageSummary(page, Boolean(store.ui.sort.stream), store.ui.before !== null);
@@ -199,7 +199,7 @@ function drawRows(panel, pane, shown, empty) {
     selection.draw(i, cells);
     columns.forEach(({ column, at }, c) => fillCell(cells[c], there ? column : PLAIN, there ? window.cells[at][r] : ""));
   };
-  const nothing = !window ? "Reading …" : passing || window.found === 0 ? "No row passes the filter." : empty;
+  const nothing = !window ? "Reading …" : passing || window.found === 0 ? "No row passes the filter." : (store.missed?.text ?? empty);
   panel.tables[pane].draw(columns, count, fill, nothing);
   if (!window) return "";
   if (!passing) panel.need(pane, window);

@@ -95,6 +95,7 @@ class StatementView(LiveWidget):
         self._explained: tuple[object, int] = (None, 0)  # the last that was told of, in which frame
         self._requested_files: list[DownloadRequest] = []  # files that pages want
         self._downloads: list[Download] = []  # those on their way
+        self._problem = ""  # why replays could not be repeated
         self._watching = False
         self._next = 0
         self._feed_number = 0  # of the feed in the order of those displayed: another instant or deployment has its own
@@ -286,6 +287,8 @@ class StatementView(LiveWidget):
             case {"kind": "why", "delivery": int(delivery), "behind": int(behind), "insert": bool(insert)}:
                 self._why = delivery, behind, insert
                 self._pump.touch()
+            case {"kind": "again"}:
+                self._pump.soon(lambda: self._source.replay_again(self._report_repetition))
             case {"kind": "take"} if (request := DownloadRequest.of(content)) is not None:
                 self._requested_files = [*self._requested_files, request][-MAX_DOWNLOADS:]
                 self._pump.soon(self._start_downloads)
@@ -309,6 +312,10 @@ class StatementView(LiveWidget):
             case _:
                 return False
         return True
+
+    def _report_repetition(self, problem: str) -> None:
+        self._problem = problem
+        self._pump.touch()
 
     def _on_page_closed(self) -> None:
         if not self._pump.is_open:
@@ -353,6 +360,10 @@ class StatementView(LiveWidget):
             self._pump.remind(REPLAY_INTERVAL)
         frame["state"] = "past" if self._source.past and self._state != "dropped" else self._state
         frame["replaying"] = self._replay is not None and self._replay.progress.state == "running"
+        if self._state != "dropped" and feed is not None and not feed.deliveries and (missed := self._source.missed()):
+            frame["missed"] = {"text": f"No rows yet: {missed}.", "again": self._source.repeatable}
+        if self._problem:
+            frame["problem"] = self._problem
         panes = set(self._shown.values()) - {"stream"}
         if panes and self._state != "dropped":
             try:
@@ -582,4 +593,6 @@ def _bar_column(columns: Sequence[ViewColumn], by: str | None) -> int | None:
 
 def view(workbench: Workbench, name: str, *, keep: int = VIEW_ROWS, rate: float = 20.0) -> StatementView:
     """Return the live view of statement `name` of `workbench`. Raises UsageError if there is no such statement."""
-    return StatementView(WorkbenchSource(workbench, name), keep=keep, rate=rate)
+    statement_view = StatementView(WorkbenchSource(workbench, name), keep=keep, rate=rate)
+    workbench.glance.choose(name)
+    return statement_view

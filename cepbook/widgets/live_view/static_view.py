@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Literal
 
@@ -57,7 +57,7 @@ def last_picture(name: str, last: StaticPicture) -> StaticPicture:
 def _sections(
     source: ViewSource, columns: tuple[ViewColumn, ...], feed: Feed, state: ViewState
 ) -> list[tuple[str, str, DisplayTable | None]]:
-    sections = [_stream_section(columns, feed, source.ms)] if source.delivers else []
+    sections = [_stream_section(columns, feed, source)] if source.delivers else []
     if state == "dropped":
         return sections
     try:
@@ -105,12 +105,14 @@ def _waiting_section(partials: PartialMatches, times: frozenset[str]) -> tuple[s
 
 
 def _stream_section(
-    columns: tuple[ViewColumn, ...], feed: Feed, to_ms: Callable[[int], int]
+    columns: tuple[ViewColumn, ...], feed: Feed, source: ViewSource
 ) -> tuple[str, str, DisplayTable | None]:
     deliveries = feed.columns(feed.deliveries - STATIC_ROWS, STATIC_ROWS)
-    times = [to_ms(time) for time in deliveries.times]
+    times = [source.ms(time) for time in deliveries.times]
     if not times:
-        return "Stream", "no rows yet", None
+        missed = "" if feed.deliveries else source.missed()
+        hint = "; `await cep.replay_again()` replays them" if missed and source.repeatable else ""
+        return "Stream", f"no rows yet{missed and f': {missed}'}{hint}", None
     millis = any(ms % 1000 for ms in times)
     signs = tuple("+" if flag else "−" for flag in deliveries.inserts)
     cells_by_row = column_cells([deliveries.column(c.name) for c in columns], columns, len(times))

@@ -68,7 +68,7 @@ class Store {
     this.withMillis = false;
     this.clock = "";
     this.state = "ready";
-    Object.assign(this, { inserted: 0, removed: 0, rate: 0, heard: 0, fresh: true, problem: "" });
+    Object.assign(this, { inserted: 0, removed: 0, rate: 0, heard: 0, fresh: true, problem: "", missed: null });
     Object.assign(this, { window: null, events: null, partitions: undefined, waiting: null, found: null, generation: 0 });
     if (!this.panes.includes(this.ui.pane)) this.ui.pane = this.panes[0];
     this.clear();
@@ -196,6 +196,7 @@ class Store {
     this.state = frame.state;
     this.replaying = frame.replaying === true;
     this.problem = frame.problem ?? "";
+    this.missed = frame.missed ?? null; // why there are no rows, if all events came before the statement
     if (frame.stream) this.stream(frame.stream, buffers);
     if (frame.counts) this.counted(frame.counts);
     if (frame.window || frame.events || frame.partitions) this.looking = null;

@@ -107,7 +107,12 @@ class Panel {
     const close = make("button", { type: "button", class: "cv-close", title: "close", "aria-label": "close the explanation" }, "×");
     close.onclick = () => this.unexplain();
     this.why = make("div", { class: "cv-why", hidden: "", role: "region", "aria-label": "why this row was delivered", "aria-live": "polite" }, close, this.whyText);
-    root.append(make("div", { class: "cv-below" }, this.footer, this.exporter.node), this.why, this.still);
+    this.again = make("button", { type: "button", class: "cv-again", hidden: "", title: "rewind the workbench, and replay what was replayed; events that were sent one by one are not repeated" }, "Replay again");
+    this.again.onclick = () => {
+      this.again.disabled = true;
+      this.store.send({ kind: "again" });
+    };
+    root.append(this.again, make("div", { class: "cv-below" }, this.footer, this.exporter.node), this.why, this.still);
     this.root = root;
     this.el.append(root);
   }
@@ -361,6 +366,8 @@ class Panel {
     this.bringIntoSight();
     this.exporter.draw();
     this.columnPanel.draw();
+    const again = Boolean(store.missed?.again);
+    if (this.again.hidden === again) Object.assign(this.again, { hidden: !again, disabled: false });
     setText(this.footer, store.problem || note);
     this.why.hidden = !store.explained;
     const html = store.explained?.html ?? ""; // made and escaped by Python

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import Any, NamedTuple
 
+from cepbook.display import format_count
 from cepbook.engine.contexts.partition import PartitionCounts
 from cepbook.engine.inspection.visible_rows import (
     LatestRows,
@@ -19,7 +21,7 @@ from cepbook.engine.inspection.visible_rows import (
 )
 from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
-from cepbook.session import Replay, Workbench
+from cepbook.session import Replay, ReplayResult, Workbench
 from cepbook.session.inspect.match_record import DeliveryMatches, MatchRecord
 from cepbook.session.inspect.partial_matches import PartialMatches, partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, key_names
@@ -61,6 +63,7 @@ class WorkbenchSource:
         self._past_feed: tuple[Workbench, Feed] | None = None
         self._outline = PartitionTree()
         self._timed: tuple[object, tuple[frozenset[str], frozenset[str]]] | None = None
+        self._repetition: asyncio.Future[ReplayResult] | None = None  # of replays
         self._runtime.statement(name)
 
     @property
@@ -319,6 +322,26 @@ class WorkbenchSource:
             feed, until = self.recorded
             return partial(rows.of_stream, feed, until, types, time, timed, self.second)
         return partial(rows.of_sheet, self.every(request.partition), types, timed)
+
+    def missed(self) -> str:
+        """Return the reason why there are no rows if all events came before the statement was deployed, else ""."""
+        events = 0 if self.past or not self.delivers else self._workbench.events_before(self._statement)
+        return f"{format_count(events, 'event')} came before this statement was deployed" if events else ""
+
+    @property
+    def repeatable(self) -> bool:
+        """True if `replay_again` can repeat what was replayed."""
+        return not self._workbench.not_repeatable
+
+    def replay_again(self, ended: Callable[[str], object]) -> None:
+        """Rewind the workbench and repeat its replays, on the running event loop. Call `ended` with the error, or ""."""
+
+        def report(task: asyncio.Future[ReplayResult]) -> None:
+            failure = None if task.cancelled() else task.exception()
+            ended("" if failure is None else str(failure))
+
+        self._repetition = asyncio.ensure_future(self._workbench.replay_again())
+        self._repetition.add_done_callback(report)
 
     def replay(self) -> Replay[Any] | None:
         """Return the running replay, which the view then follows to its end."""

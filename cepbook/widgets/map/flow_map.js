@@ -8,7 +8,8 @@ function showFlow(model, el) {
   const picture = make("div", { class: "cf-picture" });
   const below = new Below(model);
   below.node.className = "cf-below";
-  root.append(picture, below.node);
+  const past = make("div", { class: "cf-past", role: "status" });
+  root.append(past, picture, below.node);
   el.append(root);
   const before = new Map(); // by node: count and time of the last frame, the rate
   const tell = (message) => {
@@ -32,6 +33,8 @@ function showFlow(model, el) {
   };
   const onMessage = (frame) => {
     if (frame?.kind !== "frame") return;
+    setText(past, frame.past);
+    past.hidden = !frame.past;
     if (frame.svg) {
       picture.innerHTML = frame.svg;
       for (const node of picture.querySelectorAll("[data-opens]")) {
@@ -46,7 +49,8 @@ function showFlow(model, el) {
       const last = before.get(node.dataset.node);
       const rate = last && now > last.at ? (1000 * (figures.count - last.count)) / (now - last.at) : 0;
       before.set(node.dataset.node, { count: figures.count, at: now });
-      const more = [rate >= 0.5 ? `${compact.format(rate)}/s` : "", figures.latency ? `${compact.format(figures.latency)} µs/event` : ""];
+      const wide = node.querySelector("rect").getAttribute("width") >= 160; // else there is no room for more
+      const more = !wide || frame.past ? [] : [rate >= 0.5 ? `${compact.format(rate)}/s` : "", figures.latency ? `${compact.format(figures.latency)} µs/event` : ""];
       node.querySelectorAll("[data-figures]").forEach((line, i) => setText(line, [figures.words[i], more[i]].filter(Boolean).join(", ")));
       const title = node.querySelector("title");
       title.dataset.head ??= title.textContent;
@@ -57,11 +61,22 @@ function showFlow(model, el) {
     tell({ kind: "ack", n: frame.n });
   };
   model.on("msg:custom", onMessage);
+  // The picture is made as wide as there is room for it.
+  let width = 0;
+  const measure = () => {
+    const now = Math.floor(root.clientWidth);
+    if (!now || Math.abs(now - width) < 4) return;
+    width = now;
+    tell({ kind: "size", width });
+  };
+  const observer = new ResizeObserver(measure);
+  observer.observe(root);
   const hello = () => tell({ kind: "hello", client });
   hello();
   hearing(model, hello);
   const dispose = () => {
     model.off("msg:custom", onMessage);
+    observer.disconnect();
     below.dispose();
     tell({ kind: "bye", client });
   };

@@ -2,9 +2,6 @@
 // Uses hearing.js, table.js, control.js and scrubber.js, which Python puts before this text.
 
 function show(control, el) {
-  const bar = make("div", { class: "cp-bar", role: "progressbar", "aria-label": "replay", "aria-valuemin": "0" });
-  const fill = make("div", { class: "cp-fill" });
-  bar.append(fill);
   const state = make("span", { class: "cp-state", role: "status" });
   const count = make("span", { class: "cp-count" });
   const rate = make("span", { class: "cp-rate", title: "events per second" });
@@ -14,24 +11,26 @@ function show(control, el) {
     control.order(control.frame.state === "paused" ? "resume" : "pause"),
   );
   const size = make("input", { type: "number", min: "1", value: "1", "aria-label": "events per step" });
+  size.onchange = () => control.order("choose", { step: Math.max(1, Math.floor(Number(size.value)) || 1) });
   const step = orderButton("Step", "run this many events, then pause", () =>
     control.order("step", { n: Math.max(1, Math.floor(Number(size.value)) || 1) }),
   );
   const stop = orderButton("Stop", "stop the replay", () => control.order("stop"));
   const root = make("section", { class: "cepbook-progress", "aria-label": "replay" });
   root.setAttribute("data-lm-suppress-shortcuts", "true");
-  root.append(
-    make("div", { class: "cp-line" }, state, count, troubles, rate, make("span", { class: "cp-space" }), clock),
-    make("div", { class: "cp-line" }, bar, pause, step, size, stop),
-  );
   const scrub = new Scrub(control, orderButton);
-  root.append(...scrub.nodes);
+  root.append(
+    make("div", { class: "cp-line" }, state, count, troubles, rate, scrub.waits, make("span", { class: "cp-space" }), clock),
+    scrub.bar,
+    make("div", { class: "cp-line" }, pause, step, size, stop, ...scrub.clock, make("span", { class: "cp-space" }), ...scrub.pace),
+    scrub.more,
+    scrub.note,
+  );
   el.append(root);
   const draw = () => {
     const { events, total, estimate, clock: time, state: now } = control.frame;
     const all = total ?? estimate ?? null;
     const ended = ENDED.includes(now);
-    const share = all ? Math.min(100, (100 * events) / all) : ended ? 100 : 0;
     setText(state, control.silent ? UNHEARD : now);
     setAttribute(state, "title", control.silent ? SILENT : "");
     setAttribute(root, "data-state", control.silent ? "silent" : ended && control.frame.failed ? "failed" : now);
@@ -41,15 +40,10 @@ function show(control, el) {
     const lag = control.frame.behind ? `${compact.format(control.frame.behind)} s behind the wall clock` : "";
     setText(rate, [control.rate >= 0.5 ? `${compact.format(control.rate)} ev/s` : "", lag].filter(Boolean).join(", "));
     setClock(clock, time);
-    fill.style.width = `${share}%`;
-    bar.classList.toggle("cp-unknown", !all && now === "running");
-    if (all) {
-      setAttribute(bar, "aria-valuemax", String(all));
-      setAttribute(bar, "aria-valuenow", String(events));
-    }
     setText(pause, now === "paused" ? "Resume" : "Pause");
     for (const node of [pause, step, size, stop]) node.disabled = ended;
-    scrub.draw(control.frame, ended);
+    keep(size, control.frame.scrub?.step);
+    scrub.draw(control.frame, ended, all);
   };
   control.attach(draw);
   draw();

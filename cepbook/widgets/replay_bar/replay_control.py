@@ -45,12 +45,22 @@ class ReplayControl(ControlWidget):
         self.follow(replay)
         if workbench is not None:
             workbench.glance.subscribe(self._on_glance)
+            workbench.glance.subscribe(self._on_replay, to_replays=True)
 
     def _resume(self) -> None:
         self.follow(self._target)
 
     def _on_glance(self) -> None:
         self._pump.touch()
+
+    def _on_replay(self) -> None:
+        """Continue with the replay that repeats the present one."""
+        if self._target.successor is not None:
+            self._target = self._target.successor
+            if self._scrubber is not None:
+                self._scrubber.continue_with(self._target)
+            self.follow(self._target)
+            self._pump.touch()
 
     def _run_orders(self) -> None:
         """Run pending orders, where the engine may be used; of several seeks only the last."""

@@ -4,6 +4,14 @@
 const SPEEDS = [1, 10, 60, 600, 3600, 86400, null]; // times real time; null: as fast as it goes
 const speedText = (factor) => (factor === null ? "full speed" : `${numbers.format(factor)} × real time`);
 
+// A choice of the user is the kernel's, so that another page, or this one after a reload, has it: what the kernel says is
+// set where it is news, and nobody is typing.
+function keep(input, value) {
+  if (value === undefined || value === null || input.told === String(value)) return;
+  input.told = String(value);
+  if (document.activeElement !== input) input.value = input.told;
+}
+
 class Scrub {
   constructor(control, button) {
     this.control = control;
@@ -13,10 +21,14 @@ class Scrub {
     this.next = button("›", "next delivery", () => this.hop(false));
     for (const node of [this.back, this.next]) node.classList.add("cp-hop");
     this.statement = make("select", { "aria-label": "statement for the previous and next buttons" });
+    this.statement.onchange = () => control.order("choose", { statement: this.statement.value });
     this.range = make("input", { type: "range", class: "cp-range", min: "0", max: "0", step: "1", "aria-label": "instant to show" });
-    this.range.oninput = () => this.seek(Number(this.range.value));
+    this.range.oninput = () => this.drag(Number(this.range.value));
     this.range.onkeydown = (event) => this.key(event);
     this.marks = make("div", { class: "cp-marks" });
+    this.fill = make("div", { class: "cp-fill" });
+    this.progress = make("div", { class: "cp-bar", role: "progressbar", "aria-label": "replay", "aria-valuemin": "0" }, this.fill);
+    [this.from, this.to] = [make("span", { title: "the first event" }), make("span", { title: "the last event" })];
     this.now = button("Now", "return to the present", () => this.seek(null));
     this.mark = button("☆", "bookmark this instant", () => control.order("mark"));
     this.mark.classList.add("cp-hop");
@@ -31,10 +43,15 @@ class Scrub {
     this.until.onkeydown = (event) => {
       if (event.key === "Enter") this.go.click();
     };
+    this.until.onchange = () => control.order("choose", { text: this.until.value });
     this.note = make("div", { class: "cp-note", role: "status" });
-    this.bar = make("div", { class: "cp-line cp-scrub" }, this.back, make("div", { class: "cp-track" }, this.range, this.marks), this.next, this.statement, this.now, this.mark);
-    this.more = make("div", { class: "cp-line" }, this.at, make("span", { class: "cp-space" }), this.speed, this.speedText, this.second, this.due, this.until, this.go);
-    this.nodes = [this.bar, this.more, this.note];
+    this.waits = make("span", { class: "cp-waits", role: "status" });
+    const track = make("div", { class: "cp-track" }, this.progress, this.range, this.marks, make("div", { class: "cp-ends" }, this.from, this.to));
+    this.bar = make("div", { class: "cp-line cp-scrub" }, this.back, track, this.next, this.statement, this.now, this.mark);
+    this.more = make("div", { class: "cp-line" }, this.at, make("span", { class: "cp-space" }), make("div", { class: "cp-line" }, this.until, this.go));
+    this.clock = [this.second, this.due];
+    this.pace = [this.speed, this.speedText];
+    this.nodes = [this.back, this.range, this.marks, this.next, this.statement, this.now, this.mark, this.more, this.note, ...this.clock, ...this.pace];
   }
   // Arrows go a hundredth of the way, with Shift a thousandth: a step of the slider is a millisecond.
   key(event) {
@@ -42,7 +59,11 @@ class Scrub {
     if (!to) return;
     event.preventDefault();
     const from = Number(this.range.value);
-    this.range.value = String(from + to * Math.max(1, Math.round((this.range.max - this.range.min) / (event.shiftKey ? 1000 : 100))));
+    this.drag(from + to * Math.max(1, Math.round((this.reached - this.range.min) / (event.shiftKey ? 1000 : 100))));
+  }
+  // Behind what was replayed there is nothing to show.
+  drag(time) {
+    this.range.value = String(Math.min(time, this.reached));
     this.seek(Number(this.range.value));
   }
   hop(back) {
@@ -62,9 +83,31 @@ class Scrub {
     this.busy = false;
     if (this.wanted !== undefined) this.seek(this.wanted);
   }
-  draw(frame, ended) {
+  // The bar spans the time of all events where it is known, or as many as there are: the filled part was replayed.
+  drawProgress({ events, state, scrub }, ended, all) {
+    const [from, reached] = scrub?.span ?? [0, 0];
+    let share = all ? Math.min(1, events / all) : ended ? 1 : 0;
+    let end = scrub?.end ?? null;
+    if (end !== null && end > from && reached <= end) share = (reached - from) / (end - from);
+    else end = ended ? reached : null;
+    this.fill.style.width = `${100 * share}%`;
+    this.progress.classList.toggle("cp-unknown", !all && state === "running");
+    if (all) {
+      setAttribute(this.progress, "aria-valuemax", String(all));
+      setAttribute(this.progress, "aria-valuenow", String(events));
+    }
+    const millis = reached - from < 10_000;
+    const dated = Boolean(scrub?.span) && reached > from;
+    setText(this.from, dated ? timeText(from, millis) : "");
+    setText(this.to, dated && end !== null ? timeText(end, millis) : "");
+    return end ?? (share > 0 ? Math.round(from + (reached - from) / share) : reached);
+  }
+  draw(frame, ended, all) {
     const { scrub } = frame;
+    const end = this.drawProgress(frame, ended, all);
     for (const node of this.nodes) node.hidden = !scrub;
+    setText(this.waits, scrub?.awaited ? `until ${scrub.awaited}` : "");
+    setAttribute(this.waits, "title", scrub?.awaited ? "the replay pauses when this fires" : "");
     if (!scrub) return;
     if (this.busy) this.answered();
     const kept = scrub.span !== null && scrub.span[1] > scrub.span[0];
@@ -72,17 +115,19 @@ class Scrub {
     const names = scrub.statements.join("\u0001");
     if (this.names !== names) {
       this.names = names;
-      const chosen = this.statement.value;
       this.statement.replaceChildren(...scrub.statements.map((name) => make("option", { value: name }, name)));
-      if (scrub.statements.includes(chosen)) this.statement.value = chosen;
+      this.statement.told = undefined;
     }
+    keep(this.statement, scrub.statement);
+    keep(this.until, scrub.text);
     if (kept) {
       const [from, to] = scrub.span;
+      this.reached = to;
       setAttribute(this.range, "min", String(from));
-      setAttribute(this.range, "max", String(to));
+      setAttribute(this.range, "max", String(end));
       if (document.activeElement !== this.range || !this.range.matches(":active")) this.range.value = String(scrub.past ?? to);
       setAttribute(this.range, "aria-valuetext", timeText(scrub.past ?? to, true));
-      this.drawMarks(scrub.marks, from, to);
+      this.drawMarks(scrub.marks, from, end);
     }
     this.drawZoom(kept ? scrub.zoom : null);
     this.now.disabled = scrub.past === null;

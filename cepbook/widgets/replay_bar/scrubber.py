@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from cepbook.errors import CepbookError, CompileError, UsageError
+from cepbook.feeds import Feed
 from cepbook.session import Replay, Workbench
 from cepbook.session.io.time_conversion import MAX_CLOCK
 from cepbook.session.replay.replay import ENDED
 
 TRIGGER_NAME = "until this fires"  # the statement that is deployed for an expression, and dropped when it fired
 MAX_BOOKMARKS = 200  # bookmarks at most
+LONGEST_TEXT = 10_000  # characters of `run until` that are kept
 
 Action = Callable[[], object]
 
@@ -32,11 +34,17 @@ class Scrubber:
         self._replay = replay
         self._workbench = workbench
         self._unit = workbench.runtime.config.second
-        self._armed = False
+        self._awaited: tuple[str, Feed, str] | None = None  # the statement of `run until`, and the text
+        self.text = ""  # of `run until`
+        self.step = 1  # events of a step
         self.marks: list[int] = []
         self.note = ""
         self.took = 0.0  # seconds that the last look at the past took
         workbench.glance.take_seeks(self._seek)
+
+    def continue_with(self, replay: Replay[Workbench]) -> None:
+        """Run orders for the replay that repeats the present one. Bookmarks stay."""
+        self._replay, self._awaited, self.note = replay, None, ""
 
     def action(self, order: dict[str, Any]) -> Action | None:
         """Return what an order of the browser does once `run` may use the engine; None for one that makes no sense."""
@@ -47,6 +55,12 @@ class Scrubber:
                 return self._workbench.glance.leave
             case {"order": "hop", "statement": str(name), "back": bool(back)}:
                 return lambda: self._seek_delivery(name, back)
+            case {"order": "choose", "statement": str(name)}:
+                return lambda: self._workbench.glance.choose(name)
+            case {"order": "choose", "step": int(step)} if 0 < step <= MAX_CLOCK:
+                return lambda: setattr(self, "step", step)
+            case {"order": "choose", "text": str(text)} if len(text) <= LONGEST_TEXT:
+                return lambda: setattr(self, "text", text)
             case {"order": "mark"}:
                 return self._mark
             case {"order": "unmark", "time": ms} if _is_number(ms):
@@ -87,18 +101,25 @@ class Scrubber:
         replay, glance = self._replay, self._workbench.glance
         span = replay.span
         statements = self._workbench.runtime.statements
-        hopped = [name for name, statement in statements.items() if statement.kind != "create variable"]
+        hopped = [name for name, of in statements.items() if of.kind != "create variable" and name != TRIGGER_NAME]
+        hopped.sort(key=lambda name: not statements[name].plan.named)
+        chosen = glance.statement if glance.statement in hopped else next(iter(hopped), None)
+        last = None if replay.state in ENDED else replay.last_time
         due = self._displayed.runtime.next_due
         return {
             "span": None if span is None else [self._ms(max(span[0], replay.began or span[0])), self._ms(span[1])],
             "lacks": replay.lacks,
             "past": None if glance.time is None else self._ms(glance.time),
             "zoom": None if glance.zoom is None else [self._ms(time) for time in glance.zoom],
-            "statements": sorted(hopped, key=lambda name: not statements[name].plan.named),  # the first is chosen
+            "end": None if last is None else self._ms(last),
+            "statements": hopped,
+            "statement": chosen,
             "marks": self.marks,
             "speed": replay.speed,
             "due": due is not None,
-            "armed": self._armed,
+            "awaited": self._awaited and self._awaited[2],
+            "text": self.text,
+            "step": self.step,
             "note": self.note,
         }
 
@@ -150,12 +171,11 @@ class Scrubber:
             self._replay.run_to(time)
 
     def _run_until(self, text: str) -> None:
+        """Replay until a statement or events fire. An expression that does not compile changes nothing."""
         if self._replay.state in ENDED:
             raise UsageError("the replay has ended: no more events arrive")
         if not text:
             raise UsageError("run until what? Enter the name of a statement, or events such as `Tick(price > 100)`")
-        self._workbench.glance.leave()
-        self._disarm()
         name = text if text in self._workbench.runtime.statements else TRIGGER_NAME
         if name == TRIGGER_NAME:
             head = f"@name('{TRIGGER_NAME}') {'' if text.lower().startswith('select ') else 'select * from '}"
@@ -163,12 +183,16 @@ class Scrubber:
                 self._workbench.run(head + text, cell=TRIGGER_NAME)
             except CompileError as error:
                 raise error.without(len(head)) from None
-            self._armed = True
-        self._replay.run_until(self._fired_condition(name, text))
+        self.text = text
+        self._workbench.glance.leave()
+        self._wait_for(name, text)
+        if name != TRIGGER_NAME:
+            self._drop_trigger()
 
-    def _fired_condition(self, name: str, text: str) -> Callable[[], bool]:
+    def _wait_for(self, name: str, text: str) -> None:
         feed = self._workbench.feed(name)
         before = feed.deliveries
+        self._awaited = name, feed, text
 
         def fired() -> bool:
             if feed.deliveries == before:
@@ -176,15 +200,25 @@ class Scrubber:
             self.note = f"fired: {text}"
             return True
 
-        return fired
+        self._replay.run_until(fired, statement=name)
 
     def settle(self) -> None:
-        """Drop the statement of `run until` when the replay is paused or has ended."""
-        if self._armed and self._replay.state in ("paused", *ENDED):
-            self._disarm()
+        """Stop waiting when the replay is paused or has ended, and when the statement of `run until` is gone."""
+        if self._awaited is None:
+            return
+        name, feed, text = self._awaited
+        state = self._replay.state
+        if state in ("paused", *ENDED):
+            self._awaited = None
+            if state in ENDED and not self.note:
+                self.note = f"the replay has {state}: `{text}` did not fire"
+            self._drop_trigger()
+        elif name not in self._workbench.runtime.statements:
+            self._replay.pause()
+            self._awaited, self.note = None, f"paused: `{name}` was dropped, and cannot fire"
+        elif self._workbench.feed(name) is not feed:  # deployed anew
+            self._wait_for(name, text)
 
-    def _disarm(self) -> None:
-        if self._armed:
-            self._armed = False
-            if TRIGGER_NAME in self._workbench.runtime.statements:
-                self._workbench.drop(TRIGGER_NAME)
+    def _drop_trigger(self) -> None:
+        if TRIGGER_NAME in self._workbench.runtime.statements:
+            self._workbench.drop(TRIGGER_NAME)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from base64 import b64decode
 from xml.etree import ElementTree
 
 import pandas as pd
+import pytest
 
+from cepbook.display import format_time
 from cepbook.session import Workbench
 from cepbook.widgets.map.flow_map import FlowMap
 from tests.widgets.fakes import FakeBrowser
@@ -151,12 +154,71 @@ def test_a_saved_map_is_well_formed_whatever_names_hold() -> None:
     cep = bench()
     cep.run(f"@name('{HOSTILE.replace(chr(39), '')}') select * from Tick")
     frozen = FlowMap(cep).freeze()
-    tree = ElementTree.fromstring(frozen.html)
+    image = ElementTree.fromstring(frozen.html).find("img")
+    assert image is not None and "Latest: holds 2" in image.attrib["alt"]
+    tree = ElementTree.fromstring(b64decode(image.attrib["src"].removeprefix("data:image/svg+xml;base64,")))
     texts = [text for node in tree.iter() if (text := (node.text or "").strip())]
     assert "Latest" in texts and "holds 2" in texts
-    assert "<script" not in frozen.html and "\u202e" not in frozen.html and "\x07" not in frozen.html
+    svg = ElementTree.tostring(tree, encoding="unicode")
+    assert not any(sign in text for sign in ("<script", "\u202e", "\x07") for text in (frozen.html, svg))
     assert FlowMap(cep).freeze() == frozen
     assert str(FlowMap(Workbench()).freeze()) == "nothing is deployed"
+
+
+@pytest.mark.parametrize("keep", [1, 7, 1000])
+def test_the_map_shows_the_past_instant(keep: int) -> None:
+    """The figures are those of a replay up to there, whether a snapshot was taken just before or not."""
+    ticks = [{"at": 100 * i, "symbol": "ABC"[i % 3], "price": float(i)} for i in range(40)]
+
+    def replayed(until: int | None) -> tuple[Workbench, FlowMap, FakeBrowser]:
+        cep = Workbench()
+        cep.run("create schema Again2(symbol string); create schema Again(s string)")
+        cep.run(MODULE)
+        cep.send("Tick", symbol="Z", price=11.0)
+        cep.replay(ticks, "Tick", "at", until=until, keep=keep).run()
+        shown = FlowMap(cep)
+        browser = FakeBrowser(shown)
+        browser.hello()
+        shown.flush(urgent=True)
+        browser.ack()
+        return cep, shown, browser
+
+    def words(browser: FakeBrowser) -> dict[str, list[str]]:
+        return {name: figures["words"] for name, figures in browser.frames[-1]["figures"].items()}
+
+    cep, shown, browser = replayed(None)
+    now = words(browser)
+    assert browser.frames[-1]["past"] == ""
+    for at in (0, 1950, 2000, 3800):
+        replay = next(iter(cep._replays))
+        cep.glance.show(at, replay.at(at))
+        browser.ack()
+        assert browser.frames[-1]["past"] == f"past · {format_time(at)}"
+        assert words(browser) == words(replayed(at)[2])
+        assert shown.freeze().text.startswith("past · ") and "past · " in shown.freeze().html
+        cep.glance.leave()
+        browser.ack()
+        assert (browser.frames[-1]["past"], words(browser)) == ("", now)
+
+
+@pytest.mark.parametrize("width", [300, 500, 700, 1000, 1400, None])
+def test_the_picture_is_made_for_the_width_of_the_page(width: int | None) -> None:
+    """Nodes become narrower before the picture is drawn smaller, which every size may be."""
+    shown = FlowMap(bench())
+    browser = FakeBrowser(shown)
+    browser.hello()
+    shown.flush(urgent=True)
+    natural = int(ElementTree.fromstring(browser.frames[-1]["svg"]).attrib["width"])
+    browser.ack()
+    for wrong in (0, -5, "wide", 1e9):
+        browser.say(kind="size", width=wrong)
+    if width is not None:
+        browser.say(kind="size", width=width)
+        shown.flush(urgent=True)
+    tree = ElementTree.fromstring([frame["svg"] for frame in browser.frames if "svg" in frame][-1])
+    drawn = int(tree.attrib["width"])
+    assert drawn <= max(6 * 92 + 5 * 16 + 16, min(natural, width or natural))  # six columns
+    assert "max-width:100%" in tree.attrib["style"]
 
 
 def test_who_reads_a_named_window_gets_what_is_inserted_into_it() -> None:

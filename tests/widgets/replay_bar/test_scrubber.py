@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cepbook.session import Replay, Workbench
-from cepbook.widgets import ReplayControl, StatementView, WorkbenchSource
-from cepbook.widgets.replay_bar.scrubber import Scrubber
+from cepbook.widgets import ReplayControl, StatementView, WorkbenchSource, view
+from cepbook.widgets.replay_bar.scrubber import TRIGGER_NAME, Scrubber
 from tests.widgets.fakes import FakeBrowser, FakeTime
 
 TICKS = [{"time": 100 * i, "symbol": "ABC"[i % 3], "price": float(i)} for i in range(100)]
@@ -256,3 +256,59 @@ def test_each_instant_that_is_asked_for_is_answered_also_the_one_that_is_shown()
         before = len(browser.frames)
         order(browser, order="seek", time=time)
         assert len(browser.frames) > before
+
+
+def test_choices_are_kept_for_the_next_page() -> None:
+    cep, _, browser = replayed(upto=50)
+    assert order(browser, order="mark")["statement"] == "sums"
+    view(cep, "high")
+    assert order(browser, order="mark")["statement"] == "high"  # the one that is viewed
+    assert order(browser, order="choose", statement="rise")["statement"] == "rise"
+    assert order(browser, order="choose", step=25)["step"] == 25
+    order(browser, order="choose", text="Tick(price > 1)")
+    for nonsense in ({"step": 0}, {"step": "x"}, {"text": "x" * 20_000}, {"statement": 7}, {}):
+        browser.say(kind="order", order="choose", **nonsense)
+    browser.hello()
+    browser.widget.flush(urgent=True)
+    scrub = browser.frames[-1]["scrub"]
+    assert (scrub["statement"], scrub["step"], scrub["text"]) == ("rise", 25, "Tick(price > 1)")
+
+
+def test_a_wrong_text_leaves_the_one_before_in_place() -> None:
+    cep, replay, browser = replayed(upto=10)
+    assert order(browser, order="until", text="Tick(price = 42)")["awaited"] == "Tick(price = 42)"
+    scrub = order(browser, order="until", text="Tick(prise = 42)")
+    assert scrub["awaited"] == "Tick(price = 42)" and "prise" in scrub["note"]
+    assert TRIGGER_NAME not in scrub["statements"]
+    replay.run()
+    browser.ack()
+    browser.widget.flush(urgent=True)
+    scrub = browser.frames[-1]["scrub"]
+    assert (replay.progress.events, scrub["awaited"], scrub["note"]) == (43, None, "fired: Tick(price = 42)")
+    assert TRIGGER_NAME not in cep.runtime.statements
+
+
+def test_a_statement_that_is_dropped_cannot_fire() -> None:
+    cep, replay, browser = replayed(upto=10)
+    order(browser, order="until", text="high")
+    cep.drop("high")
+    scrub = order(browser, order="mark")
+    assert replay.state == "paused" and "`high` was dropped" in scrub["note"]
+    order(browser, order="until", text="Tick(price > 1e9)")
+    replay.run()
+    browser.ack()
+    browser.widget.flush(urgent=True)
+    assert "`Tick(price > 1e9)` did not fire" in browser.frames[-1]["scrub"]["note"]
+
+
+def test_the_bar_goes_on_with_the_replay_that_repeats_its_own() -> None:
+    cep, replay, browser = replayed()
+    order(browser, order="seek", time=5000)
+    order(browser, order="mark")
+    asyncio.run(cep.replay_again())
+    browser.ack()
+    browser.widget.flush(urgent=True)
+    frame = browser.frames[-1]
+    assert (replay.lacks, frame["state"], frame["events"]) == ("the workbench has begun anew since", "finished", 100)
+    assert (frame["scrub"]["marks"], frame["scrub"]["lacks"]) == ([5000], "")
+    assert order(browser, order="seek", time=4000)["past"] == 4000

@@ -6,6 +6,7 @@ import { Widget } from '@lumino/widgets';
 const VIEW = 'application/vnd.jupyter.widget-view+json';
 const PICTURE = 'text/html';
 export const SAVED = 'application/vnd.cepbook.saved+json';
+const OUTPUTS = 'cepbook.outputs';
 const WORDS = 'saved picture; run the cell for a live view';
 
 /** The outputs of a notebook that are live views with a picture. */
@@ -44,6 +45,43 @@ async function settle(panel) {
   model.dirty = dirty;
 }
 
+/** The name that the kernel has given an output, in its metadata: a display id is not in a saved notebook. */
+const nameOf = output => output.metadata?.cepbook?.output;
+
+/** The names of the outputs that were there when the page was loaded, of which JupyterLab knows no display id. */
+function loaded(panel) {
+  const names = new Set();
+  for (const cell of panel.content.model?.cells ?? []) {
+    if (cell.type !== 'code') continue;
+    for (let at = 0; at < cell.outputs.length; at++) names.add(nameOf(cell.outputs.get(at)));
+  }
+  names.delete(undefined);
+  return names;
+}
+
+/** Update an output that was there when the page was loaded, as JupyterLab does with those that came later. */
+function update(panel, names, { content }) {
+  const name = nameOf(content);
+  if (panel.isDisposed || !names.has(name)) return;
+  for (const cell of panel.content.model?.cells ?? []) {
+    if (cell.type !== 'code') continue;
+    for (let at = 0; at < cell.outputs.length; at++) {
+      const output = cell.outputs.get(at);
+      if (nameOf(output) !== name || JSON.stringify(output.toJSON().data) === JSON.stringify(content.data)) continue;
+      cell.outputs.set(at, { output_type: 'display_data', data: content.data, metadata: content.metadata });
+    }
+  }
+}
+
+/** Let the kernel update what it displays: the outputs in the notebook are as old as the file. */
+async function refresh(panel) {
+  const kernel = panel.sessionContext.session?.kernel;
+  if (panel.isDisposed || !kernel || kernel.status === 'dead') return;
+  const reply = await kernel.requestCommInfo({ target_name: 'jupyter.widget' });
+  const alive = reply.content.comms ?? {};
+  if (!panel.isDisposed && views(panel).some(({ id }) => id in alive)) kernel.createComm(OUTPUTS).open();
+}
+
 /** Look after the views of a notebook: when it is opened, and whenever its kernel is another one. */
 export function follow(panel) {
   const { sessionContext } = panel;
@@ -58,7 +96,14 @@ export function follow(panel) {
   };
   sessionContext.statusChanged.connect(onStatus);
   sessionContext.kernelChanged.connect((_, { newValue }) => (newValue ? (stale = true) : look()));
-  Promise.all([panel.context.ready, sessionContext.ready]).then(look, look);
+  let names = new Set();
+  sessionContext.iopubMessage.connect((_, message) => {
+    if (message.header.msg_type === 'update_display_data') update(panel, names, message);
+  });
+  panel.context.ready.then(() => (names = loaded(panel)));
+  Promise.all([panel.context.ready, sessionContext.ready]).then(look, look).then(() => {
+    if (names.size) refresh(panel).catch(error => console.warn('cepbook: outputs were not refreshed', error));
+  });
 }
 
 class Picture extends Widget {
