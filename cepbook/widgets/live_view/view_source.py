@@ -334,7 +334,7 @@ class WorkbenchSource:
         return not self._workbench.not_repeatable
 
     def replay_again(self, ended: Callable[[str], object]) -> None:
-        """Rewind the workbench and repeat its replays, on the running event loop. Call `ended` with the error, or ""."""
+        """Rewind the workbench and repeat its replays on the event loop. Call `ended` with the error, or ""."""
 
         def report(task: asyncio.Future[ReplayResult]) -> None:
             failure = None if task.cancelled() else task.exception()
