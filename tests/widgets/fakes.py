@@ -42,6 +42,9 @@ class FakeSheet:
     def column(self, name: str) -> list[object]:
         return [row.get(name) for row in self.kept]
 
+    def is_same(self, other: object) -> bool:
+        return False
+
     def rows(self, places: Iterable[int]) -> list[Row]:
         return [self.kept[place] for place in places]
 

@@ -5,6 +5,7 @@ The cost depends on the number of rows shown, not on the number held, and arises
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import islice
@@ -57,6 +58,12 @@ class RowTable:
             return [row.get(name) for row in self._kept]
         place = self._place.get(name)
         return [None] * len(self._kept) if place is None else [row[place] for row in self._kept]
+
+    def is_same(self, other: RowTable) -> bool:
+        """Return True if the other table certainly has the same rows in the same order: they are the same tuples."""
+        if self._place is None or (self.names, self._place) != (other.names, other._place):
+            return False
+        return len(self) == len(other) and all(map(operator.is_, self._kept, other._kept))
 
     def rows(self, places: Iterable[int]) -> list[dict[str, Any]]:
         """Return the rows at these positions; the caller owns them."""

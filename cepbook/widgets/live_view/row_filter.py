@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,6 +36,9 @@ class RowSheet(Protocol):
     def rows(self, places: Iterable[int]) -> Sequence[Row]:
         """Return the rows at these places; they belong to the caller."""
 
+    def is_same(self, other: Any) -> bool:
+        """Return True if the other sheet certainly has the same rows."""
+
 
 class NamedColumns:
     """The columns of a table in numpy, by name."""
@@ -54,6 +57,10 @@ class SheetColumns(NamedColumns):
         self._sheet = sheet
         self._timed = timed
         self._columns: dict[str, ValueColumn] = {}
+
+    def is_of(self, sheet: RowSheet, timed: Collection[str]) -> bool:
+        """Return True if these are the columns of `sheet`, too, which was read later."""
+        return timed == self._timed and sheet.is_same(self._sheet)
 
     def __len__(self) -> int:
         return len(self._sheet)

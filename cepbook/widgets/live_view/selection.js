@@ -63,7 +63,7 @@ class Selection {
   }
   select(from, to) {
     Object.assign(this, { from, to, used: true });
-    this.panel.freeze(this.pane);
+    this.froze ||= this.panel.freeze(this.pane);
     const { top, bottom, left, right } = this.range;
     this.panel.exporter.say(`${plural(bottom - top + 1, "row")} × ${plural(right - left + 1, "column")} selected: Ctrl+C copies`);
     this.panel.schedule();
@@ -80,6 +80,8 @@ class Selection {
       this.panel.exporter.ask("text");
     } else if (event.key === "Escape" && this.any) {
       this.clear();
+      if (this.froze) this.panel.set({ follow: true });
+      this.froze = false;
     } else if (event.shiftKey && event.key.startsWith("Arrow")) {
       const at = this.to ?? { row: Math.max(0, this.panel.cursors[this.pane] ?? this.table.top ?? 0), column: 0 };
       const [down, right] = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key];

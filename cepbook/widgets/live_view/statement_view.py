@@ -87,6 +87,7 @@ class StatementView(LiveWidget):
         self._partition: int | None = None
         self._request = StreamRequest()  # the rows of the pane that is shown
         self._sheet: StreamSheet | None = None  # while a page searches or sorts the stream
+        self._searched: SheetColumns | None = None  # likewise rows, or events of the window
         self._folds = FoldState()  # of the tree of partitions
         self._visible_range = range(ROWS_SHOWN)  # where in the table those are that are in sight
         self._sent: dict[int, int] = {}
@@ -472,6 +473,7 @@ class StatementView(LiveWidget):
     def _rows(self, columns: tuple[ViewColumn, ...], buffers: BinaryBuffers) -> dict[str, object]:
         """Return the visible rows of the iterator: the newest, or those that the reader asked for."""
         if not self._request.choice:
+            self._searched = None
             total, rows = self._source.latest(WINDOW_ROWS, self._partition, self._visible_range)
             return self._row_range(total, None, rows, columns, buffers)
         sheet = self._source.every(self._partition)
@@ -481,6 +483,7 @@ class StatementView(LiveWidget):
     def _window_events(self, buffers: BinaryBuffers) -> dict[str, object]:
         """Return the visible events of the window, likewise."""
         if not self._request.choice:
+            self._searched = None
             total, names, rows = self._source.events(WINDOW_ROWS, self._partition, self._visible_range)
             columns = columns_of(names, rows, self._source.times)
             return {"names": [c.describe() for c in columns], **self._row_range(total, None, rows, columns, buffers)}
@@ -495,7 +498,10 @@ class StatementView(LiveWidget):
 
     def _chosen(self, sheet: RowSheet, columns: Sequence[ViewColumn]) -> tuple[FoundRows, Rows]:
         choice, visible = self._request.choice, self._visible_range
-        searched = SheetColumns(sheet, {column.name for column in columns if column.kind == "time"})
+        timed = {column.name for column in columns if column.kind == "time"}
+        if self._searched is None or not self._searched.is_of(sheet, timed):
+            self._searched = SheetColumns(sheet, timed)
+        searched = self._searched
         matches = choice.found(searched, [column.name for column in columns])
         last = min(MAX_ROWS, visible.stop)  # behind these nobody sees the order
         places = matches.places[-MAX_ROWS:] if choice.by is None else choice.first(searched, matches.places, last)

@@ -260,7 +260,9 @@ class Panel {
   }
   // What is selected stands still.
   freeze(pane) {
-    if (pane === "stream" && this.store.ui.follow) this.set({ follow: false });
+    const follows = pane === "stream" && this.store.ui.follow;
+    if (follows) this.set({ follow: false });
+    return follows;
   }
   rowCount(pane) {
     return (pane === "stream" ? this.seen : this.seenRows[pane])?.count ?? 0;

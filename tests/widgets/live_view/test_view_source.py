@@ -8,7 +8,7 @@ from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.base.column_encoding import ViewColumn
-from cepbook.widgets.live_view.row_filter import RowFilter
+from cepbook.widgets.live_view.row_filter import RowFilter, SheetColumns
 
 MODULE = """
 create schema Tick(symbol string, price double);
@@ -112,6 +112,30 @@ def test_columns_and_rows_are_those_of_the_iterator(epl: str) -> None:
             if isinstance(value, list):
                 value.clear()
     assert cep.runtime.iterate("sheet") == rows
+
+
+@pytest.mark.parametrize(
+    "epl",
+    [
+        "select * from Tick#length(3)",
+        "select price from Tick#keepall",
+        "select symbol, price * 2 as twice from Tick#length(3)",
+    ],
+)
+def test_columns_are_used_again_while_the_rows_are_the_same(epl: str) -> None:
+    cep = Workbench()
+    cep.run(f"create schema Tick(symbol string, price double); @name('out') {epl}")
+    source = WorkbenchSource(cep, "out")
+    for price in (1.0, 2.0, 3.0, 4.0):
+        cep.send("Tick", symbol="A", price=price)
+        before = source.every()
+        columns = SheetColumns(before, ())
+        names = list(before.names)
+        assert columns[names[-1]].values() == before.column(names[-1])
+        if columns.is_of(source.every(), ()):
+            assert source.every().column(names[-1]) == before.column(names[-1])
+        cep.send("Tick", symbol="B", price=9.0)
+        assert not columns.is_of(source.every(), ())
 
 
 def test_events_of_a_window_by_columns() -> None:
