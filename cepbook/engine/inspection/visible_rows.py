@@ -38,12 +38,20 @@ class WindowEvents(NamedTuple):
 class RowTable:
     """Rows (or events of a window) as the engine holds them: by column, and as dicts only where they are shown.
 
-    `place` maps a column to its position in a tuple; with None rows are dicts.
+    `place` maps a column to its position in a tuple; with None rows are dicts. Rows are `lasting` if they never change,
+    as those of tables do.
     """
 
     def __init__(
-        self, names: Sequence[str], kept: Sequence[Any], place: Mapping[str, int] | None, fresh: Callable[[Any], Any]
+        self,
+        names: Sequence[str],
+        kept: Sequence[Any],
+        place: Mapping[str, int] | None,
+        fresh: Callable[[Any], Any],
+        *,
+        lasting: bool = False,
     ) -> None:
+        self._lasting = lasting
         self.names = names
         self._kept = kept
         self._place = place
@@ -60,8 +68,8 @@ class RowTable:
         return [None] * len(self._kept) if place is None else [row[place] for row in self._kept]
 
     def is_same(self, other: RowTable) -> bool:
-        """Return True if the other table certainly has the same rows in the same order: they are the same tuples."""
-        if self._place is None or (self.names, self._place) != (other.names, other._place):
+        """Return True if the other table certainly has the same rows in the same order: they are the same objects."""
+        if not self._lasting or (self.names, self._place) != (other.names, other._place):
             return False
         return len(self) == len(other) and all(map(operator.is_, self._kept, other._kept))
 
@@ -124,12 +132,14 @@ def all_rows(statement: RunningStatement, wanted: PartitionIds | None = None) ->
         if place is not None:  # rows are built only when they are shown
             items = _tuples(statement, _views(statement, statement.now, wanted))
             order = tuple(place.values())
-            return RowTable(names, items, place, lambda item: layout.fresh([item[at] for at in order]))
+            lasting = statement.owned is None
+            fresh = lambda item: layout.fresh([item[at] for at in order])  # noqa: E731
+            return RowTable(names, items, place, fresh, lasting=lasting)
         row_list = [row for _, rows in statement.iterated(statement.now, wanted) for row in rows]
     except Exception as failure:
         raise statement.error(failure) from failure
     place = None if layout.columns is None else {name: i for i, name in enumerate(layout.columns)}
-    return RowTable(names, row_list, place, layout.fresh)
+    return RowTable(names, row_list, place, layout.fresh, lasting=statement.owned is None)
 
 
 def _properties(statement: RunningStatement) -> dict[str, int] | None:
