@@ -116,3 +116,13 @@ def match_lines(match: Mapping[str, object], times: Collection[str] = ()) -> lis
         elif value is not None:
             lines.append(f"{tag} = {format_value(value, times)}")
     return lines
+
+
+def bar_column(columns: Sequence[ViewColumn], by: str | None) -> int | None:
+    """Return the position of the column drawn as bars: the sort column of partitions, if it counts something."""
+    names = [column.name for column in columns]
+    candidates = (by, "events", "waiting", "arrived", "groups")
+    return next(
+        (names.index(name) for name in candidates if name in names and name in (*EVENT_COLUMNS[1:], *SIZE_COLUMNS)),
+        None,
+    )

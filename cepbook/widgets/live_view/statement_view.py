@@ -26,6 +26,7 @@ from cepbook.widgets.base.live_widget import CLIENTS, LiveWidget, widget_asset, 
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.live_view.download import MAX_DOWNLOADS, Download, DownloadRequest
 from cepbook.widgets.live_view.partition_rows import (
+    bar_column,
     columns_of,
     line_columns,
     match_lines,
@@ -33,7 +34,6 @@ from cepbook.widgets.live_view.partition_rows import (
     partition_columns,
     size_column_count,
 )
-from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS
 from cepbook.widgets.live_view.partition_tree import FoldState
 from cepbook.widgets.live_view.row_filter import FoundRows, RowSheet, SheetColumns
 from cepbook.widgets.live_view.static_view import ViewState, dropped_picture, last_picture, static_view
@@ -543,7 +543,7 @@ class StatementView(LiveWidget):
             "first": self._visible_range.start,
             "names": [c.describe() for c in columns],
             "sizes": size_column_count(columns),
-            "bar": _bar_column(columns, choice.by),
+            "bar": bar_column(columns, choice.by),
             "columns": encode_rows(rows, columns, buffers),
         }
 
@@ -567,7 +567,7 @@ class StatementView(LiveWidget):
             "first": self._visible_range.start,
             "names": [c.describe() for c in columns],
             "sizes": size_column_count(columns),
-            "bar": _bar_column(columns, choice.by),
+            "bar": bar_column(columns, choice.by),
             "columns": encode_rows([line.row for line in lines], columns, buffers),
             "tree": {name: encode_values(values, buffers) for name, values in parts.items()},
             "levels": [[name, count] for name, count in zip(self._source.levels, tree.levels, strict=False)],
@@ -585,16 +585,6 @@ def _visible_range(first: object, rows: object) -> range:
     if not (isinstance(first, int) and isinstance(rows, int)):
         return range(ROWS_SHOWN)
     return range(max(0, first), max(0, first) + max(1, min(rows, ROWS_SHOWN)))
-
-
-def _bar_column(columns: Sequence[ViewColumn], by: str | None) -> int | None:
-    """Return the position of the column drawn as bars: the sort column of partitions, if it counts something."""
-    names = [column.name for column in columns]
-    candidates = (by, "events", "waiting", "arrived", "groups")
-    return next(
-        (names.index(name) for name in candidates if name in names and name in (*EVENT_COLUMNS[1:], *SIZE_COLUMNS)),
-        None,
-    )
 
 
 def view(workbench: Workbench, name: str, *, keep: int = VIEW_ROWS, rate: float = 20.0) -> StatementView:
