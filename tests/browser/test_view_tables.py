@@ -173,7 +173,8 @@ def check_reload(notebook: NotebookPage, view: Locator) -> None:
     stored = page.evaluate(
         "() => Object.entries(sessionStorage).filter(([k]) => k.startsWith('cepbook ')).map(e => e[1])"
     )
-    assert len(stored) == 1 and '"time":"2013-01-02"' in stored[0] and '"hidden":{"stream":["carrier"]}' in stored[0]
+    (own,) = (text for text in stored if '"time":"2013-01-02"' in text)  # other tests have used the page before
+    assert '"hidden":{"stream":["carrier"]}' in own
     assert "carrier" not in headings
 
 

@@ -19,7 +19,9 @@ from cepbook.session import Workbench
 from cepbook.session.core import engine_handle
 from cepbook.session.history import event_log
 from cepbook.widgets.charts import stream_chart
-from cepbook.widgets.live_view.statement_view import view
+from cepbook.widgets.live_view.download import DownloadRequest
+from cepbook.widgets.live_view.file_rows import FileRows
+from cepbook.widgets.live_view.view_source import WorkbenchSource
 
 ROWS = 1_500
 Output = Callable[[Workbench, Path], int]  # returns how many rows it has
@@ -39,7 +41,13 @@ def _drawn(cep: Workbench, folder: Path) -> int:
 
 
 def _downloaded(cep: Workbench, folder: Path) -> int:
-    return view(cep, "q")._source.taken("csv", stream=True)[0]
+    return len(_file_rows(cep).rows)
+
+
+def _file_rows(cep: Workbench) -> FileRows:
+    request = DownloadRequest.of({"id": "1", "form": "csv", "stream": True})
+    assert request is not None
+    return WorkbenchSource(cep, "q").file_rows(request)()
 
 
 OUTPUTS: dict[str, Output] = {
@@ -78,7 +86,7 @@ def test_every_output_says_what_is_missing(name: str, tmp_path: Path, monkeypatc
     if name == "chart":
         assert text in str(stream_chart(cep, "q", y="v").to_dict()["title"])
     elif name == "download":
-        assert view(cep, "q")._source.taken("csv", stream=True)[2] == f"; {text}"
+        assert _file_rows(cep).note == f"; {text}"
     else:
         with pytest.warns(MissingRowsWarning, match=f"`q`: {text}\n  hint: `cep.feed_capacity = None`") as caught:
             assert OUTPUTS[name](cep, tmp_path) == 100

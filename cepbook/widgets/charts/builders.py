@@ -58,13 +58,13 @@ def line(
     """
     altair = offline_altair()
     names = [y] if isinstance(y, str) else list(y)
-    _require_columns(frame, [x, *names, *([color] if color else [])])
+    _require_columns(frame, [x, *names, *([] if color is None else [color])])
     if len(names) > 1:
         if color is not None:
             raise UsageError("a line chart takes several columns in y or a color column, not both")
         frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
         names, color = ["value"], "series"
-    rows, thinned = _thinned(frame[[x, *names, *([color] if color else [])]], names[0], color)
+    rows, thinned = _thinned(frame[[x, *names, *([] if color is None else [color])]], names[0], color)
     rows, kind = _with_time_axis(_truncated(rows), x, 0 if clock else DATE_THRESHOLD_MS)
     form = _clock_format(rows[x]) if clock and kind == "temporal" else None
     axis = {"axis": altair.Axis(format=form or DATED)} if kind == "temporal" else {}
@@ -111,7 +111,7 @@ def stream_chart(
     frame = changes_frame(changes, *statement_output(workbench.runtime, name))
     inserts = frame[frame["kind"] == "insert"]
     columns = [c for c in inserts.columns if c not in ("time", "seq", "kind")]
-    if y is None:
+    if not y:
         y = _default_number(inserts, columns, name)
     several = type(y) is not str and len(y) > 1  # columns, which are the lines
     if color is None and not several:
