@@ -1,1 +1,1 @@
-"""What leaves the workbench: result frames, files of rows, sinks and streams."""
+"""The way out of the workbench: result frames, files of rows, sinks and streams."""
