@@ -99,7 +99,6 @@ class Replay(Generic[WorkbenchT]):
         self.repeat: Callable[..., Replay[WorkbenchT]] | None = None  # makes the same replay again
         self.only_once = ""  # why it cannot
         self.successor: Replay[WorkbenchT] | None = None  # the replay that has repeated this one
-        self._limit = limit
         self._inside = False
         self._patience = CollectionPause()
         self._raising = errors == "raise"
@@ -211,7 +210,8 @@ class Replay(Generic[WorkbenchT]):
     @property
     def repeated_limit(self) -> int | None:
         """The maximum number of events when the replay is repeated: where it was cut short, as many as came."""
-        return self._limit if self.state == "finished" else self._replay_loop.events
+        loop = self._replay_loop
+        return loop.limit if self.state == "finished" else loop.events
 
     @property
     def last_time(self) -> int | None:
