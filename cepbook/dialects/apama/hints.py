@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from cepbook.errors import Diagnostic, Span, nearest_name
-from cepbook.lang.syntax.reader.hint_rows import Hint, first_hint
+from cepbook.lang.syntax.reader.hint_rows import Hint, Words, first_hint, is_among
 from cepbook.lang.syntax.reader.lexer import SourceToken
 from cepbook.lang.syntax.reader.parse_failure import ParseFailure
 
@@ -113,12 +112,11 @@ class Mistake(Hint[QueryFailure]):
     """
 
     fact: str = ""
-    clause: str | Collection[str] | None = None
+    clause: Words | None = None
 
     def at(self, stop: QueryFailure) -> str | None:
         """Return the hint for a place, or None if the row is for others."""
-        allowed = (self.clause,) if isinstance(self.clause, str) else self.clause
-        return Hint.at(self, stop) if allowed is None or stop.clause in allowed else None
+        return Hint.at(self, stop) if self.clause is None or is_among(stop.clause, self.clause) else None
 
     def message(self, stop: QueryFailure) -> str:
         """Return the message for a place."""

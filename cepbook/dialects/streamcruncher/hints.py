@@ -81,22 +81,18 @@ _ELSEWHERE = {
 
 def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Diagnostic:
     """Return the diagnostic of a parse that stopped in `piece`."""
-    accepted = frozenset(error.accepts or ()) or frozenset(error.expected)
     spelled = {terminal.name: terminal.pattern.value for terminal in parser.terminals}
     tokens = piece.tokens
     if not tokens:
         return Diagnostic("syntax", "there is no query", Span(0, 0), "a running query begins with select")
-    start = tokens[-1].end if error.token.type == "$END" else error.token.start_pos
-    at = next((i for i, token in enumerate(tokens) if token.start == start), len(tokens))
-    words = tuple(sorted(spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()))
-    stop = ParseFailure(tokens, at, accepted, words)
+    stop = ParseFailure.of(error, tokens, spelled)
     if stop.ended:
         span, fact = Span(tokens[-1].end, tokens[-1].end), "the query ends too early"
     else:
-        span, fact = Span(tokens[at].start, tokens[at].end), f"`{stop.found}` is not allowed here"
+        span, fact = Span(tokens[stop.at].start, tokens[stop.at].end), f"`{stop.found}` is not allowed here"
     if stop.text().startswith("$") and stop.text() != STATUS:
         return Diagnostic("syntax", f"unknown `{stop.found}`", span, f"did you mean `{STATUS}`?")
-    expected = _expected(accepted, spelled)
+    expected = _expected(stop.accepted, spelled)
     message = f"{fact}, expected {expected}" if expected else fact
     return Diagnostic("syntax", message, span, first_hint(HINTS, stop))
 
@@ -212,12 +208,6 @@ HINTS = (
     Hint(lambda stop: f"name it: self#{stop.text(-1)} as other", earlier="#", accepts="AS"),
     Hint("columns are separated by commas", accepts="FROM", when=_is_word),
     Hint("say which are there together: when present(x and y)", here="", accepts="WHEN"),
-    Hint(
-        "write between low and high",
-        here="",
-        accepts="AND",
-        refuses="OR",
-        when=lambda stop: any(token.text.lower() == "between" for token in stop.tokens),
-    ),
+    Hint("write between low and high", here="", accepts="AND", refuses="OR", among="between"),
     Hint(_MISSING["from"], here="", accepts="FROM"),
 )

@@ -47,9 +47,9 @@ class Hint(Generic[StopT]):
     def at(self, stop: StopT) -> str | None:
         """Return the hint for a place, or None if the row is for others."""
         around = (self.earlier, -2), (self.before, -1), (self.here, 0), (self.after, 1)
-        if not all(words is None or _is_among(stop.text(offset), words) for words, offset in around):
+        if not all(words is None or is_among(stop.text(offset), words) for words, offset in around):
             return None
-        if self.kind is not None and not _is_among(stop.kind(), self.kind):
+        if self.kind is not None and not is_among(stop.kind(), self.kind):
             return None
         if self.accepts is not None and not _has_one(stop.accepted, self.accepts):
             return None
@@ -66,9 +66,10 @@ def first_hint(rows: Iterable[Hint[StopT]], stop: StopT) -> str | None:
     return next((hint for row in rows if (hint := row.at(stop)) is not None), None)
 
 
-def _is_among(word: str, words: Words) -> bool:
+def is_among(word: str, words: Words) -> bool:
+    """Return True if a word is the one word, or one of the words."""
     return word == words if isinstance(words, str) else word in words
 
 
 def _has_one(names: Iterable[str], words: Words) -> bool:
-    return any(_is_among(name, words) for name in names)
+    return any(is_among(name, words) for name in names)

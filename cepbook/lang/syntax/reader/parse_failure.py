@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+
+from lark.exceptions import UnexpectedToken
 
 from cepbook.lang.syntax.reader.lexer import SourceToken
 
@@ -22,6 +25,15 @@ class ParseFailure:
     at: int
     accepted: frozenset[str]
     words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, error: UnexpectedToken, tokens: tuple[SourceToken, ...], spelled: Mapping[str, str]) -> ParseFailure:
+        """Return the place of an error in `tokens`, which are not empty. `spelled` maps terminals to their texts."""
+        accepted = frozenset(error.accepts or ()) or frozenset(error.expected)
+        words = sorted(spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha())
+        start = tokens[-1].end if error.token.type == "$END" else error.token.start_pos
+        at = next((i for i, token in enumerate(tokens) if token.start == start), len(tokens))
+        return cls(tokens, at, accepted, tuple(words))
 
     def text(self, offset: int = 0) -> str:
         """Return the token at `offset` from the failure in lower case, or an empty text outside of the statement."""

@@ -51,17 +51,13 @@ VALUE_ENDS = ("word", "tick", "NUMBER", "STRING", ")", "]")
 
 def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Diagnostic:
     """Return the diagnostic of a parse that stopped in `piece`."""
-    accepted = frozenset(error.accepts or ()) or frozenset(error.expected)
     spelled = {t.name: t.pattern.value for t in parser.terminals}
-    words = tuple(sorted(spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()))
-    start = piece.tokens[-1].end if error.token.type == "$END" else error.token.start_pos
-    at = next((i for i, t in enumerate(piece.tokens) if t.start == start), len(piece.tokens))
-    stop = ParseFailure(piece.tokens, at, accepted, words)
+    stop = ParseFailure.of(error, piece.tokens, spelled)
     if stop.ended:
         span, fact = Span(piece.tokens[-1].end, piece.tokens[-1].end), "the statement ends too early"
     else:
-        span, fact = Span(stop.tokens[at].start, stop.tokens[at].end), f"`{stop.found}` is not allowed here"
-    expected = expected_text(accepted, spelled)
+        span, fact = Span(stop.tokens[stop.at].start, stop.tokens[stop.at].end), f"`{stop.found}` is not allowed here"
+    expected = expected_text(stop.accepted, spelled)
     message = f"{fact}, expected {expected}" if expected else fact
     hint = next((hint for remedy in REMEDIES if (hint := remedy(stop)) is not None), None)
     return Diagnostic("syntax", message, span, hint)
@@ -408,7 +404,7 @@ def missing_by(stop: ParseFailure) -> str | None:
 
 
 def comparison_chain(stop: ParseFailure) -> str | None:
-    if stop.text() in COMPARISONS and any(t.text.lower() in COMPARISONS for t in stop.tokens[: stop.at]):
+    if stop.text() in COMPARISONS and not COMPARISONS.isdisjoint(stop.words_before()):
         return "comparisons do not chain: join two of them with and, or use parentheses"
     if stop.kind() in BITWISE and any(t.kind in BITWISE for t in stop.tokens[: stop.at]):
         return "different bitwise operators need parentheses"
@@ -425,7 +421,7 @@ def needs_parentheses(stop: ParseFailure) -> str | None:
         return "write not once: use parentheses for not (not …)"
     if stop.text() == "case":
         return "put case … end in parentheses"
-    if stop.text(-1) == "end" and any(t.text.lower() == "case" for t in stop.tokens[: stop.at]):
+    if stop.text(-1) == "end" and "case" in stop.words_before():
         return "put case … end in parentheses"
     return None
 
@@ -460,7 +456,7 @@ def missing_word(stop: ParseFailure) -> str | None:
         return "a case ends with end"
     if stop.text(-1) == "insert" and "INTO" in stop.accepted:
         return "write insert into"
-    if stop.text() == "then" and any(t.text.lower() == "merge" for t in stop.tokens[: stop.at]):
+    if stop.text() == "then" and "merge" in stop.words_before():
         return "write when matched then … or when not matched then …"
     if stop.at == 0 and stop.text() in ANNOTATIONS and stop.kind(1) == "(":
         return f"an annotation begins with @: @{stop.found}(…)"
@@ -490,7 +486,7 @@ def missing_separator(stop: ParseFailure) -> str | None:
     """Two values or names without a sign between them."""
     if stop.kind() not in ("word", "tick", "NUMBER", "STRING") or stop.text() in RESERVED_WORDS:
         return None
-    if any(t.text.lower() == "pattern" for t in stop.tokens[: stop.at]):
+    if "pattern" in stop.words_before():
         return "join parts of a pattern with ->, and, or" if "UNTIL" in stop.accepted else None
     if "COMMA" in stop.accepted and stop.kind(-1) in VALUE_ENDS:
         return "is a comma missing before it?"
