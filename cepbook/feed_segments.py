@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 import tempfile
+import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate, compress
@@ -14,6 +16,8 @@ from weakref import finalize
 
 INSERT, MORE, REMOVE, GONE, EMPTY = range(5)  # marks of records
 BEGIN = (INSERT, REMOVE, EMPTY)  # marks that begin a delivery
+WAITING_ROWS = 100_000  # that a spill file holds in memory while the disk is full
+_HEAD = struct.Struct("<IIII")  # length, deliveries, rows, checksum of these three and of what follows
 _BEGINS = bytes(mark % 2 == 0 for mark in range(256))  # by mark: 1 if it begins a delivery
 
 
@@ -42,6 +46,13 @@ class Segment(NamedTuple):
         """True if each delivery is one insert row, by far the most common case."""
         return self.marks.count(INSERT) == len(self.marks)
 
+    @property
+    def counts(self) -> list[int]:
+        """The numbers of deliveries and rows. Raises ValueError if the columns do not have one value per record."""
+        if any(len(column) != len(self.marks) for column in (self.times, *self.values)):
+            raise ValueError("columns of different lengths")
+        return [self.deliveries, self.rows]
+
     def numbers(self, first: int) -> Iterable[int]:
         """Return the delivery number of each record; `first` is that of the first record."""
         if self.plain:
@@ -57,23 +68,66 @@ class Segment(NamedTuple):
         return Segment(self.marks[start:], self.times[start:], [column[start:] for column in self.values])
 
 
-class SpillFile:
-    """Dropped segments of a feed in an anonymous file, deleted with the feed: at most `most` bytes, all or nothing.
+class SpillMedium:
+    """Where spill files are: anonymous files, which are deleted with their feeds."""
 
-    Once there is more, or a segment cannot be written or read, the file is `lost`: it stays empty from then on. A
-    forked process reads the file of its parent and appends to a copy. Reading does not depend on the position of the
-    file, which both processes share.
+    def create(self) -> IO[bytes]:
+        """Return a new file without a buffer. Raises OSError."""
+        return tempfile.TemporaryFile(prefix="cepbook-feed-", buffering=0)
+
+    def unpickle(self, data: bytes) -> Any:
+        """Return a value that was pickled by this process."""
+        return pickle.loads(data)
+
+
+ANONYMOUS = SpillMedium()
+
+
+class SpillFile:
+    """Dropped segments of a feed in a file of `medium`: at most `most` bytes, all or nothing.
+
+    Each segment is a head with its length, its deliveries and rows and a checksum, then the pickled columns. The file
+    grows at its end only. If the disk is full, segments wait in memory, at most `WAITING_ROWS`. Once there is more, or
+    a segment cannot be pickled or read, the file is `lost`: it stays empty from then on.
+
+    A process appends to files of its own. It reads the file of a parent process, of an earlier process (`reopened`) or
+    of another medium, and appends to a copy. Reading does not depend on the position of the file, which forked
+    processes share.
     """
 
-    __slots__ = ("__weakref__", "_close", "_file", "_process", "_totals", "lost", "most")
+    __slots__ = (
+        "__weakref__", "_close", "_file", "_maker", "_process", "_totals", "_waiting", "lost", "medium", "most",
+    )  # fmt: skip
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, medium: SpillMedium = ANONYMOUS) -> None:
         self.most = most
+        self.medium = medium  # of the next file
         self.lost = most <= 0
         self._file: IO[bytes] | None = None
+        self._maker = medium  # of the present file
         self._close: Callable[[], object] = int  # nothing to close
         self._process = 0  # that the file belongs to
-        self._totals = [(0, 0, 0)]  # bytes, deliveries and rows up to each segment
+        self._totals = [(0, 0, 0)]  # bytes, deliveries and rows up to each segment, also of those that wait
+        self._waiting: list[Segment] = []
+
+    @classmethod
+    def reopened(cls, file: IO[bytes], size: int, most: int, medium: SpillMedium) -> SpillFile:
+        """Return the first `size` bytes of a file of an earlier process, whose medium was equal.
+
+        Raises ValueError if they are damaged.
+        """
+        spilled = cls(most, medium)
+        spilled._file, spilled._close = file, finalize(spilled, file.close)
+        end = deliveries = rows = 0
+        while end < size:
+            start, head = end + _HEAD.size, spilled._read(end, end + _HEAD.size)
+            length, *counts, checksum = _HEAD.unpack(head) if len(head) == _HEAD.size else (size, 0, 0, 0)
+            end = start + length
+            if end > size or zlib.crc32(spilled._read(start, end), zlib.crc32(head[:-4])) != checksum:
+                raise ValueError(f"damaged at byte {start - _HEAD.size:,}")
+            deliveries, rows = deliveries + counts[0], rows + counts[1]
+            spilled._totals.append((end, deliveries, rows))
+        return spilled
 
     @property
     def deliveries(self) -> int:
@@ -100,34 +154,70 @@ class SpillFile:
 
     def take(self, segment: Segment) -> None:
         """Append a segment."""
-        if not self.lost:
-            try:
-                self._append(segment)
-            except Exception:  # noqa: BLE001  a full disk or file, or a Python value that cannot be pickled: see `lost`
+        if self.lost:
+            return
+        end, deliveries, rows = self._totals[-1]
+        self._totals.append((end, deliveries + segment.deliveries, rows + segment.rows))
+        self._waiting.append(segment)
+        try:
+            self._write_waiting()
+        except OSError:
+            if sum(waiting.rows for waiting in self._waiting) > WAITING_ROWS:
                 self._lose()
+        except Exception:  # noqa: BLE001  a full file, or a Python value that cannot be pickled: see `lost`
+            self._lose()
 
-    def _append(self, segment: Segment) -> None:
+    def _write_waiting(self) -> None:
+        while self._waiting:
+            index = len(self._totals) - len(self._waiting)
+            self._totals[index:] = self._written(index, self._waiting[0])
+            del self._waiting[0]
+
+    def _written(self, index: int, segment: Segment) -> list[tuple[int, int, int]]:
+        """Write the segment with an index. Return the totals from there on."""
         data = pickle.dumps(tuple(segment), pickle.HIGHEST_PROTOCOL)
-        start, deliveries, rows = self._totals[-1]
+        head = _HEAD.pack(len(data), segment.deliveries, segment.rows, 0)[:-4]
+        data = head + zlib.crc32(data, zlib.crc32(head)).to_bytes(4, "little") + data
+        start = self._totals[index - 1][0]
         end = start + len(data)
         if end > self.most:
-            raise OSError(f"more than {self.most} bytes")
+            raise ValueError(f"more than {self.most} bytes")
         file = self._own_file(start)
         file.seek(start)
         if file.write(data) < len(data):
             raise OSError("the disk is full")
-        self._totals.append((end, deliveries + segment.deliveries, rows + segment.rows))
+        return [(end, deliveries, rows) for _, deliveries, rows in self._totals[index:]]
 
-    def at(self, index: int) -> Segment | None:
-        """Return a segment, None if the file is lost."""
+    def at(self, index: int, columns: int) -> Segment | None:
+        """Return a segment, which has so many columns; None if the file is lost."""
         if self.lost:
             return None
-        (start, _, _), (end, _, _) = self._totals[index : index + 2]
+        waiting = index - (len(self) - len(self._waiting))
+        if waiting >= 0:
+            return self._waiting[waiting]
+        (start, *before), (end, *behind) = self._totals[index : index + 2]
         try:
-            return Segment(*pickle.loads(self._read(start, end)))
+            segment = Segment(*self._maker.unpickle(self._read(start + _HEAD.size, end)))
+            if [*segment.counts, len(segment.values)] != [behind[0] - before[0], behind[1] - before[1], columns]:
+                raise ValueError("other rows than the head says")
+            return segment
         except Exception:  # noqa: BLE001  a failing disk, or a Python value that cannot be unpickled
             self._lose()
             return None
+
+    def stored(self) -> tuple[str, int] | None:
+        """Return the path and size of the file in its medium, once the disk has it all; None if it is empty.
+
+        Raises OSError if the disk is full.
+        """
+        self._write_waiting()
+        size = self._totals[-1][0]
+        if not size:
+            return None
+        if self._process == os.getpid() or self._maker is not self.medium:
+            os.fsync(self._own_file(size).fileno())
+        assert self._file is not None
+        return self._file.name, size
 
     def _read(self, start: int, end: int) -> bytes:
         assert self._file is not None
@@ -137,17 +227,24 @@ class SpillFile:
         return self._file.read(end - start)
 
     def _own_file(self, size: int) -> IO[bytes]:
-        """Return a file of this process with the first `size` bytes."""
-        if self._file is None or self._process != os.getpid():
-            file: IO[bytes] = tempfile.TemporaryFile(prefix="cepbook-feed-", buffering=0)  # noqa: SIM115
-            close = finalize(self, file.close)
-            for start in range(0, size, 1 << 20):
-                file.write(self._read(start, min(start + (1 << 20), size)))
+        """Return a file of this process and of the medium with the first `size` bytes."""
+        if self._file is None or self._process != os.getpid() or self._maker is not self.medium:
+            file = self.medium.create()
+            try:
+                for start in range(0, size, 1 << 20):
+                    data = self._read(start, min(start + (1 << 20), size))
+                    if not data or file.write(data) < len(data):
+                        raise OSError("the disk is full")
+            except BaseException:
+                file.close()
+                raise
             self._close()
-            self._file, self._close, self._process = file, close, os.getpid()
+            self._file, self._maker, self._process = file, self.medium, os.getpid()
+            self._close = finalize(self, file.close)
         return self._file
 
     def _lose(self) -> None:
         self._close()
         self._totals = [(0, 0, 0)]
+        self._waiting.clear()
         self.lost = True

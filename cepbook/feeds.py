@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from cepbook.errors import UsageError
-from cepbook.feed_segments import EMPTY, GONE, INSERT, MORE, REMOVE, Segment, SpillFile
+from cepbook.feed_segments import ANONYMOUS, EMPTY, GONE, INSERT, MORE, REMOVE, Segment, SpillFile, SpillMedium
 from cepbook.interrupts import InterruptGuard
 from cepbook.locks import survives_fork
 
@@ -95,8 +95,10 @@ class Feed:
         "_subscribers", "_total_insert", "_total_remove", "_width", "capacity", "names",
     )  # fmt: skip
 
-    def __init__(self, capacity: int | None = 100_000, log: int = 0) -> None:
-        """Create a feed. A `capacity` of None keeps everything; `log` is the size limit of the spill file in bytes."""
+    def __init__(self, capacity: int | None = 100_000, log: int = 0, medium: SpillMedium = ANONYMOUS) -> None:
+        """Create a feed. A `capacity` of None keeps everything; `log` is the size limit of the spill file in bytes,
+        which is in `medium`.
+        """
         self.capacity = rows_limit(capacity)
         self.names: tuple[str, ...] | None = None
         self._fresh: Callable[[Any], Row] = dict
@@ -111,7 +113,7 @@ class Feed:
         self._total_insert = 0
         self._total_remove = 0
         self._dropped = 0
-        self._log = SpillFile(log)
+        self._log = SpillFile(log, medium)
         self._batch = self._usual_batch  # 0 while a subscriber waits, so that `one` needs only one comparison
         self._subscribers: list[Callable[[], object]] = []
         self._lock = survives_fork(Lock())
@@ -271,7 +273,7 @@ class Feed:
         def segments() -> Iterator[Segment]:
             for index in range(first, count):
                 with self._lock:
-                    segment = log.at(index)
+                    segment = log.at(index, self._width - 2)
                 if segment is None:
                     return  # lost meanwhile
                 yield segment
@@ -307,10 +309,22 @@ class Feed:
 
     def saved(self) -> list[Any]:
         """Return what is in memory as plain data, and the counters, for `load` of a feed of the same statement."""
-        self._settled()
-        counters = [self._next, self._total_insert, self._total_remove, self._dropped]
         with self._lock:
-            return [self.names, counters, [tuple(segment) for segment, _, _ in self._segments]]
+            return self._saved()
+
+    def saved_and_stored(self) -> tuple[list[Any], tuple[str, int] | None]:
+        """Return `saved`, with the path and size of the spill file at this moment; None if it is empty.
+
+        Raises OSError if the disk is full.
+        """
+        with self._lock:
+            return self._saved(), self._log.stored()
+
+    def _saved(self) -> list[Any]:
+        self._settle()
+        self._trim_exactly()
+        counters = [self._next, self._total_insert, self._total_remove, self._dropped]
+        return [self.names, counters, [tuple(segment) for segment, _, _ in self._segments]]
 
     def load(self, saved: list[Any], spilled: SpillFile | None = None) -> None:
         """Continue from the `saved` data and the spill file of another feed.
@@ -327,12 +341,32 @@ class Feed:
             self._kept = sum(segment.deliveries for segment in loaded)
             self._rows = sum(segment.rows for segment in loaded)
             self._next, self._total_insert, self._total_remove, self._dropped = counters
-            self._log = SpillFile(self._log.most) if spilled is None else spilled
+            self._spill_into(SpillFile(self._log.most) if spilled is None else spilled)
             self._trim_exactly()
 
-    def take_spilled(self, other: Feed) -> None:
-        """Take over the spill file of `other`, whose contents this feed has loaded."""
-        self._log = other._log
+    def _spill_into(self, spilled: SpillFile) -> None:
+        spilled.medium = self._log.medium
+        self._log = spilled
+
+    @property
+    def spill_file(self) -> SpillFile:
+        """The file of the rows that were dropped."""
+        return self._log
+
+    @spill_file.setter
+    def spill_file(self, spilled: SpillFile) -> None:
+        with self._lock:
+            self._spill_into(spilled)
+
+    @property
+    def medium(self) -> SpillMedium:
+        """Where the spill file is from its next row on."""
+        return self._log.medium
+
+    @medium.setter
+    def medium(self, medium: SpillMedium) -> None:
+        with self._lock:
+            self._log.medium = medium
 
     def until(self, time: int) -> Feed:
         """Return a copy that ends with the last kept delivery at or before `time`, with the counters of that moment."""
@@ -356,7 +390,7 @@ class Feed:
         with self._lock:
             self._settle()
             self._segments.clear()
-            self._log = SpillFile(self._log.most)
+            self._spill_into(SpillFile(self._log.most))
             self._kept = self._rows = 0
             self._total_insert = self._total_remove = self._dropped = 0
         self._rearm()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from functools import partial
 from io import BytesIO
 from typing import Any
@@ -12,6 +13,7 @@ from cepbook.engine.delivery.delta import Sink
 from cepbook.engine.snapshot.file_format import SnapshotReader
 from cepbook.engine.snapshot.runtime_snapshot import event_type_from, function_from, type_from
 from cepbook.errors import JournalError, SnapshotError, UsageError
+from cepbook.feed_segments import ANONYMOUS
 from cepbook.lang.syntax.source_text import SourceText
 from cepbook.lang.types import Type
 from cepbook.session.core import saved_state
@@ -67,14 +69,16 @@ class JournalMixin(ReplayMixin):
             self.journaling.close()
         subject = Subject(
             self._lock,
-            lambda: self._snapshot(feeds=True),
+            lambda: saved_state.snapshot_with_files(self._engine, self._start, self._cells),
             lambda: self._engine.sink_marks(),
             lambda: not self.runtime.turn.broken,
             lambda: self._use_journal(None),
         )
+        self._engine.spill_into(files.rows)
         try:
             journal = Journal(files, subject, options, stimuli)
         except BaseException:
+            self._use_journal(None)
             files.release()
             raise
         self._use_journal(journal)
@@ -82,6 +86,8 @@ class JournalMixin(ReplayMixin):
 
     def _use_journal(self, journal: Journal | None) -> None:
         self._engine.journal = journal
+        if journal is None:
+            self._engine.spill_into(ANONYMOUS)
         self._checks = {}  # they record
 
     def recover(self, path: str | os.PathLike[str], *, cut: bool = False, sinks: bool = True) -> Recovered:
@@ -123,6 +129,7 @@ class JournalMixin(ReplayMixin):
         except SnapshotError as error:
             raise SnapshotError(f"`{files.snapshot_path}`: {error}") from error
         interrupted = SinkRecovery(twin._attach_later)
+        twin._engine.spill_into(files.rows)
         if not frames or frames[0][0].get("is") != "begin":
             raise JournalError(f"the journal {files.log_path!r} is damaged: its first frame is missing")
         header = frames[0][0]
@@ -131,6 +138,7 @@ class JournalMixin(ReplayMixin):
                 interrupted.lost.append(mark["lost"])
             else:
                 interrupted.open(**mark)
+        twin._take_rows(files, header.get("rows", {}), cut=cut)  # journals of earlier versions have none
         repeater = twin._repeater(self._functions, interrupted)
         repeater.repeat(frames)
         if sinks:
@@ -138,7 +146,7 @@ class JournalMixin(ReplayMixin):
         with self._engine.manual_call():
             self._load_snapshot(SnapshotReader(BytesIO(twin._snapshot(feeds=True))))
             for name in self.runtime.statements:
-                self._engine.feed(name).take_spilled(twin._engine.feed(name))
+                self._engine.feed(name).spill_file = twin._engine.feed(name).spill_file
             again = interrupted.complete(self._continued) if sinks else []
             self._engine.file_sinks += again
             self._engine.recovered_sinks = again
@@ -152,6 +160,13 @@ class JournalMixin(ReplayMixin):
         return Recovered(
             files.path, repeater.stimuli, behind, clock, count, open_sinks, repeater.failures, lost, missing
         )
+
+    def _take_rows(self, files: JournalFiles, lengths: Mapping[str, tuple[str, int]], *, cut: bool) -> None:
+        """Continue with the spill files of a snapshot. With `cut` damaged ones are left out."""
+        for statement, (name, size) in lengths.items():
+            feed = self._engine.feed(statement)
+            with suppress(JournalError) if cut else nullcontext():
+                feed.spill_file = files.rows.reopened(name, size, feed.dropped)
 
     def _attach_later(self, name: str, sink: Sink, successor: Successor) -> Callable[[], None]:
         return self._engine.attach_sink(name, sink, successor, later=True)

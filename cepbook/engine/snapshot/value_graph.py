@@ -292,6 +292,7 @@ _CONTAINERS: dict[type, str] = {
     deque: "deque",
     SortedList: "sorted",
 }
+PLAIN_CLASSES = (*_PLAIN, *_CONTAINERS)  # of the values of rows; state has other classes, too
 _FILL: dict[str, Callable[[GraphWriter, GraphNode, Any], None]] = {
     **dict.fromkeys(("list", "tuple", "key list", "key map", "set", "sorted"), GraphWriter._elements),
     **dict.fromkeys(("dict", "ordered"), GraphWriter._pairs),

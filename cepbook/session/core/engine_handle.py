@@ -18,6 +18,7 @@ from cepbook.engine.statements.state_limit import AFTER_THE_LAST
 from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError, UsageError
+from cepbook.feed_segments import ANONYMOUS, SpillMedium
 from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.plan.catalog import EventType
@@ -122,6 +123,7 @@ class EngineHandle(SinkHooks):
         self.partition_lifetimes = PartitionLifetimes()
         self.sampler = CpuSampler(lambda: self.runtime.statements, self.event_counts)
         self._capacity = feed_capacity
+        self._medium = ANONYMOUS
         self._feeds: dict[str, tuple[RunningStatement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
         self.file_sinks: list[FileSink] = []
@@ -318,9 +320,7 @@ class EngineHandle(SinkHooks):
             self.runtime.advance(time, stepping=stepping)
 
     def record_stop(self, time: int, *, stepping: bool = False, by_hand: bool = False) -> None:
-        """Log that the clock is set to `time`, `by_hand` if a call of the user does that. With `stepping` it visits
-        every due time on the way.
-        """
+        """Log that the clock is set to `time`, `by_hand` by the user. With `stepping` it visits every due time."""
         if self.journal is not None:
             self.journal.record_clock(time, stepping)
         self.event_log.record_stop(time, stepping=stepping, by_hand=by_hand)
@@ -432,7 +432,7 @@ class EngineHandle(SinkHooks):
                 for _, successor in self._sinks.get(name, [])[:]:
                     successor(None)
         for statement in [live[name] for name in touched if name in live and name not in self._feeds]:
-            feed, name = Feed(self._capacity, SPILL_LIMIT), statement.name
+            feed, name = Feed(self._capacity, SPILL_LIMIT, self._medium), statement.name
             statement.add_sink(feed)
             self._feeds[name] = (statement, feed)
             for fn in self._listeners.get(name, ()):
@@ -516,10 +516,11 @@ class EngineHandle(SinkHooks):
         for _, feed in self._feeds.values():
             feed.resize(capacity)
 
-    def clear_feeds(self) -> None:
-        """Empty all feeds."""
+    def spill_into(self, medium: SpillMedium) -> None:
+        """Put the spill files of all feeds into `medium`, also of statements that are deployed later."""
+        self._medium = medium
         for _, feed in self._feeds.values():
-            feed.clear()
+            feed.medium = medium
 
     def statement(self, name: str) -> RunningStatement:
         """Return the statement. Raises UsageError with the nearest known name."""

@@ -66,8 +66,25 @@ def snapshot_bytes(engine: EngineHandle, start: int, deployed: Mapping[str, Cell
 
     Raises SnapshotError for a value that cannot be saved.
     """
+    states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
     with garbage_collection_paused():
-        return pack_document(_document(engine, start, deployed, feeds=feeds))
+        return pack_document(_document(engine, start, deployed, states))
+
+
+def snapshot_with_files(
+    engine: EngineHandle, start: int, deployed: Mapping[str, CellRun]
+) -> tuple[bytes, dict[str, tuple[str, int]]]:
+    """Return `snapshot_bytes` with feeds, and the path and size of their spill files at the same moment.
+
+    Raises SnapshotError for a value that cannot be saved, OSError if the disk is full.
+    """
+    states, files = {}, {}
+    with garbage_collection_paused():
+        for name in engine.runtime.statements:
+            states[name], file = engine.feed(name).saved_and_stored()
+            if file is not None:
+                files[name] = file
+        return pack_document(_document(engine, start, deployed, states)), files
 
 
 def save_workbench(
@@ -85,7 +102,8 @@ def save_workbench(
     """
     signing = _key_bytes(key)
     with replacing(path) as file, garbage_collection_paused():
-        document = _document(engine, start, deployed, feeds=feeds)
+        states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
+        document = _document(engine, start, deployed, states)
         write_snapshot(file, document, _spilled_rows(engine) if feeds else (), signing)
 
 
@@ -100,12 +118,13 @@ def _spilled_rows(engine: EngineHandle) -> Iterator[dict[str, Any]]:
                 raise unsavable_row(unknown) from None
 
 
-def _document(engine: EngineHandle, start: int, deployed: Mapping[str, CellRun], *, feeds: bool) -> dict[str, Any]:
+def _document(
+    engine: EngineHandle, start: int, deployed: Mapping[str, CellRun], feeds: Mapping[str, Any]
+) -> dict[str, Any]:
     cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in deployed.items()]
-    feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
     offsets = plain_offsets(engine.offsets)
     waiting = [[*event] for event in engine.waiting]
-    extra = {"start": start, "cells": cells, "feeds": feed_states, "offsets": offsets, "waiting": waiting}
+    extra = {"start": start, "cells": cells, "feeds": feeds, "offsets": offsets, "waiting": waiting}
     return runtime_document(engine.runtime, extra)
 
 

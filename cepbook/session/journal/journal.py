@@ -75,11 +75,12 @@ class JournalOptions:
 class Subject:
     """The workbench that a journal records. `is_sound` is false if no snapshot of it can be continued.
 
-    `ended` is called when the journal is closed. `lock` is held during calls.
+    `snapshot` returns the workbench, and the path and size of the spill files of its feeds, which are in the directory
+    of the journal. `ended` is called when the journal is closed. `lock` is held during calls.
     """
 
     lock: AbstractContextManager[Any]
-    snapshot: Callable[[], bytes]
+    snapshot: Callable[[], tuple[bytes, Mapping[str, tuple[str, int]]]]
     sink_marks: Callable[[], list[Any]]
     is_sound: Callable[[], bool]
     ended: Callable[[], object]
@@ -152,8 +153,8 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """The size of the log and the snapshot in bytes."""
-        return self._snapshot_size + (0 if self._log is None else self._log.size)
+        """The size of the log, the snapshot and the spill files of feeds in bytes."""
+        return self._snapshot_size + (0 if self._log is None else self._log.size) + self._files.rows.size
 
     @property
     def failure(self) -> Exception | None:
@@ -382,11 +383,17 @@ class Journal:
         with self._lock:
             if self._log is not None:
                 self.flush()
+            spilled = self._files.rows.names()  # before the snapshot: another thread that reads a feed may add one
             try:
-                data = self._subject.snapshot()
+                data, rows = self._subject.snapshot()
             except SnapshotError as error:
                 hint = "end the journal: `cep.journaling.close()`"
                 raise JournalError(f"the journal needs a snapshot, and {error}\n  hint: {hint}") from error
+            except OSError as error:
+                hint = "make room, or end the journal: `cep.journaling.close()`"
+                text = f"the rows of feeds cannot be written into {self.path!r}: {error.strerror or error}"
+                raise JournalError(f"{text}\n  hint: {hint}") from error
+            lengths = {name: (os.path.basename(path), size) for name, (path, size) in rows.items()}
             log = self._files.begin(
                 data,
                 {
@@ -397,6 +404,7 @@ class Journal:
                     "sync": self._options.sync,
                     "limit": self._options.limit,
                     "sinks": as_graph(sinks),
+                    "rows": lengths,
                 },
                 sync=self._options.sync,
             )
@@ -406,6 +414,7 @@ class Journal:
                 with suppress(OSError):  # nobody reads it any more
                     former.close()
             self._files.remove_former()
+            self._files.rows.remove(spilled - {name for name, _ in lengths.values()})
         return len(data)
 
     def close(self) -> None:

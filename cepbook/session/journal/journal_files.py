@@ -1,4 +1,4 @@
-"""The directory of a journal: ``snapshot-N``, ``log-N`` and ``lock``, and which of them count.
+"""The directory of a journal: ``snapshot-N``, ``log-N``, ``rows-N`` and ``lock``, and which of them count.
 
 The log is there before its snapshot. The snapshot, which gets its name when it is complete, makes both of them count.
 Then the former ones are removed. So a process that is killed at any moment leaves one complete snapshot with its log.
@@ -13,6 +13,7 @@ from typing import Any
 
 from cepbook.errors import CepbookError, JournalError, UsageError
 from cepbook.session.journal.log_file import LogReader, LogWriter
+from cepbook.session.journal.row_files import RowFiles
 
 _NAME = re.compile(r"(snapshot|log)-(\d{6,})")
 _LOCK = "lock"
@@ -34,6 +35,7 @@ class JournalFiles:
         except OSError as error:
             raise UsageError(f"the journal {self.path!r} cannot be opened: {error.strerror}") from error
         self.number = newest(self.path)
+        self.rows = RowFiles(self.path)
 
     @property
     def snapshot_path(self) -> str:

@@ -193,7 +193,8 @@ class Replay(Generic[WorkbenchT]):
         rest.run()
         engine.runtime.limit_state(limit)
         counts = engine.event_counts()
-        engine.clear_feeds()
+        for name in engine.runtime.statements:
+            engine.feed(name).clear()
         engine.event_log.counts = Counter(snapshot.counts) + Counter(counts)
         return workbench
 

@@ -29,6 +29,7 @@ from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.io.output.sinks import end_all_sinks
 
 STEPS = 25
+CAPACITY = 700  # rows of a feed in memory, so that most rows are in spill files
 BASE = """
 create schema Tick(symbol string, price double, volume long, note map);
 create variable long marker = -1;
@@ -175,9 +176,9 @@ def digest(cep: Workbench) -> dict[str, Any]:
     feeds = {}
     for name in cep.runtime.statements:
         feed = cep._engine.feed(name)
-        rows = feed.columns()  # those in memory: a recovered feed has no others
+        rows = feed.whole()  # also those in the spill file
         content = [rows.times, rows.numbers, rows.inserts, rows.values]
-        feeds[name] = [feed.deliveries, feed.total_insert, feed.total_remove, feed.dropped, _hash(content)]
+        feeds[name] = [feed.deliveries, feed.total_insert, feed.total_remove, feed.dropped, feed.lost, _hash(content)]
     rest = {key: document[key] for key in ("config", "now", "functions", "modules", "fingerprint")}
     rest["types"] = [declared for declared in document["types"] if declared["name"] != LATE_EVENT.name]
     queues = set()
@@ -240,7 +241,7 @@ def check(folder: Path, seed: int) -> tuple[int, list[str]]:
     lines = (folder / "points.jsonl").read_text().splitlines() if (folder / "points.jsonl").exists() else []
     other = folder / "other"
     other.mkdir()
-    cep = Workbench(feed_capacity=5_000)
+    cep = Workbench(feed_capacity=CAPACITY)
     workload, wrong = Workload(cep, seed, other), []
     for number, line in enumerate(lines):
         point = json.loads(line)
@@ -297,7 +298,7 @@ def run_with_kills(folder: Path, seed: int, chance: random.Random, most: int) ->
 
 def main(folder: Path, seed: int) -> None:
     path = folder / "journal"
-    cep = Workbench(feed_capacity=5_000)
+    cep = Workbench(feed_capacity=CAPACITY)
     if any(path.glob("snapshot-*")):
         recovered = cep.recover(path)
         workload = Workload(cep, seed, folder)

@@ -14,7 +14,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cepbook import Workbench
-from cepbook.errors import CepbookError, JournalError, MissingRowsWarning, SnapshotError, UsageError
+from cepbook.errors import CepbookError, JournalError, SnapshotError, UsageError
 from cepbook.magics.epl.journal_commands import journals_to_recover
 from cepbook.session.io.frame_source import FRAME_CHUNK
 from cepbook.session.io.live.live_sources import Located, Source
@@ -24,7 +24,7 @@ from cepbook.session.journal.recovery import read_log
 from cepbook.session.replay import replay as replay_module
 from cepbook.session.replay.live_ingestion import Live
 from tests.random_cases import several
-from tests.session.journal.kill_chain import Workload, check, digest, run_with_kills, steps
+from tests.session.journal.kill_chain import CAPACITY, Workload, check, digest, run_with_kills, steps
 from tests.session.replay.test_lateness import bench, delivered, history, reference
 from tests.waiting import until
 
@@ -57,12 +57,12 @@ def test_a_killed_process_goes_on_as_if_nothing_had_happened(tmp_path: Path, see
 
 def test_every_kind_of_step_is_recovered(tmp_path: Path) -> None:
     assert {kind for kind, _ in steps(1)} >= {"send", "replay", "live", "run", "set", "insert", "fail"}
-    cep = Workbench(feed_capacity=5_000)
+    cep = Workbench(feed_capacity=CAPACITY)
     cep.journal(tmp_path / "journal", limit=300_000)
     Workload(cep, 1, tmp_path).go_on(40)
     expected = digest(cep)
     cep.journaling.close()
-    again = Workbench(feed_capacity=5_000)
+    again = Workbench(feed_capacity=CAPACITY)
     again.recover(tmp_path / "journal", sinks=False)
     assert digest(again) == expected
 
@@ -250,22 +250,6 @@ def test_what_a_listener_sends_is_recovered(tmp_path: Path) -> None:
     expected = digest(cep)
     cep.journaling.close()
     assert digest(recovered(tmp_path / "j")) == expected
-
-
-def test_feeds_have_all_rows_since_the_snapshot_and_say_how_many_older_ones_are_missing(tmp_path: Path) -> None:
-    cep = Workbench(feed_capacity=100)
-    cep.run("create schema T(a int); @name('s') select a from T")
-    for number in range(500):
-        cep.send("T", a=number)
-    cep.journal(tmp_path / "journal")
-    for number in range(500, 1500):
-        cep.send("T", a=number)
-    cep.journaling.close()
-    again = Workbench(feed_capacity=100)
-    again.recover(tmp_path / "journal")
-    with pytest.warns(MissingRowsWarning, match="the oldest 400 of 1,500 delivered rows are missing"):
-        rows = again.changes("s")
-    assert list(rows["a"]) == list(range(400, 1500))
 
 
 def test_reset_rewind_load_and_the_rest_are_recovered(tmp_path: Path) -> None:
@@ -538,22 +522,3 @@ def test_waiting_events_of_a_type_that_changes_are_recovered_as_they_are_then(tm
 
 async def finished(cep: Workbench) -> None:
     await cep.live({"E": []}, time="ts")
-
-
-def test_a_recovery_says_how_many_rows_of_changes_the_journal_did_not_have(tmp_path: Path) -> None:
-    cep = Workbench(feed_capacity=10)
-    cep.run("create schema E(x int); @name('q') select x from E")
-    with cep.journal(tmp_path / "j"):
-        for number in range(60):
-            cep.send("E", x=number)
-            if number == 29:
-                cep.journaling.checkpoint()
-    assert len(cep.changes("q")) == 60
-    again = Workbench(feed_capacity=10)
-    result = again.recover(tmp_path / "j")
-    missing = again.feed("q").lost
-    assert 0 < missing <= 20  # those that the snapshot did not have in memory
-    assert f"{missing} of `q`" in result.missing and f"missing: {result.missing}" in repr(result)
-    with pytest.warns(MissingRowsWarning, match=f"{missing}"):
-        assert len(again.changes("q")) == 60 - missing
-    again.journaling.close()
