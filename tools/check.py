@@ -31,6 +31,9 @@ STAGES = {
 }
 # Spark and the browser start at once and run beside the other stages: they wait more than they calculate.
 BESIDE = {"spark", "browser"}
+# The page of a browser test answers somebody who waits seconds at most: its processes come first, the others calculate
+# when these wait.
+NICENESS = 10
 # What is worth running after every change; `make test` runs it as a part of "unit".
 QUICK = {"quick": [*PYTEST, "tests", "-m", "not spark and not browser and not histories"]}
 NO_BROWSER = """
@@ -56,6 +59,8 @@ def run(name: str, environment: dict[str, str], say: Callable[[str], object]) ->
         command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace",
     )  # fmt: skip
+    if name != "browser" and hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
     assert process.stdout is not None
     with process.stdout:
         for line in process.stdout:

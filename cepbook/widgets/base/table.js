@@ -77,7 +77,7 @@ class Below {
     this.model = model;
     this.node = make("div");
     this.made = null;
-    this.asked = false; // the user requested it from here, and may not see a view that opens far below
+    this.requested = false; // by the user, here, who may not see a view that opens far below
     this.onOpened = () => this.show();
     model.on("change:opened", this.onOpened);
   }
@@ -90,8 +90,8 @@ class Below {
     this.made?.remove();
     this.made = made;
     this.node.replaceChildren(made.el);
-    if (this.asked) setTimeout(() => this.node.scrollIntoView({ block: "nearest", behavior: "smooth" }), 200); // when it has its rows
-    this.asked = false;
+    if (this.requested) bringIntoSight(this.node);
+    this.requested = false;
   }
   dispose() {
     this.ended = true;
@@ -99,6 +99,23 @@ class Below {
     this.made?.remove();
     this.made = null;
   }
+}
+
+// Scroll to a view that was just opened. Its rows arrive later and push it out of sight again, as do cells above it that
+// the notebook draws only now: so repeat it for three seconds, or until somebody scrolls, clicks or types.
+function bringIntoSight(node) {
+  const ends = performance.now() + 3000;
+  const page = node.ownerDocument;
+  const actions = ["wheel", "pointerdown", "keydown"];
+  const stop = () => {
+    clearInterval(timer);
+    for (const action of actions) page.removeEventListener(action, stop, true);
+  };
+  const timer = setInterval(() => {
+    node.scrollIntoView({ block: "nearest" });
+    if (performance.now() > ends || !node.isConnected) stop();
+  }, 150);
+  for (const action of actions) page.addEventListener(action, stop, true);
 }
 
 function plural(count, noun, nouns = `${noun}s`) {

@@ -21,7 +21,7 @@ function showFlow(model, el) {
   };
   const open = (node) => {
     if (!node) return;
-    below.asked = true;
+    below.requested = true;
     tell({ kind: "open", name: node.dataset.opens });
   };
   picture.onclick = (event) => open(event.target.closest("[data-opens]"));

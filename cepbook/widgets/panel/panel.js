@@ -291,7 +291,7 @@ class CepPanel {
   open(what, line) {
     const event = new CustomEvent("cepbook-run", { bubbles: true, cancelable: true, detail: line });
     if (!this.root.dispatchEvent(event)) return;
-    this.below.asked = true;
+    this.below.requested = true;
     this.order("open", what);
   }
   key(event) {
