@@ -139,14 +139,15 @@ def _bars(altair: Any, axis: _Axis, timeline: Timeline, rows: list[dict[str, Any
     encoding = {"y": y, "tooltip": tooltip}
     step = ROW if labelled else THIN
     tick = {"thickness": 2, "orient": "vertical", "size": 0.75 * step}
-    dead = base.transform_filter("!datum.lives")
     layers = [
         base.mark_bar(opacity=0.45, height={"band": 0.8}).encode(
             x=axis.x(shown=False), x2="until", color=color, **encoding
         ),
         base.mark_tick(color=BORN_COLOR, **tick).encode(x=axis.x(shown=False), **encoding),
-        dead.mark_tick(color=DIED_COLOR, **tick).encode(x=altair.X("until", type=axis.kind), **encoding),
     ]
+    if not all(row["lives"] for row in rows):  # a screen reader would meet a layer without marks as a nameless picture
+        dead = base.transform_filter("!datum.lives")
+        layers.append(dead.mark_tick(color=DIED_COLOR, **tick).encode(x=altair.X("until", type=axis.kind), **encoding))
     return altair.layer(*layers).properties(width=WIDTH, height=altair.Step(step) if rows else ROW)
 
 
