@@ -40,6 +40,15 @@ REFRESH = 0.1  # seconds
 def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("modules", nargs="+", type=Path, metavar="MODULE.epl", help="EPL to deploy, in this order")
+    _input_arguments(parser)
+    _output_arguments(parser)
+    _time_arguments(parser)
+    _replay_arguments(parser)
+    add("--quiet", action="store_true", help="print no progress and no summary")
+
+
+def _input_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--in",
         dest="sources",
@@ -58,7 +67,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[TYPE=]COLUMN",
         help="the column of the event time",
     )
-    _text_arguments(parser)
+    add("--sep", metavar="CHAR", help="what separates the columns of CSV files, as in ';' (default: a comma)")
+    add("--encoding", metavar="NAME", help="the encoding of CSV files and JSON lines, as in latin-1 (default: utf-8)")
+    add("--comment", metavar="TEXT", help="leave out lines of CSV files and JSON lines that begin with this text")
+    help_text = "a text that is null, besides empty fields of CSV files"
+    add("--na", action="append", default=[], metavar="TEXT", help=help_text)
+
+
+def _output_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--out",
         dest="sinks",
@@ -77,7 +94,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="set an EPL variable or the parameter :NAME; JSON values, other words are strings",
     )
-    _time_arguments(parser)
+
+
+def _replay_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--until", metavar="TIME", help="leave out later events and advance the clock to this time")
     add("--limit", type=int, metavar="N", help="replay at most N events")
     add(
@@ -101,7 +121,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--leap", action="store_true", help="move the clock from event to event: timers due in between fire late")
     add("--speed", type=float, metavar="X", help="replay at X times real time")
-    add("--quiet", action="store_true", help="print no progress and no summary")
 
 
 def _time_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,15 +135,6 @@ def _time_arguments(parser: argparse.ArgumentParser) -> None:
     add("--time-zone", metavar="ZONE", default="UTC", help=zone)
     add("--microseconds", action="store_true", help="count microseconds instead of milliseconds")
     add("--start", metavar="TIME", help="start of the clock: ISO 8601, or ms since 1970 (default: 0)")
-
-
-def _text_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--sep", metavar="CHAR", help="what separates the columns of CSV files, as in ';' (default: a comma)")
-    add("--encoding", metavar="NAME", help="the encoding of CSV files and JSON lines, as in latin-1 (default: utf-8)")
-    add("--comment", metavar="TEXT", help="leave out lines of CSV files and JSON lines that begin with this text")
-    help_text = "a text that is null, besides empty fields of CSV files"
-    add("--na", action="append", default=[], metavar="TEXT", help=help_text)
 
 
 def run(options: argparse.Namespace) -> int:

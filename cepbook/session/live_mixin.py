@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from cepbook.errors import UsageError
 from cepbook.session.io.live.live_sources import Sleep
-from cepbook.session.replay.live_ingestion import Live, check_sources
+from cepbook.session.replay.live_ingestion import Live, LiveOptions, check_sources
 from cepbook.session.replay.wall_clock import Now, WallClock, unix_ns
 from cepbook.session.replay_mixin import ReplayMixin
 
@@ -88,17 +88,6 @@ class LiveMixin(ReplayMixin):
         owns = time is None and self.live_clock is None
         with self._rejected_file(rejected) as file:
             clock = self.run_clock(now=now, sleep=sleep) if time is None else None
-            return Live(
-                self,
-                sources,
-                time=time,
-                clock=clock,
-                now=now,
-                owns_clock=owns,
-                sleep=sleep,
-                resume=resume,
-                status=status,
-                lateness=bound,
-                late_stream=time is not None and self._define_late_events(),
-                file=file,
-            )
+            late_stream = time is not None and self._define_late_events()
+            options = LiveOptions(time, bound, late_stream, resume, status, now, sleep)
+            return Live(self, sources, options, clock=clock, owns_clock=owns, file=file)

@@ -24,9 +24,9 @@ from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.history_cursor import HistoryCursor
 from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
 from cepbook.session.io.files import format_of
-from cepbook.session.io.frame_source import LatePolicy
 from cepbook.session.io.output.sinks import SinkError
 from cepbook.session.io.rejected_events import RejectedFile
+from cepbook.session.io.replay_options import LatePolicy, ReplayOptions
 from cepbook.session.io.sources import ReplayInputs, sources_by_type
 from cepbook.session.io.time_conversion import ClockTime, TimeLike, period_units
 from cepbook.session.replay.replay import ENDED, Replay
@@ -134,43 +134,38 @@ class ReplayMixin(WorkbenchCore):
             end = None if until is None else self._moment(until)
             if end is not None and end < self.runtime.now:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
-            types, second = self.runtime.catalog.event_types, self._config.second
             policy: LatePolicy = late or ("error" if lateness is None else "drop")
-            bound = self._lateness_units(lateness)
-            stream = policy == "drop" and self._define_late_events()
             sources = sources_by_type(events, type)
+            options = ReplayOptions(
+                until=end,
+                limit=limit,
+                speed=speed,
+                sort=sort,
+                late=policy,
+                lateness=self._lateness_units(lateness),
+                late_stream=policy == "drop" and self._define_late_events(),
+                form=format_of(sources.values(), sep, encoding, comment, na),
+                paused=paused,
+                leap=leap,
+                errors=errors,
+            )
             inputs = ReplayInputs(
                 sources,
                 time,
                 sequence,
-                types,
-                sort,
-                policy,
-                second,
+                self.runtime.catalog.event_types,
+                options,
+                self._config.second,
                 self._config.time_zone,
                 self.runtime.now,
-                lateness=bound,
-                late_stream=stream,
                 rejecting=rejected is not None,
-                form=format_of(sources.values(), sep, encoding, comment, na),
             )
             with self._rejected_file(rejected) as file:
                 reject = None if file is None else file.write
                 snapshots = self._replay_snapshots(inputs, keep)
+                sources_in_order = inputs.open(options, reject)
                 self._replay = Replay(
-                    self._engine,
-                    inputs.open(end, reject),
-                    until=end,
-                    limit=limit,
-                    speed=speed,
-                    late=policy,
-                    paused=paused,
-                    leap=leap,
-                    errors=errors,
-                    snapshots=snapshots,
-                    reject=reject,
-                    late_stream=stream,
-                    workbench=self,
+                    self._engine, sources_in_order, options, snapshots=snapshots, reject=reject, workbench=self
                 )
                 if file is not None:
                     self._replay.subscribe(partial(self._close_rejected, self._replay, file))

@@ -129,54 +129,53 @@ def empty_frame_of(path: str, form: TextFormat = DEFAULT, reject: Reject | None 
     return kinds.frame()
 
 
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """The result of checking a file: its first event time, its modification time and size, its number of events.
+
+    `complete`: all rows were checked, and there are `total` events unless that is None. Otherwise the file is checked
+    while it is read, and `estimate` is the approximate number of events, if known.
+    """
+
+    first_time: int
+    stamp: object
+    complete: bool
+    total: int | None = None
+    estimate: int | None = None
+
+
 class ChunkedFileSource(ReplaySource):
     """A large file whose rows are in the order of time, read piece by piece.
 
-    It was checked completely and has `total` events, or `total` is None and it is checked while it is read: an
-    EventError comes after the last good piece. `estimate` is then the approximate number of events, if known.
+    If it is checked while it is read, an EventError comes after the last good piece.
     """
 
-    def __init__(
-        self,
-        path: str,
-        columns: files.ColumnSelection,
-        options: SourceOptions,
-        *,
-        first_time: int,
-        stamp: object,
-        checked: bool,
-        total: int | None = None,
-        estimate: int | None = None,
-    ) -> None:
+    def __init__(self, path: str, columns: files.ColumnSelection, options: SourceOptions, check: FileCheck) -> None:
         super().__init__()
         self.type_name = options.event_type.name
-        self.total = total
-        self.estimate = estimate
-        self.first_time = self._first_time = first_time
+        self.total = check.total
+        self.estimate = check.estimate
+        self.first_time = check.first_time
         self.late = 0
-        self._path, self._columns, self._wanted, self._stamp = path, columns, options, stamp
-        self._checked = checked
+        self._path, self._columns, self._wanted, self._check = path, columns, options, check
 
     def fits(self, options: SourceOptions) -> bool:
         """Return True if the file has not changed since it was checked for the same events."""
         mine = self._wanted
         same = (mine.event_type, mine.time, mine.sequence) == (options.event_type, options.time, options.sequence)
-        return same and _stamp(self._path) == self._stamp
+        return same and _stamp(self._path) == self._check.stamp
 
     def again(self, options: SourceOptions) -> ChunkedFileSource:
         """Return the source up to another time. Its number of events is unknown."""
-        options = replace(options, path=self._path)
-        first, stamp = self._first_time, self._stamp
-        return ChunkedFileSource(
-            self._path, self._columns, options, first_time=first, stamp=stamp, checked=self._checked
-        )
+        check = replace(self._check, total=None, estimate=None)
+        return ChunkedFileSource(self._path, self._columns, replace(options, path=self._path), check)
 
     def chunks(self) -> Iterator[EventChunk]:
         left = self.total
         options = self._wanted
-        check = None if self._checked else _Check(self._path, options)
+        check = None if self._check.complete else _Check(self._path, options)
         reject = None if options.reject is None else self._leave_out
-        for frame in files.pieces(self._path, self._columns, PIECE, options.form, reject):
+        for frame in files.pieces(self._path, self._columns, PIECE, options.replay.form, reject):
             piece, rows = (FrameSource(frame, options), frame) if check is None else check.piece(frame)
             self.rejections.update(piece.rejections)
             yield from piece.chunks()
@@ -193,7 +192,7 @@ class _Check:
 
     def __init__(self, path: str, options: SourceOptions) -> None:
         self._path = path
-        self._wanted = replace(options, path=path, sort=False, late="error")
+        self._wanted = replace(options.in_order(options.replay.until), path=path)
         self._kinds = DtypeTally()
         self._rows = 0
         self._last: int | None = None
@@ -240,15 +239,15 @@ def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptio
     """
     if options.sequence is not None or not is_large(path):
         return None
-    if options.late == "error" and is_large(path, HUGE):
+    if options.replay.late == "error" and is_large(path, HUGE):
         begun = _looked_at(path, columns, options)
         if begun is not None:
             return begun
     total, first, last, stamp = 0, None, None, _stamp(path)
     kinds = DtypeTally()
-    check_options = replace(options, sort=False, late="error", until=None, reject=None)
+    check_options = replace(options.in_order(None), reject=None)
     try:
-        for frame in files.pieces(path, columns, PIECE, options.form):
+        for frame in files.pieces(path, columns, PIECE, options.replay.form):
             if frame.empty:
                 continue
             kinds.take(frame)
@@ -257,12 +256,12 @@ def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptio
             if last is not None and begin < last:
                 return None
             first, last = begin if first is None else first, end
-            total += piece.before(options.until)
+            total += piece.before(options.replay.until)
     except EventError:
         return None
     if first is None or not _agree(kinds, path, options):
         return None
-    return ChunkedFileSource(path, columns, options, first_time=first, stamp=stamp, checked=True, total=total)
+    return ChunkedFileSource(path, columns, options, FileCheck(first, stamp, True, total))
 
 
 def _looked_at(path: str, columns: files.ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
@@ -272,10 +271,10 @@ def _looked_at(path: str, columns: files.ColumnSelection, options: SourceOptions
     """
     first, last, stamp = None, None, _stamp(path)
     kinds = DtypeTally()
-    check_options = replace(options, sort=False, late="error", until=None, reject=None)
+    check_options = replace(options.in_order(None), reject=None)
     size = rows = 0
     try:
-        for probe in files.file_samples(path, columns, options.form):
+        for probe in files.file_samples(path, columns, options.replay.form):
             if probe.frame.empty:
                 continue
             kinds.take(probe.frame)
@@ -288,8 +287,8 @@ def _looked_at(path: str, columns: files.ColumnSelection, options: SourceOptions
         return None
     if first is None or not _agree(kinds, path, options):
         return None
-    about = os.path.getsize(path) * rows // size if options.until is None else None
-    return ChunkedFileSource(path, columns, options, first_time=first, stamp=stamp, checked=False, estimate=about)
+    about = os.path.getsize(path) * rows // size if options.replay.until is None else None
+    return ChunkedFileSource(path, columns, options, FileCheck(first, stamp, False, estimate=about))
 
 
 def _agree(kinds: DtypeTally, path: str, options: SourceOptions) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +37,10 @@ from cepbook.session.io.column_readers import (
 from cepbook.session.io.event_validation import EventTypes, is_missing
 from cepbook.session.io.rejected_events import common_reason
 from cepbook.session.io.reorder import late_event, late_reason, reordered
+from cepbook.session.io.replay_options import ReplayOptions
 from cepbook.session.io.schema_inference import check_column_names, with_time_index
-from cepbook.session.io.text_files import DEFAULT, TextFormat
 from cepbook.session.io.time_conversion import clock_text
 
-LatePolicy = Literal["error", "drop"]
 Rejecting = Callable[[str, str, object, int], object]  # gets source, reason, item and clock
 FRAME_CHUNK = 8_192  # maximum rows per batch of a replay; each batch has fixed costs
 
@@ -98,7 +97,7 @@ class EventChunk:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """How a replay reads a source: the event type, the time column, the rules of order, and how times are read.
+    """How a replay reads a source: the event type, the time column, the options of the replay, and how times are read.
 
     `second`: clock units per second; `zone`: of dates without one; `now`: the clock when the replay begins.
     """
@@ -106,18 +105,17 @@ class SourceOptions:
     event_type: EventType
     time: str
     types: EventTypes
-    sort: bool = True
-    late: LatePolicy = "error"
-    until: int | None = None
+    replay: ReplayOptions
     second: int = 1000
     sequence: str | None = None
     zone: str = "UTC"
     now: int = 0
     path: str | None = None  # of the file that the DataFrame was read from
-    lateness: int = 0  # clock units by which events may be out of order
-    late_stream: bool = False  # late events become events of the type `LateEvent`
     reject: Rejecting | None = None
-    form: TextFormat = DEFAULT  # of text files
+
+    def in_order(self, until: int | None) -> SourceOptions:
+        """Return the options for rows up to `until` that are an error unless they are in the order of time."""
+        return replace(self, replay=replace(self.replay, sort=False, late="error", until=until))
 
     def origin(self, what: str) -> str:
         """Return the name of the source in messages: the file, or the DataFrame for `what`."""
@@ -225,8 +223,8 @@ class FrameSource(ReplaySource):
         self._sequences = numbers if numbers is None or self._order is None else numbers[self._order]
         if len(self._late_rows):
             self._given = dict(self._readers)
-        if options.until is not None:
-            self._times = self._times[: int(np.searchsorted(self._times, options.until, "right"))]
+        if options.replay.until is not None:
+            self._times = self._times[: int(np.searchsorted(self._times, options.replay.until, "right"))]
         self._clock = NumberColumn(self._times)
         # A time that is a property holds just these clock units.
         if options.event_type.properties.get(options.time) == LONG:
@@ -247,11 +245,11 @@ class FrameSource(ReplaySource):
             return self._in_sequence(times, numbers, options, index)
         if not backwards.any():
             return times, None
-        if options.sort:
+        if options.replay.sort:
             order = np.argsort(times, kind="stable")
             return times[order], order
-        order, late, watermarks = reordered(times, options.lateness)
-        if options.late == "drop" or not len(late):
+        order, late, watermarks = reordered(times, options.replay.lateness)
+        if options.replay.late == "drop" or not len(late):
             in_order = times[order]
             self._late_rows = late
             for row, mark in zip(late.tolist(), watermarks.tolist(), strict=True):
@@ -268,7 +266,7 @@ class FrameSource(ReplaySource):
         self, times: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64], options: SourceOptions, index: pd.Index[Any]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
         order = np.lexsort((numbers, times))
-        if not options.sort and (order[1:] < order[:-1]).any():
+        if not options.replay.sort and (order[1:] < order[:-1]).any():
             at = int((order[1:] < order[:-1]).argmax()) + 1
             place = row_name(index, int(order[at]))
             raise EventError(f"{place} of `{self.type_name}` is not in the order of time and sequence")
@@ -313,7 +311,7 @@ class FrameSource(ReplaySource):
         for before, group in groupby(enumerate(self._late_cuts), key=lambda entry: entry[1][0]):
             times, rows = [], []
             for number, (_, time, mark) in group:
-                if options.until is not None and mark > options.until:
+                if options.replay.until is not None and mark > options.replay.until:
                     continue
                 event = {name: values[number] for name, values in columns.items()}
                 if options.time in options.event_type.properties:
@@ -323,7 +321,7 @@ class FrameSource(ReplaySource):
                     options.reject(self.type_name, late_reason(time, mark, second), event, mark)
                 times.append(mark)
                 rows.append(late_event(self.type_name, time, mark - time, event))
-            if times and options.late_stream:
+            if times and options.replay.late_stream:
                 yield before, late_chunk(times, rows)
 
     def _column(self, name: str) -> ArrayColumn:
@@ -343,7 +341,7 @@ def open_frame(frame: pd.DataFrame, options: SourceOptions, before: int = 0) -> 
     others = {options.time, options.sequence, *options.event_type.timed}
     is_csv = options.path is not None and options.path.lower().endswith(files.CSV)
     if options.path is not None and is_csv and options.reject is None:
-        files.check_numeric_columns(options.path, frame, options.event_type, others, before, options.form)
+        files.check_numeric_columns(options.path, frame, options.event_type, others, before, options.replay.form)
     if options.reject is None:
         return FrameSource(frame, options), frame
     rest = files.fields_as_values(frame, _typed(options)) if is_csv else frame
@@ -372,7 +370,9 @@ def _typed(options: SourceOptions) -> dict[str, Type]:
 
 def _places(frame: pd.DataFrame, rows: list[int], options: SourceOptions, before: int) -> list[str]:
     if rows and options.path is not None and options.path.lower().endswith((*files.CSV, *files.JSON_LINES)):
-        return [f"line {line}" for line in files.lines_of(options.path, [before + row for row in rows], options.form)]
+        return [
+            f"line {line}" for line in files.lines_of(options.path, [before + row for row in rows], options.replay.form)
+        ]
     return [row_name(frame.index, row) for row in rows]
 
 

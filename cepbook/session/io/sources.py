@@ -31,7 +31,6 @@ from cepbook.session.io.files import read_file, required_columns
 from cepbook.session.io.foreign_frames import as_pandas
 from cepbook.session.io.frame_source import (
     EventChunk,
-    LatePolicy,
     Rejecting,
     ReplaySource,
     SourceOptions,
@@ -43,8 +42,8 @@ from cepbook.session.io.frame_source import (
     undefined_order_error,
 )
 from cepbook.session.io.reorder import ReorderBuffer, late_event, late_reason
+from cepbook.session.io.replay_options import ReplayOptions
 from cepbook.session.io.schema_inference import datetime_columns, index_time
-from cepbook.session.io.text_files import DEFAULT, TextFormat
 from cepbook.session.io.time_conversion import check_clock_range, clock_text, to_clock_units
 
 EVENT_CHUNK = 256  # events that are read ahead of a generator
@@ -58,7 +57,7 @@ class SourcePause(Enum):
 
 def open_source(source: object, options: SourceOptions) -> ReplaySource:
     """Return the source for a DataFrame, a path or an iterable of events, checked as far as possible before reading."""
-    form = options.form
+    form = options.replay.form
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         columns = required_columns(options.event_type, options.time, options.sequence)
@@ -91,18 +90,14 @@ class ReplayInputs:
     time: str | Mapping[str, str] | None
     sequence: str | Mapping[str, str] | None
     types: EventTypes
-    sort: bool
-    late: LatePolicy
+    options: ReplayOptions
     second: int
     zone: str = "UTC"
     now: int = 0
-    lateness: int = 0
-    late_stream: bool = False
     rejecting: bool = False  # items that are no events are left out
-    form: TextFormat = DEFAULT  # of files of text
     checked: dict[str, ChunkedFileSource] = field(default_factory=dict)  # large files that need not be checked again
 
-    def open(self, until: int | None, reject: Rejecting | None = None) -> list[ReplaySource]:
+    def open(self, options: ReplayOptions, reject: Rejecting | None = None) -> list[ReplaySource]:
         """Return the sources in order; `reject` gets what is left out. Raises EventError as `open_source` does."""
         sources: list[ReplaySource] = []
         for name, source in self.sources.items():
@@ -111,23 +106,19 @@ class ReplayInputs:
             number = self.sequence if isinstance(self.sequence, str | None) else self.sequence.get(name)
             if number is None and self.sequence is not None:
                 raise UsageError(f"sequence= names no column for `{name}`")
-            options = SourceOptions(
+            reading = SourceOptions(
                 event_type,
                 column,
                 self.types,
-                self.sort,
-                self.late,
-                until,
+                options,
                 self.second,
                 number,
                 self.zone,
-                now=self.now,
-            )
-            options = replace(
-                options, lateness=self.lateness, late_stream=self.late_stream, reject=reject, form=self.form
+                self.now,
+                reject=reject,
             )
             known = self.checked.get(name)
-            opened = open_source(source, options) if known is None or not known.fits(options) else known.again(options)
+            opened = open_source(source, reading) if known is None or not known.fits(reading) else known.again(reading)
             if isinstance(opened, ChunkedFileSource):
                 self.checked[name] = opened
             sources.append(opened)
@@ -145,7 +136,7 @@ class ReplayInputs:
         """Return the sources again, up to `until`. Raises UsageError if one can be read only once."""
         if self.only_once:
             raise UsageError(self.only_once)
-        return self.open(until, _ignore if self.rejecting else None)
+        return self.open(replace(self.options, until=until), _ignore if self.rejecting else None)
 
 
 class _Entry(NamedTuple):
@@ -217,7 +208,7 @@ class IterableSource(ReplaySource):
 
     def _in_order(self) -> Iterator[tuple[int, _Entry | EventError | None]]:
         """Yield times and entries in order, None for a pause, and at the end the error that ended the source."""
-        options, buffer, last = self._wanted, ReorderBuffer(self._wanted.lateness), 0
+        options, buffer, last = self._wanted, ReorderBuffer(self._wanted.replay.lateness), 0
         failure: EventError | None = None
         number = -1
         for event in self._events_and_failure():
@@ -239,7 +230,7 @@ class IterableSource(ReplaySource):
                 continue
             mark = buffer.watermark
             if mark is None or time >= mark:  # in time
-                if not options.lateness:
+                if not options.replay.lateness:
                     buffer.watermark = last = time
                     yield time, _Entry(number, row, sequence)
                     continue
@@ -247,13 +238,13 @@ class IterableSource(ReplaySource):
                 for last, entry in buffer.release():
                     yield last, entry
                 continue
-            if options.late == "error":
+            if options.replay.late == "error":
                 failure = backwards_time_error(f"row {number}", self.type_name, time, mark, options.second)
                 break
             self.late += 1
             if options.reject is not None:
                 options.reject(self.type_name, late_reason(time, mark, options.second), event, mark)
-            if options.late_stream:
+            if options.replay.late_stream:
                 yield mark, _Entry(number, late_event(self.type_name, time, mark - time, row), late=True)
         buffer.end_waiting()
         yield from buffer.release()

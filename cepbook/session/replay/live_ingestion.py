@@ -12,6 +12,7 @@ import time as wall
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -31,6 +32,29 @@ from cepbook.session.replay.wall_clock import WallClock
 
 FULL = 0.005  # seconds between two checks whether a reader has room again
 STATUS = {"source": "string", "state": "string", "reason": "string", "gap": "double"}  # of an event about a source
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """How live events are read; `Workbench.live` explains each option. `lateness` is in clock units.
+
+    `late_stream`: late events become events of the type `LateEvent`.
+    """
+
+    time: str | Mapping[str, str] | None
+    lateness: int
+    late_stream: bool
+    resume: bool
+    status: str | None
+    now: Now
+    sleep: Sleep
+
+    def time_columns(self, sources: Iterable[str]) -> dict[str, str | None]:
+        """Return the column of the event time by event type, those that the sources themselves lead to included."""
+        names = dict.fromkeys(sources)
+        columns = {name: self.time.get(name) if isinstance(self.time, Mapping) else self.time for name in names}
+        columns |= {} if self.status is None else {self.status: None}
+        return columns | ({LATE_EVENT.name: None} if self.late_stream and LATE_EVENT.name not in names else {})
 
 
 class LiveInterrupted(asyncio.CancelledError):
@@ -62,31 +86,23 @@ class Live:
         self,
         workbench: WorkbenchCore,
         sources: Mapping[str, AsyncIterable[object] | Iterable[object]],
+        options: LiveOptions,
         *,
-        time: str | Mapping[str, str] | None,
         clock: WallClock | None,
-        now: Now,
-        owns_clock: bool = False,
-        sleep: Sleep = asyncio.sleep,
-        resume: bool = True,
-        status: str | None = None,
-        lateness: int = 0,
-        late_stream: bool = False,
-        file: RejectedFile | None = None,
+        owns_clock: bool,
+        file: RejectedFile | None,
     ) -> None:
         self.workbench = workbench
         self._engine = workbench._engine
         self._clock, self._owns_clock = clock, owns_clock
-        self._sleep = sleep
+        self._sleep = options.sleep
         self._second = workbench.runtime.config.second
-        self._status_type = status
-        columns = {name: time.get(name) if isinstance(time, Mapping) else time for name in sources}
-        columns |= {} if status is None else {status: None}
-        columns |= {LATE_EVENT.name: None} if late_stream and LATE_EVENT.name not in sources else {}
-        self.statuses = {name: SourceStatus(name, now) for name in sources}
+        self._status_type = options.status
+        self.statuses = {name: SourceStatus(name, options.now) for name in sources}
         keys = {name: source.key for name, source in sources.items() if isinstance(source, Source)}
         self._file = file
         loop = _running_loop()
+        columns, lateness = options.time_columns(sources), options.lateness
         self._batcher = LiveBatcher(workbench, columns, clock, self.statuses, keys, lateness=lateness, file=file)
         self.events, self.late = self._batcher.events, self._batcher.late
         self.malformed, self.rejected = self._batcher.malformed, self._batcher.rejected
@@ -95,10 +111,10 @@ class Live:
         self.reason = ""
         self._going = asyncio.Event()
         self._going.set()
-        offsets = self._engine.offsets if resume else {}
+        offsets = self._engine.offsets if options.resume else {}
         try:
             opened = {name: _opened(source, name, offsets) for name, source in sources.items()}
-            self._batcher.claim(drop=not resume)
+            self._batcher.claim(drop=not options.resume)
         except BaseException:  # a source that cannot be iterated, or a journal that cannot be written
             if clock is not None and owns_clock:
                 clock.stop()

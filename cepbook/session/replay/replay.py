@@ -21,19 +21,21 @@ import threading
 import time as wall
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from cepbook.engine.replay.batch_replayer import Until
-from cepbook.errors import CepbookError, ErrorPolicy, Interrupted, UsageError, exception_text
+from cepbook.errors import CepbookError, Interrupted, UsageError, exception_text
 from cepbook.interrupts import InterruptGuard
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.core.garbage_collection import CollectionPause, garbage
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
-from cepbook.session.io.frame_source import LatePolicy, Rejecting, ReplaySource
+from cepbook.session.io.frame_source import Rejecting, ReplaySource
+from cepbook.session.io.replay_options import ReplayOptions, check_speed
 from cepbook.session.io.time_conversion import TimeLike, clock_text
 from cepbook.session.replay.batch_sizer import LONG_SLICE, SLICE
-from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, check_speed
+from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop
 from cepbook.session.replay.replay_results import (
     Progress,
     ReplayInterrupted,
@@ -63,37 +65,15 @@ class Replay(Generic[WorkbenchT]):
         self,
         engine: EngineHandle,
         sources: Sequence[ReplaySource],
+        options: ReplayOptions,
         *,
-        until: int | None = None,
-        limit: int | None = None,
-        speed: float | None = None,
-        late: LatePolicy = "error",
-        paused: bool = False,
-        leap: bool = False,
-        errors: ErrorPolicy = "raise",
         snapshots: ReplaySnapshots[WorkbenchT] | None = None,
-        skip: int = 0,
         reject: Rejecting | None = None,
-        late_stream: bool = False,
         workbench: WorkbenchT | None = None,
     ) -> None:
         self._engine = engine
-        self._controls = controls = ReplayControls(hold=paused)
-        self._replay_loop = ReplayLoop(
-            engine,
-            sources,
-            controls,
-            until=until,
-            limit=limit,
-            speed=speed,
-            late=late,
-            leap=leap,
-            snapshots=snapshots,
-            skip=skip,
-            reject=reject,
-            late_stream=late_stream,
-        )
-        self._late_stream = late_stream
+        self._controls = controls = ReplayControls(hold=options.paused)
+        self._replay_loop = ReplayLoop(engine, sources, controls, options, snapshots=snapshots, reject=reject)
         self._replay_snapshots = snapshots
         self.workbench = workbench
         self.repeat: Callable[..., Replay[WorkbenchT]] | None = None  # makes the same replay again
@@ -101,7 +81,7 @@ class Replay(Generic[WorkbenchT]):
         self.successor: Replay[WorkbenchT] | None = None  # the replay that has repeated this one
         self._inside = False
         self._patience = CollectionPause()
-        self._raising = errors == "raise"
+        self._raising = options.errors == "raise"
         self._heeded = 0  # callers that wait for the end, or that got the outcome
         self._active = 0.0
         self._resumed_at: float | None = None
@@ -177,17 +157,17 @@ class Replay(Generic[WorkbenchT]):
             time, snapshot = self._replay_snapshots.before(t)
         workbench = self._replay_snapshots.load(snapshot.data)
         engine = workbench._engine
-        rest = Replay[WorkbenchT](
-            engine,
-            self._replay_snapshots.open_sources(time),
+        options = replace(
+            loop.options,
             until=time,
-            limit=None if loop.limit is None else loop.limit - snapshot.events,
-            late=loop.late_rule,
-            leap=loop.leap and loop.speed is None,
+            limit=None if loop.options.limit is None else loop.options.limit - snapshot.events,
+            speed=None,
+            paused=False,
+            leap=loop.options.leap and loop.speed is None,
             errors="keep",
-            late_stream=self._late_stream,
             skip=snapshot.taken,
         )
+        rest = Replay[WorkbenchT](engine, self._replay_snapshots.open_sources(time), options)
         limit = engine.runtime.config.state_limit
         engine.runtime.limit_state(None)  # what has happened is not refused
         rest.run()
@@ -212,7 +192,7 @@ class Replay(Generic[WorkbenchT]):
     def repeated_limit(self) -> int | None:
         """The maximum number of events when the replay is repeated: where it was cut short, as many as came."""
         loop = self._replay_loop
-        return loop.limit if self.state == "finished" else loop.events
+        return loop.options.limit if self.state == "finished" else loop.events
 
     @property
     def last_time(self) -> int | None:
@@ -307,7 +287,8 @@ class Replay(Generic[WorkbenchT]):
 
     def run_to(self, time: int) -> None:
         """Replay up to `time` (clock units, inclusive), visiting due times. Stop the clock there and pause."""
-        self._controls.goal = time if self._replay_loop.until is None else min(time, self._replay_loop.until)
+        until = self._replay_loop.options.until
+        self._controls.goal = time if until is None else min(time, until)
         self._controls.condition = None
         self.resume()
 

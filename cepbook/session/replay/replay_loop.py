@@ -14,12 +14,12 @@ from typing import Any
 
 from cepbook.engine.replay.batch_replayer import Until
 from cepbook.engine.time.clock_stops import LateTimers, leaps_from_epoch
-from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import LATE_EVENT
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
-from cepbook.session.io.frame_source import LatePolicy, Rejecting, ReplaySource, late_chunk
+from cepbook.session.io.frame_source import Rejecting, ReplaySource, late_chunk
 from cepbook.session.io.reorder import late_event, late_reason
+from cepbook.session.io.replay_options import ReplayOptions
 from cepbook.session.io.source_merge import SourceBatch, SourceMerge, merge_late, split_belated
 from cepbook.session.io.sources import expected_events
 from cepbook.session.io.time_conversion import before_clock_error
@@ -47,8 +47,8 @@ class ReplayLoop:
     """The position of a replay of `sources`, and its `end` and `result` once it has ended.
 
     `taken` events came from the sources; `events` of them went into the engine. The others were late, or are among the
-    first `skip`, which the engine has already. `behind` is the delay behind the wall clock in seconds. Raises
-    UsageError for a bad `limit` or `speed`, and EventError if events begin before the present and may not be late.
+    first `skip`, which the engine has already. `behind` is the delay behind the wall clock in seconds. `speed` begins
+    as the option and may be changed. Raises EventError if events begin before the present and may not be late.
     """
 
     def __init__(
@@ -56,39 +56,29 @@ class ReplayLoop:
         engine: EngineHandle,
         sources: Sequence[ReplaySource],
         controls: ReplayControls,
+        options: ReplayOptions,
         *,
-        until: int | None,
-        limit: int | None,
-        speed: float | None,
-        late: LatePolicy,
-        leap: bool,
-        snapshots: ReplaySnapshots[Any] | None,
-        skip: int,
+        snapshots: ReplaySnapshots[Any] | None = None,
         reject: Rejecting | None = None,
-        late_stream: bool = False,
     ) -> None:
-        check_speed(speed)
-        if limit is not None and not (isinstance(limit, int) and limit >= 0):
-            raise UsageError(f"the limit of a replay is a number of events, not {limit!r}")
         self.engine = engine
         self.sources = tuple(sources)
         self.controls = controls
-        self.until = until
-        self.limit = limit
-        self.speed = speed
-        self.leap = leap
-        self.late_rule = late
-        if late == "error" and not skip:
+        self.options = options
+        self.speed = options.speed
+        skip = options.skip
+        if options.late == "error" and not skip:
             for source in sources:
                 if source.first_time is not None and source.first_time < engine.now:
                     raise before_clock_error(source.type_name, source.first_time, engine.now, engine.second)
-        self._merge = SourceMerge(self.sources, until)
+        self._merge = SourceMerge(self.sources, options.until)
         self.taken = 0
         while self.taken < skip and (batches := self._merge.take(min(skip - self.taken, MOST))):
             self.taken += sum(len(batch.times) for batch in batches)
         self.names = [source.type_name for source in sources]
-        self._reject, self._late_stream = reject, late_stream
-        fed = [*self.names, LATE_EVENT.name] if late_stream and LATE_EVENT.name not in self.names else self.names
+        self._reject = reject
+        own_late = options.late_stream and LATE_EVENT.name not in self.names
+        fed = [*self.names, LATE_EVENT.name] if own_late else self.names
         self._late_timers = LateTimers()
         self._feed_batches = engine.feeder(fed, self._late_timers)
         self.events = 0
@@ -140,8 +130,8 @@ class ReplayLoop:
         most = self._batch_sizer.events
         if steps is not None:
             most = min(most, steps)
-        if self.limit is not None:
-            most = min(most, self.limit - self.events)
+        if self.options.limit is not None:
+            most = min(most, self.options.limit - self.events)
         if self.snapshots is not None:
             most = self.snapshots.events_until_due(self.taken, most)
         real_time = self.speed is not None and steps is None
@@ -149,8 +139,8 @@ class ReplayLoop:
         goal = self.controls.goal if steps is None else None
         if goal is not None and (upto is None or upto >= goal):
             upto = goal
-        visiting = real_time or not self.leap or goal is not None
-        if self.controls.condition is not None and (self._late_stream or self.engine.journal is not None):
+        visiting = real_time or not self.options.leap or goal is not None
+        if self.controls.condition is not None and (self.options.late_stream or self.engine.journal is not None):
             most = min(most, 1)  # such a batch cannot be cut short
         following = self._merge.peek() if most > 0 else None
         if following is not None and (upto is None or following <= upto):
@@ -165,7 +155,7 @@ class ReplayLoop:
         if self.controls.stop:  # set while a source was waited for, which has ended since
             return 0, 0.0
         if following is None:
-            following = self.until
+            following = self.options.until
             if following is None or upto is None or following <= upto:
                 self.engine.check_state()
                 self.finish("finished", deadline)
@@ -200,7 +190,7 @@ class ReplayLoop:
         batches = self._merge.take(most, end)
         taken = sum(len(batch.times) for batch in batches)
         if any(batch.times[0] < now for batch in batches):
-            if self.late_rule == "error":
+            if self.options.late == "error":
                 early = min(batches, key=lambda batch: batch.times[0])
                 raise before_clock_error(early.type_name, early.times[0], now, self.engine.second)
             batches = self._without_belated(batches, now)
@@ -229,7 +219,7 @@ class ReplayLoop:
 
     def _without_belated(self, batches: Sequence[SourceBatch], now: int) -> list[SourceBatch]:
         """Return the batches without events before the clock, which become late events at the present."""
-        read = self._late_stream or self._reject is not None
+        read = self.options.late_stream or self._reject is not None
         properties = (lambda name: self.engine.runtime.catalog.event_types[name].properties) if read else lambda _: ()
         batches, belated = split_belated(batches, now, properties)
         rows, ranks = [], []
@@ -242,7 +232,7 @@ class ReplayLoop:
                 row = late_event(event.type_name, event.time, now - event.time, row)
             rows.append(row)
             ranks.append(event.rank)
-        if not rows or not self._late_stream:
+        if not rows or not self.options.late_stream:
             return batches
         chunk = late_chunk([now] * len(rows), rows)
         return merge_late([SourceBatch(len(self.sources), LATE_EVENT.name, chunk.times, chunk, 0, ranks), *batches])
@@ -264,7 +254,7 @@ class ReplayLoop:
         due now and runs before the clock moves on; if it waits again, it does not hold the clock up.
         """
         engine = self.engine
-        bound = upto if self.until is None else min(upto, self.until)
+        bound = upto if self.options.until is None else min(upto, self.options.until)
         if leaps_from_epoch(engine.now, bound, engine.second):
             engine.advance_to(bound)
         due = engine.due_after(engine.now) if self._stopped_at == engine.now else engine.next_due
@@ -310,28 +300,32 @@ class ReplayLoop:
             return self.events
         if self.end is not None:
             return self._planned
-        return expected_events(self.sources, self.limit)
+        return expected_events(self.sources, self.options.limit)
 
     def estimated_total(self) -> int | None:
         """Return the estimated number of events, if the exact one is unknown and there is an estimate."""
-        return expected_events(self.sources, self.limit, True) if self.end is None and self.total() is None else None
+        return (
+            expected_events(self.sources, self.options.limit, True)
+            if self.end is None and self.total() is None
+            else None
+        )
 
     def last_time(self) -> int | None:
         """Return the time at which the clock will stand at the end; None if it is unknown."""
         last = [source.last_time for source in self.sources if source.total != 0]
-        if self.until is not None or self.limit is not None or not last or None in last:
-            return self.until if self.limit is None else None
+        if self.options.until is not None or self.options.limit is not None or not last or None in last:
+            return self.options.until if self.options.limit is None else None
         return max(time for time in last if time is not None)
 
     def finish(self, state: str, deadline: float = float("inf")) -> None:
         """End here. ``finished`` is reached only when the clock has come to `until` before `deadline`."""
         engine = self.engine
-        if state == "finished" and self.until is not None and self.until > engine.now:
-            if self.speed is None and self.leap:
-                engine.count_overdue(self.until, self._late_timers)
-            elif not self._visit_due_times(self.until, deadline):
+        if state == "finished" and self.options.until is not None and self.options.until > engine.now:
+            if self.speed is None and self.options.leap:
+                engine.count_overdue(self.options.until, self._late_timers)
+            elif not self._visit_due_times(self.options.until, deadline):
                 return
-            engine.advance_to(self.until)
+            engine.advance_to(self.options.until)
         if self.snapshots is not None:
             self.snapshots.record_progress(self.taken, self.events, engine.now)
         self._planned = self.total()
@@ -361,9 +355,3 @@ class ReplayLoop:
             rejections,
             (),
         )  # a notebook keeps the values of its cells; the events need not be kept with them
-
-
-def check_speed(speed: object) -> None:
-    """Raise UsageError unless `speed` is None or a factor above 0."""
-    if speed is not None and not (isinstance(speed, int | float) and speed > 0):
-        raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")

@@ -14,6 +14,7 @@ from cepbook.session import Workbench
 from cepbook.session.io import chunked_files, files
 from cepbook.session.io.chunked_files import ChunkedFileSource
 from cepbook.session.io.frame_source import FrameSource, SourceOptions
+from cepbook.session.io.replay_options import ReplayOptions
 from cepbook.session.io.sources import ReplaySource, open_source
 
 EPL = """create schema A(t long, k string, x int, d double);
@@ -45,7 +46,7 @@ def bench() -> Workbench:
 
 def source(cep: Workbench, path: str, **options: Any) -> ReplaySource:
     types = cep.runtime.catalog.event_types
-    return open_source(path, SourceOptions(types["A"], "t", types, **options))
+    return open_source(path, SourceOptions(types["A"], "t", types, ReplayOptions(**options)))
 
 
 @pytest.mark.parametrize("until", [None, 500, 639, 640, 5000])

@@ -18,6 +18,7 @@ from cepbook.lang import types as t
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io import frame_source
 from cepbook.session.io.frame_source import SourceOptions
+from cepbook.session.io.replay_options import ReplayOptions
 from cepbook.session.io.source_merge import SourceBatch, SourceMerge
 from cepbook.session.io.sources import open_source
 
@@ -25,7 +26,7 @@ TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "
 
 
 def wanted(event_type: EventType = TICK, time: str = "at", **options: Any) -> SourceOptions:
-    return SourceOptions(event_type, time, {event_type.name: event_type}, **options)
+    return SourceOptions(event_type, time, {event_type.name: event_type}, ReplayOptions(**options))
 
 
 def read(given: object, w: SourceOptions, *names: str) -> tuple[list[int], list[tuple[Any, ...]]]:

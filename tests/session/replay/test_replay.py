@@ -18,6 +18,7 @@ from cepbook.errors import EventError, Interrupted, StatementError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.io.frame_source import SourceOptions
+from cepbook.session.io.replay_options import ReplayOptions
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.sources import open_source
 from cepbook.session.replay import batch_sizer, replay_loop
@@ -123,12 +124,16 @@ def set_sizes(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 
 def source(*times: int, kind: EventType = KIND, **options: Any) -> Any:
     events = [{"at": at, "n": n} for n, at in enumerate(times)]
-    return open_source(events, SourceOptions(kind, "at", TYPES, **options))
+    return open_source(events, SourceOptions(kind, "at", TYPES, ReplayOptions(**options)))
+
+
+def begin(engine: Any, sources: Sequence[Any], **options: Any) -> Replay[Any]:
+    return Replay(engine, sources, ReplayOptions(**options))
 
 
 def test_order_clock_and_result() -> None:
     engine = FakeEngine()
-    replay = Replay(engine, [source(1, 2, 2), source(2, 3, kind=OTHER)], until=10)
+    replay = begin(engine, [source(1, 2, 2), source(2, 3, kind=OTHER)], until=10)
     assert (replay.state, replay.progress.total, repr(replay)) == ("ready", 5, "Replay of E, F: 5 events, ready")
     with pytest.raises(UsageError, match="is ready: await it"):
         replay.result  # noqa: B018
@@ -141,19 +146,19 @@ def test_order_clock_and_result() -> None:
 
 def test_until_and_limit_cut_the_input() -> None:
     engine = FakeEngine()
-    assert Replay(engine, [source(1, 2, 3)], until=2).run()
+    assert begin(engine, [source(1, 2, 3)], until=2).run()
     assert (engine.numbers, engine.now) == ([0, 1], 2)
     engine = FakeEngine()
-    Replay(engine, [source(1, 2, 3)], until=5, limit=1).run()
+    begin(engine, [source(1, 2, 3)], until=5, limit=1).run()
     assert (engine.numbers, engine.now) == ([0], 5)
     engine = FakeEngine()
-    Replay(engine, [source(1, 2, 3)], limit=0).run()
+    begin(engine, [source(1, 2, 3)], limit=0).run()
     assert (engine.numbers, engine.now) == ([], 0)
 
 
 def test_step_pause_resume_stop() -> None:
     engine = FakeEngine()
-    replay = Replay(engine, [source(*range(10))], paused=True)
+    replay = begin(engine, [source(*range(10))], paused=True)
     replay.step()
     replay.step(3)
     assert (engine.numbers, replay.state, replay.progress.events) == ([0, 1, 2, 3], "paused", 4)
@@ -169,7 +174,7 @@ def test_step_pause_resume_stop() -> None:
 
 def test_steps_reach_the_end_and_the_clock_goes_to_until() -> None:
     engine = FakeEngine()
-    replay = Replay(engine, [source(1, 2)], paused=True, until=9)
+    replay = begin(engine, [source(1, 2)], paused=True, until=9)
     replay.step(5)
     assert (replay.state, engine.now) == ("finished", 9)
 
@@ -180,7 +185,7 @@ def test_await_runs_in_slices_and_lets_the_loop_live(monkeypatch: pytest.MonkeyP
 
     async def main() -> tuple[int, Any]:
         engine = FakeEngine()
-        replay = Replay(engine, [source(*range(2000))])
+        replay = begin(engine, [source(*range(2000))])
         turns = 0
         task = asyncio.ensure_future(_result(replay))
         while not task.done():
@@ -201,7 +206,7 @@ def test_orders_from_another_thread() -> None:
     engine = FakeEngine()
 
     async def main() -> None:
-        replay = Replay(engine, [source(*range(100))], paused=True)
+        replay = begin(engine, [source(*range(100))], paused=True)
         thread = threading.Thread(target=lambda: (replay.step(7), replay.step(1)))
         thread.start()
         thread.join()
@@ -219,7 +224,7 @@ def test_orders_from_another_thread() -> None:
 def test_pause_by_a_listener_stops_between_events_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     set_sizes(monkeypatch, 10)
     engine = FakeEngine()
-    replay = Replay(engine, [source(*range(1000))])
+    replay = begin(engine, [source(*range(1000))])
     engine.on_event = lambda: replay.pause() if len(engine.numbers) == 15 else None
     assert replay.run() is None
     assert (replay.state, engine.numbers) == ("paused", list(range(20)))
@@ -231,7 +236,7 @@ def test_a_cancelled_await_pauses() -> None:
     engine = FakeEngine()
 
     async def main() -> None:
-        replay = Replay(engine, [source(0, 60_000)], speed=1)
+        replay = begin(engine, [source(0, 60_000)], speed=1)
         task = asyncio.ensure_future(_result(replay))
         await until(lambda: engine.numbers)
         task.cancel()
@@ -252,7 +257,7 @@ def test_a_cancelled_await_pauses() -> None:
 def test_keyboard_interrupt_pauses_between_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     set_sizes(monkeypatch, 10)
     engine = FakeEngine()
-    replay = Replay(engine, [source(*range(1000))])
+    replay = begin(engine, [source(*range(1000))])
     engine.on_event = lambda: os.kill(os.getpid(), signal.SIGINT) if len(engine.numbers) == 15 else None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     try:
@@ -275,8 +280,8 @@ def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
         yield {"at": 2, "n": 1}
         raise OSError("gone")
 
-    wanted = SourceOptions(KIND, "at", TYPES)
-    replay = Replay(engine, [open_source(events(), wanted)], until=99)
+    wanted = SourceOptions(KIND, "at", TYPES, ReplayOptions())
+    replay = begin(engine, [open_source(events(), wanted)], until=99)
     with pytest.raises(EventError, match=r"source of `E` failed before row 2: OSError\('gone'\)"):
         replay.run()
     assert (replay.state, engine.numbers, engine.now) == ("failed", [0, 1], 2)
@@ -284,7 +289,7 @@ def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
         replay.result  # noqa: B018
 
     async def wait() -> None:
-        await Replay(FakeEngine(), [open_source(events(), wanted)])
+        await begin(FakeEngine(), [open_source(events(), wanted)])
 
     with pytest.raises(EventError, match="before row 2"):
         asyncio.run(wait())
@@ -293,10 +298,10 @@ def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
 def test_time_going_backwards() -> None:
     engine = FakeEngine()
     with pytest.raises(EventError, match=r"row 2 of `E` goes back in time: 00:00:00.004 after 00:00:00.005"):
-        Replay(engine, [source(1, 5, 4, 6)]).run()
+        begin(engine, [source(1, 5, 4, 6)]).run()
     assert engine.numbers == [0, 1]
     engine = FakeEngine()
-    result = Replay(engine, [source(1, 5, 4, 6, late="drop")], late="drop").run()
+    result = begin(engine, [source(1, 5, 4, 6, late="drop")], late="drop").run()
     assert engine.numbers == [0, 1, 3]
     assert "3 events finished, clock 00:00:00.006, 1 late dropped" in repr(result)
 
@@ -305,15 +310,15 @@ def test_events_before_the_clock() -> None:
     engine = FakeEngine()
     engine.now = 5
     with pytest.raises(EventError, match=r"(?s)`E` at 4 ms .* is before the clock, 5 ms.*`cep.rewind\(\)`"):
-        Replay(engine, [source(4, 6)]).run()
+        begin(engine, [source(4, 6)]).run()
     assert engine.log == []
-    result = Replay(engine, [source(4, 6)], late="drop").run()
+    result = begin(engine, [source(4, 6)], late="drop").run()
     assert (engine.numbers, result and result.late) == ([1], 1)
 
 
 def test_the_clock_may_be_moved_while_paused() -> None:
     engine = FakeEngine()
-    replay = Replay(engine, [source(1, 2, 9)], paused=True, late="drop")
+    replay = begin(engine, [source(1, 2, 9)], paused=True, late="drop")
     replay.step()
     engine.advance_to(5)
     replay.run()
@@ -333,14 +338,14 @@ def test_real_time_visits_due_times_in_order_whatever_the_wall_clock_does(monkey
         monkeypatch.setattr(module.wall, "sleep", lambda seconds, now=now: now.__setitem__(0, now[0] + seconds))
         engine = FakeEngine(due=(1500, 2500, 3500, 9000))
         engine.now = 500
-        Replay(engine, [source(1000, 3000)], speed=2, until=4000).run()
+        begin(engine, [source(1000, 3000)], speed=2, until=4000).run()
         assert engine.log == expected
 
 
 @pytest.mark.parametrize("paused", [False, True])
 def test_stepping_visits_due_times_without_real_time(paused: bool) -> None:
     engine = FakeEngine(due=(500, 1500, 2500, 3500, 9000))
-    replay = Replay(engine, [source(1000, 3000, 3000)], until=4000, paused=paused)
+    replay = begin(engine, [source(1000, 3000, 3000)], until=4000, paused=paused)
     if paused:
         replay.step(3)
     replay.run()
@@ -353,7 +358,7 @@ def test_stepping_visits_due_times_without_real_time(paused: bool) -> None:
 def test_what_waits_for_the_next_advance_hides_no_later_due_time() -> None:
     engine = FakeEngine(due=(700,))
     engine.on_event = lambda: setattr(engine, "due", [engine.now, 700]) if engine.now == 200 else None
-    Replay(engine, [source(200, 200, 900)], speed=1e6, until=1000).run()
+    begin(engine, [source(200, 200, 900)], speed=1e6, until=1000).run()
     assert engine.log == [
         ("E", 200, 0), ("E", 200, 1), ("clock", 200), ("clock", 700), ("E", 900, 2), ("clock", 1000),
     ]  # fmt: skip
@@ -362,7 +367,7 @@ def test_what_waits_for_the_next_advance_hides_no_later_due_time() -> None:
 @pytest.mark.parametrize("options", [{}, {"speed": 1e9}])
 def test_what_is_due_together_goes_in_together(options: dict[str, Any]) -> None:
     engine = FakeEngine(due=(500, 4500))
-    Replay(engine, [source(*range(0, 10_000, 5))], **options).run()
+    begin(engine, [source(*range(0, 10_000, 5))], **options).run()
     assert engine.numbers == list(range(2000)) and engine.log.index(("clock", 4500)) == 901
     assert len(engine.calls) < 25
 
@@ -374,14 +379,14 @@ def test_what_is_not_due_yet_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine()
     seen: list[tuple[float, int]] = []
     engine.on_event = lambda: seen.append((now[0], engine.now))
-    Replay(engine, [source(*range(200))], speed=1).run()
+    begin(engine, [source(*range(200))], speed=1).run()
     assert all(time <= at * 1000 + 1e-6 for at, time in seen), "none comes before its time"
     assert engine.calls[:1] == [1] and sum(engine.calls) == 200 and max(engine.calls) <= 20
 
 
 def test_events_far_apart_come_together_where_nothing_is_due() -> None:
     engine = FakeEngine()
-    Replay(engine, [source(*range(0, 3000 * 3_600_000, 3_600_000))]).run()
+    begin(engine, [source(*range(0, 3000 * 3_600_000, 3_600_000))]).run()
     assert len(engine.calls) < 30 and engine.numbers == list(range(3000))
 
 
@@ -396,7 +401,7 @@ def test_calls_get_smaller_where_events_take_long(monkeypatch: pytest.MonkeyPatc
     by_hand(monkeypatch, clock)
     engine = FakeEngine()
     engine.on_event = lambda: clock.__setitem__(0, clock[0] + (0.02 if engine.now > 500 else 0))
-    Replay(engine, [source(*range(1000))]).run()
+    begin(engine, [source(*range(1000))]).run()
     assert max(engine.calls) > 100 and max(engine.calls[-50:]) <= 5
 
 
@@ -411,7 +416,7 @@ def test_a_long_gap_is_passed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None
         advance(time)
 
     monkeypatch.setattr(engine, "advance_to", slow)
-    replay = Replay(engine, [source(0, 2500)], until=3000)
+    replay = begin(engine, [source(0, 2500)], until=3000)
     seen: list[int] = []
     replay.subscribe(lambda: seen.append(engine.now))
     replay.run()
@@ -429,7 +434,7 @@ def test_what_waits_at_an_instant_is_not_asked_again_by_the_wall_clock() -> None
         engine.due = [time, *engine.due]
 
     engine.advance_to = again  # type: ignore[method-assign]
-    Replay(engine, [source(0, 900)], speed=20).run()
+    begin(engine, [source(0, 900)], speed=20).run()
     assert engine.log == [("E", 0, 0), ("clock", 5), ("clock", 700), ("clock", 900), ("E", 900, 1)]
 
 
@@ -439,7 +444,7 @@ def test_real_time_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.wall, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     engine = FakeEngine()
     slept: list[float] = []
-    replay = Replay(engine, [source(0, 100)], speed=10)
+    replay = begin(engine, [source(0, 100)], speed=10)
     replay.subscribe(lambda: slept.append(replay.progress.events))
     replay.run()
     assert slept[0] == 1
@@ -453,12 +458,12 @@ def test_real_time_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        Replay(FakeEngine(), [source(1)], **options)
+        begin(FakeEngine(), [source(1)], **options)
 
 
 def test_a_replay_cannot_run_inside_itself() -> None:
     engine = FakeEngine()
-    replay = Replay(engine, [source(1, 2)])
+    replay = begin(engine, [source(1, 2)])
     engine.on_event = replay.run
     with pytest.raises(UsageError, match="within itself"):
         replay.run()
@@ -470,7 +475,7 @@ def test_garbage_is_collected_as_usual_when_no_event_flows() -> None:
     engine = FakeEngine()
     during: list[int] = []
     engine.on_event = lambda: during.append(gc.get_threshold()[0])
-    replay = Replay(engine, [source(*range(20))], paused=True)
+    replay = begin(engine, [source(*range(20))], paused=True)
     replay.step(3)
     assert gc.get_threshold() == usual
     replay.run()
@@ -478,7 +483,7 @@ def test_garbage_is_collected_as_usual_when_no_event_flows() -> None:
     assert set(during) == {module.CollectionPause.OBJECTS}
 
     async def cut_short() -> None:
-        task = asyncio.ensure_future(_result(Replay(FakeEngine(), [source(0, 60_000)], speed=1)))
+        task = asyncio.ensure_future(_result(begin(FakeEngine(), [source(0, 60_000)], speed=1)))
         await until(lambda: gc.get_threshold() != usual)
         task.cancel()
 
@@ -490,7 +495,7 @@ def test_a_replay_that_cannot_keep_its_speed_says_how_far_behind_it_is(monkeypat
     clock = [0.0]
     by_hand(monkeypatch, clock)
     engine = FakeEngine()
-    replay = Replay(engine, [source(*range(0, 100_000, 1000))], speed=1000)  # an event is due every millisecond
+    replay = begin(engine, [source(*range(0, 100_000, 1000))], speed=1000)  # an event is due every millisecond
     lags: list[float] = []
 
     def slow() -> None:
