@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,36 @@ def test_imports_obey_the_contracts(capfd: pytest.CaptureFixture[str]) -> None:
     status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), cache_dir=None)
     report = capfd.readouterr()
     assert status == 0, report.out + report.err
+
+
+def test_no_import_by_name_goes_upwards() -> None:
+    """The contracts see statements only, so the modules that functions import by their names are held to the layers."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    ranks = {
+        name.strip("( )"): rank for rank, layer in enumerate(contracts[0]["layers"]) for name in layer.split("|")
+    }  # 0 is on top
+
+    def rank(module: str) -> int:
+        return ranks.get(".".join(module.split(".")[:2]), -1)
+
+    by_name = [
+        (".".join(Path(relative(path)).with_suffix("").parts), module)
+        for path in SOURCES
+        for module in _imported_by_name(tree_of(path))
+    ]
+    assert not [pair for pair in by_name if rank(pair[0]) > rank(pair[1])]
+    upwards = 'import_module("cepbook.widgets.charts")\nimportlib.import_module(f"cepbook.magics.{name}")'
+    assert list(_imported_by_name(ast.parse(upwards))) == ["cepbook.widgets.charts", "cepbook.magics."]
+    assert rank("cepbook.session.inspection_mixin") > rank("cepbook.widgets.charts") > rank("cepbook.magics")
+
+
+def _imported_by_name(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of the package, or the beginnings of their names, that calls of `import_module` name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            for text in ast.walk(node):
+                if isinstance(text, ast.Constant) and str(text.value).startswith("cepbook."):
+                    yield str(text.value)
 
 
 def test_a_forbidden_import_is_noticed(tmp_path: Path) -> None:

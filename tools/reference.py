@@ -151,9 +151,9 @@ def pictures() -> Iterator[tuple[str, str]]:
     """The marble diagram of every data window, as SVG."""
     import vl_convert
 
+    from cepbook.charts.offline_renderer import drawable
+    from cepbook.charts.theme import printed
     from cepbook.widgets.charts import render
-    from cepbook.widgets.charts.offline_renderer import _drawable
-    from cepbook.widgets.charts.theme import printed
     from cepbook.widgets.marble.marble_chart import marble_chart
 
     for row in WINDOWS.values():
@@ -164,7 +164,7 @@ def pictures() -> Iterator[tuple[str, str]]:
         except CepbookError:
             continue
         shown = next(value for key, value in render(spec).items() if "vegalite" in key)
-        yield row.name, vl_convert.vegalite_to_svg(_drawable(printed(shown)), vl_version="5.21")
+        yield row.name, vl_convert.vegalite_to_svg(drawable(printed(shown)), vl_version="5.21")
 
 
 def _rounded(svg: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,6 @@ from cepbook.engine.statements.state_size import estimated_bytes
 from cepbook.errors import Diagnostic, StatementError, rejecting_deep_nesting
 from cepbook.feeds import Feed
 from cepbook.session.core.cpu_sampler import CpuSampler
-from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.explain.marble import Marble, build_marble
 from cepbook.session.inspect.compiler_stages import explain_stage
 from cepbook.session.inspect.dataflow_graph import DataflowGraph, build_graph
@@ -24,12 +22,14 @@ from cepbook.session.inspect.partition_table import partitions_frame
 from cepbook.session.inspect.problems import find_problems
 from cepbook.session.inspect.statement_table import statements_frame
 from cepbook.session.inspect.store_table import stores_frame
+from cepbook.session.inspect.stream_chart import build_stream_chart
 from cepbook.session.inspect.timeline import Timeline, build_timeline
 from cepbook.session.io.output.output_times import DATES
 from cepbook.session.io.time_conversion import ClockTime
+from cepbook.session.replay_mixin import ReplayMixin
 
 
-class InspectionMixin(WorkbenchCore):
+class InspectionMixin(ReplayMixin):
     """Deployments, rows, matches, context partitions and metrics."""
 
     def statements(self) -> pd.DataFrame:
@@ -131,8 +131,8 @@ class InspectionMixin(WorkbenchCore):
         More than 5,000 rows are thinned; the extremes stay. ``%view --chart`` draws all rows, live. Raises UsageError
         for an unknown name, if there is no number to draw, and if altair is not installed.
         """
-        charts = import_module("cepbook.widgets.charts")  # on demand: altair, and pictures, are optional
-        return charts.stream_chart(self, name, y=y, color=by)
+        changes = self.feed(name).whole(self.glance.time)
+        return build_stream_chart(self.runtime, changes, name, y, "time", by)
 
     def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
         """Return a marble diagram of statement `name`; notebooks show it as a chart.

@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from cepbook.charts.reduction import Grid, envelopes, extremes, intervals
 from cepbook.errors import UsageError, hint_line
 from cepbook.widgets.base.column_encoding import BinaryBuffers
-from cepbook.widgets.charts.reduction import Grid, envelopes, extremes, intervals
 from cepbook.widgets.charts.series_rows import Series
 
 ChartKind = Literal["line", "area", "bar", "point", "band", "heat"]

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from cepbook.charts.builders import HEIGHT, WIDTH, labels
+from cepbook.charts.offline_renderer import SCHEMA, drawable, vega_png
+from cepbook.charts.theme import themed
 from cepbook.display import DisplayTable, decimal_places, format_number, heading_html, table_html, table_text
 from cepbook.errors import printable
 from cepbook.widgets.base.column_encoding import BinaryBuffers
 from cepbook.widgets.base.static_picture import StaticPicture
-from cepbook.widgets.charts.builders import HEIGHT, WIDTH, labels
 from cepbook.widgets.charts.chart_frames import ChartOptions, ChartWindow, encoded_series
-from cepbook.widgets.charts.offline_renderer import SCHEMA, drawable, vega_png
 from cepbook.widgets.charts.series_rows import Series
-from cepbook.widgets.charts.theme import themed
 
 PICTURE_COLUMNS, FEWEST_COLUMNS = 640, 40  # intervals of a series, fewer if there are many series
 _MARKS: dict[str, dict[str, Any]] = {

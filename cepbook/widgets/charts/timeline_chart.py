@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from cepbook.charts.builders import labels
+from cepbook.charts.offline_renderer import VConcatChart, offline_altair, show_as_chart
+from cepbook.charts.theme import FAINT
 from cepbook.display import format_time, format_value
 from cepbook.session.history.partition_lifetimes import PartitionLifetime
 from cepbook.session.inspect.partition_table import TIMES, flat_properties
 from cepbook.session.inspect.timeline import Timeline
-from cepbook.widgets.charts.builders import labels
-from cepbook.widgets.charts.offline_renderer import VConcatChart, offline_altair, show_as_chart
-from cepbook.widgets.charts.theme import FAINT
 
 WIDTH = 560
 ROW, THIN = 16, 4  # pixels per partition, and with more than `LABELLED` of them

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import east_asian_width
 
+from cepbook.charts.builders import labels
+from cepbook.charts.offline_renderer import LayerChart, offline_altair, show_as_chart
+from cepbook.charts.theme import FAINT, INK
 from cepbook.display import format_time, format_value
 from cepbook.session.explain.marble import Marble
 from cepbook.session.history.rerun_windows import WindowStay
-from cepbook.widgets.charts.builders import labels
-from cepbook.widgets.charts.offline_renderer import LayerChart, offline_altair, show_as_chart
-from cepbook.widgets.charts.theme import FAINT, INK
 
 WIDTH = 560  # of the plot; labels to its left take up to 110 pixels more
 LEVEL = 14  # pixels from one level of a lane to the next

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from cepbook.charts.offline_renderer import SCHEMA
 from cepbook.session import Workbench
 from cepbook.widgets import charts
-from cepbook.widgets.charts.offline_renderer import SCHEMA
 from cepbook.widgets.marble.marble_chart import MOST_LEVELS, MOST_ROWS, WIDTH, _width, marble_chart
 
 pytestmark = pytest.mark.histories

@@ -14,10 +14,10 @@ import pytest
 import vl_convert
 
 from cepbook import Workbench
+from cepbook.charts import builders, offline_renderer
+from cepbook.charts.theme import CONFIG, printed, themed
 from cepbook.errors import UsageError
 from cepbook.widgets import charts
-from cepbook.widgets.charts import builders, offline_renderer
-from cepbook.widgets.charts.theme import CONFIG, printed, themed
 
 pytestmark = pytest.mark.histories
 
@@ -226,7 +226,7 @@ def test_a_picture_of_text_that_xml_cannot_hold() -> None:
     pytest.importorskip("vl_convert")
     program = """
 from cepbook.widgets import charts
-from cepbook.widgets.charts.theme import CONFIG, printed, themed
+from cepbook.charts.theme import CONFIG, printed, themed
 odd = [*range(32), 127, 0x85, 0xd800, 0xdfff, 0xfffe, 0xffff, 0x1f600]
 for text in ["".join(map(chr, odd)), *(f"a{chr(code)}b" for code in odd)]:
     values = [{"x": 1, "s": text}]

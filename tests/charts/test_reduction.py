@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cepbook.widgets.charts.reduction import ALL_ROWS, Grid, envelopes, extremes, intervals
+from cepbook.charts.reduction import ALL_ROWS, Grid, envelopes, extremes, intervals
 
 
 def random_series(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Line charts of statements, and bar charts of comparisons."""
+"""Line charts, and bar charts of comparisons."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cepbook.charts.offline_renderer import Chart, PandasFrame, PandasSeries, offline_altair
+from cepbook.charts.reduction import ALL_ROWS, extremes
 from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
-from cepbook.session import Workbench
-from cepbook.session.inspect.time_columns import statement_output
-from cepbook.session.io.output.result_frames import changes_frame, lost_rows_text
-from cepbook.widgets.charts.offline_renderer import Chart, PandasFrame, PandasSeries, offline_altair
-from cepbook.widgets.charts.reduction import ALL_ROWS, extremes
 
 LABEL = 200  # characters of a text in a line chart
 POINTS = 5_000  # altair's own limit; a line of more points than pixels shows nothing more
-SERIES = 20
 WIDTH, HEIGHT = 640, 260
 DAY_MS = 86_400_000
 FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (DAY_MS, "%H:%M"))
@@ -97,27 +93,6 @@ def labels(start: int, end: int) -> dict[str, str]:
     day = "utcdayofyear(datum.value) - 1"
     clock = f"utcFormat(datum.value, '{form or '%H:%M'}')"
     return {"labelExpr": f"({day} > 0 ? ({day}) + 'd ' : '') + {clock}"}
-
-
-def stream_chart(
-    workbench: Workbench, name: str, *, y: str | Sequence[str] | None = None, x: str = "time", color: str | None = None
-) -> Chart:
-    """Return a chart of the insert stream of statement `name` over time, up to the past instant that is displayed.
-
-    `y` defaults to the first column with floats, else the first numeric one; `color` to the first text column with at
-    most 20 values. Raises UsageError if there is no numeric column to draw.
-    """
-    changes = workbench.feed(name).whole(workbench.glance.time)
-    frame = changes_frame(changes, *statement_output(workbench.runtime, name))
-    inserts = frame[frame["kind"] == "insert"]
-    columns = [c for c in inserts.columns if c not in ("time", "seq", "kind")]
-    if not y:
-        y = _default_number(inserts, columns, name)
-    several = type(y) is not str and len(y) > 1  # columns, which are the lines
-    if color is None and not several:
-        color = next((c for c in columns if _is_text(inserts[c]) and 1 <= inserts[c].nunique() <= SERIES), None)
-    clock = x == "time" and workbench.clock.second == 1000
-    return line(inserts, x, y, color, title=name, clock=clock, note=lost_rows_text(changes) if changes.lost else None)
 
 
 def comparison_chart(report: PandasFrame) -> Chart:
@@ -228,15 +203,3 @@ def _with_title(altair: ModuleType, chart: Chart, title: str | None, note: str |
     if not title and not note:
         return chart
     return chart.properties(title=altair.TitleParams(title or "", subtitle=note or "", anchor="start"))
-
-
-def _default_number(frame: PandasFrame, columns: Sequence[str], name: str) -> str:
-    for kinds in ("f", "iu"):
-        for column in columns:
-            if frame[column].dtype.kind in kinds:
-                return column
-    raise UsageError(f"statement {name} has no numeric column to draw\n  hint: `%view {name}` shows its rows")
-
-
-def _is_text(column: Any) -> bool:
-    return column.dtype.kind == "O" and all(isinstance(value, str) for value in column.dropna())

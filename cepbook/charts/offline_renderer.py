@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepbook.charts.theme import printed, themed
 from cepbook.errors import UsageError
-from cepbook.widgets.charts.theme import printed, themed
 
 if TYPE_CHECKING:
     import pandas as pd
