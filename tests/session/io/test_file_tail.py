@@ -259,3 +259,40 @@ def test_a_saved_place_in_a_file_that_goes_away_closes_no_descriptor_twice(
 
     for failing in range(1, 10):
         asyncio.run(scenario(failing))
+
+
+@pytest.mark.parametrize("instead", ["directory", "pipe", "loop", "no permission"])
+def test_a_path_that_is_no_file_for_a_while(tmp_path: Path, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text(lines(1, 2))
+    opened = os.open
+
+    def refused(name: Any, *arguments: Any, **options: Any) -> int:
+        if name == str(path):
+            raise PermissionError(13, "Permission denied")
+        return opened(name, *arguments, **options)
+
+    async def scenario() -> Looks:
+        looks = await Looks(path).begin()
+        path.unlink()
+        if instead == "directory":
+            path.mkdir()
+        elif instead == "pipe":
+            os.mkfifo(path)
+        elif instead == "loop":
+            path.symlink_to(path)
+        else:
+            path.write_text(lines(3))
+            monkeypatch.setattr(file_tail.os, "open", refused)
+        await looks.look(30)
+        assert not looks.task.done()
+        assert len(looks.links) == 1
+        assert ("Permission denied" if instead == "no permission" else "there is no file") in looks.links[0]
+        monkeypatch.undo()
+        path.rmdir() if instead == "directory" else path.unlink()
+        path.write_text(lines(3, 4))
+        await looks.look(10)
+        looks.task.cancel()
+        return looks
+
+    assert [event["x"] for event in asyncio.run(scenario()).events] == [1, 2, 3, 4]

@@ -171,6 +171,57 @@ def test_a_bad_row_costs_no_good_one_in_a_database() -> None:
         check(cep, run(scenario()), bad)
 
 
+def test_a_text_that_is_no_utf_8_costs_no_good_row_in_a_database() -> None:
+    base = sqlite3.connect(":memory:", check_same_thread=False)
+    base.execute("create table a (x, ts, s)")
+    for x in range(COUNT):
+        base.execute("insert into a values (?, ?, 'é')", (x, 1000 + x))
+        if x == AT:
+            base.execute("insert into a values (-1, ?, cast(x'fffe' as text))", (1000 + x,))
+    cep = Workbench()
+    cep.run("create schema A(x int, ts long, s string); @name('q') select x, s from A")
+
+    async def scenario() -> Any:
+        return await cep.live({"A": inlets.database(lambda: base, "select x, ts, s from a order by rowid")}, time="ts")
+
+    live = run(scenario())
+    rows = cep.changes("q")
+    assert rows["x"].tolist() == list(range(COUNT)) and set(rows["s"]) == {"é"}
+    assert live.malformed["A"] == 1
+
+
+def test_a_database_that_is_stopped_among_its_rows_closes_the_connection(tmp_path: Path) -> None:
+    path, closed = tmp_path / "a.db", []
+
+    class Connection(sqlite3.Connection):
+        def close(self) -> None:
+            super().close()
+            closed.append(self)
+
+    with sqlite3.connect(path) as base:
+        base.execute("create table a (x)")
+        base.executemany("insert into a values (?)", [(x,) for x in range(1_000)])
+    base.close()
+
+    async def scenario() -> None:
+        source = inlets.database(lambda: sqlite3.connect(path, factory=Connection), "select x from a")
+        items = source.open({})
+        async for item in items:
+            if isinstance(item, dict):
+                break
+        await items.aclose()  # type: ignore[attr-defined]
+        assert len(closed) == 1
+
+    asyncio.run(scenario())
+
+
+def test_the_path_of_a_database_is_no_connection() -> None:
+    with pytest.raises(
+        UsageError, match=r"a function that opens a connection, not 't.db'\n  hint: `lambda"
+    ):
+        inlets.database("t.db", "select 1")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("rejected", [True, False], ids=["rejected file", "no file"])
 def test_a_bad_item_costs_no_good_one_within_a_lateness(rejected: bool, tmp_path: Path) -> None:
     """The good items come out of order, and a journal records what waits."""

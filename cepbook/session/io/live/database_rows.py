@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from cepbook.argument_checks import describe_value
+from cepbook.argument_checks import describe_value, short_repr
 from cepbook.errors import EventError, UsageError, exception_text
 from cepbook.session.io.live.live_sources import (
     Link,
@@ -61,6 +62,9 @@ def database(
     A locked database is asked again at the next poll. With `retry` a lost connection is opened again after that time.
     The cursor is saved with the workbench, and a loaded workbench continues behind it.
     """
+    if not callable(connect):
+        hint = 'hint: `lambda: sqlite3.connect("t.db")`'
+        raise UsageError(f"`connect` is a function that opens a connection, not {short_repr(connect)}\n  {hint}")
     if cursor is None and (overlap is not None or key is not None):
         raise UsageError('`overlap` and `key` are for a query with a cursor\n  hint: cursor="id"')
     far = timedelta(milliseconds=period_units(overlap)) if isinstance(overlap, str) else overlap
@@ -165,7 +169,7 @@ async def _database(
             try:
                 while True:
                     try:
-                        base = await call(connect) if base is None else base
+                        base = await call(partial(_connection, connect)) if base is None else base
                         for parameters in progress.parameters():
                             names, rows = await call(partial(_query_rows, base, query, parameters))
                             if not connected:
@@ -193,8 +197,9 @@ async def _database(
                 if base is not None:
                     await call(base.close)
 
-        async for item in retrying(polled, None if once or pause is None else retry, sleep):
-            yield item
+        async with aclosing(retrying(polled, None if once or pause is None else retry, sleep)) as items:
+            async for item in items:
+                yield item
 
 
 def _is_locked(error: Exception) -> bool:
@@ -203,6 +208,21 @@ def _is_locked(error: Exception) -> bool:
     state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
     by_code = code is not None and code & 0xFF in _SQLITE
     return by_code or state in _SQLSTATES or (type(error).__name__ in _LOST and "lock" in str(error).lower())
+
+
+def _connection(connect: Callable[[], Any]) -> Any:
+    base = connect()
+    if isinstance(base, sqlite3.Connection) and base.text_factory is str:
+        base.text_factory = _text  # otherwise one value ends the query with all of its rows
+    return base
+
+
+def _text(data: bytes) -> str | bytes:
+    """Return text, or bytes that are no UTF-8 as they are, which no property of the type string takes."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _query_rows(base: Any, query: str, values: tuple[Any, ...]) -> tuple[list[str], list[Row]]:

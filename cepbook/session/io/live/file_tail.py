@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import stat
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -281,10 +282,7 @@ class _File:
         if status.st_size < self._read_to or not self._is_same:
             yield from self._follow_truncation()
             return
-        try:
-            current = os.stat(self._name)
-        except OSError:
-            current = None
+        current = _regular(self._name)
         if status.st_size > self._read_to or (current is not None and os.path.samestat(current, status)):
             self._quiet = 0
             return
@@ -294,10 +292,14 @@ class _File:
                 yield Link(False, f"there is no file {self._name!r} any more: a new one is waited for")
             return
         if self._quiet >= QUIET:
-            with suppress(OSError):  # it was renamed in this moment: the next look finds it
+            try:
                 self._change_to(self._following(status, current))
-                yield from self._reject_open_lines("the file was replaced in this line")
-                self._reset_to(0, (0, b""))
+            except OSError as error:  # it was renamed in this moment, and the next look finds it, or nobody may read it
+                if self._quiet == 2 * QUIET:
+                    yield Link(False, f"the new file {self._name!r} cannot be opened yet: {error.strerror}")
+                return
+            yield from self._reject_open_lines("the file was replaced in this line")
+            self._reset_to(0, (0, b""))
 
     def _follow_truncation(self) -> Iterator[Located | Item | Link]:
         start, sample = self._sample
@@ -337,6 +339,14 @@ class _File:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _regular(name: str) -> os.stat_result | None:
+    """Return the status of a file; None if there is none, or a directory or a pipe, whose opening might never end."""
+    with suppress(OSError):
+        status = os.stat(name)
+        return status if stat.S_ISREG(status.st_mode) else None
+    return None
 
 
 def _rotated(name: str) -> list[tuple[str, os.stat_result]]:

@@ -7,7 +7,7 @@ that a connection was opened or lost. None of them ends a source.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -159,10 +159,11 @@ async def retrying(
     retry: Period | None,
     sleep: Sleep,
     lost: tuple[type[Exception], ...] = (OSError,),
-) -> AsyncIterator[Any]:
+) -> AsyncGenerator[Any, None]:
     """Yield the items of `once()`. With `retry`, call it again when it has ended or raised one of `lost`.
 
-    `once` yields a `Link` when it is connected.
+    `once` yields a `Link` when it is connected. A generator that passes the items on closes this one at its end
+    (`contextlib.aclosing`), so that `once` lets go of its connection before anything that it needs is gone.
     """
     pause = seconds_of(retry)
     while True:

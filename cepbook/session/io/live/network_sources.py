@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 from cepbook.errors import UsageError
@@ -295,8 +295,9 @@ async def _kafka(
         finally:
             await consumer.stop()
 
-    async for item in retrying(once, retry, asyncio.sleep, (OSError, KafkaError)):
-        yield item
+    async with aclosing(retrying(once, retry, asyncio.sleep, (OSError, KafkaError))) as items:
+        async for item in items:
+            yield item
 
 
 def _name_of(partition: Any) -> str:
