@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from cepbook.errors import EventError
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.context import CategorySpec
 from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.lang.plan.nodes import CycleStatement, SelectStatement
 from cepbook.spark.execution.execution import (
@@ -129,8 +128,8 @@ def divided(program: TaskProgram, at: Placement, engine: Recorded) -> list[list[
         if name in tags:
             own = tuple(str(event.get(p)) for p in keys.get(name, ()))
             places = [(crc32(repr(own).encode()) if at.path == "by key" else number) % len(found)]
-            if at.shards is not None and isinstance(at.shards.spec, CategorySpec):
-                own_of = (at.shards.spec.categories[task::TASKS] for task in range(TASKS))
+            if at.shards is not None and at.shards.categories is not None:
+                own_of = (at.shards.categories.categories[task::TASKS] for task in range(TASKS))
                 places = [i for i, own_ in enumerate(own_of) if any(passes(c, event) for _, c in own_)]
             elif at.shards is not None:
                 columns = [[event.get(p)] for p in hashed_properties(at.shards, name)]

@@ -20,6 +20,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.physical.operators import Eviction
 from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.references import streams_read
 from cepbook.lang.types import Type
 
 
@@ -126,8 +127,7 @@ class ArgumentCells:
     @property
     def stream(self) -> int | None:
         """The only stream that values and criteria are read from; None if there are several or none."""
-        read = (node for e in (*self.exprs, *(e for e, _ in self.criteria)) for node in x.walk(e))
-        streams = {node.stream for node in read if isinstance(node, (x.Prop, x.EventOf))}
+        streams = streams_read(*self.exprs, *(e for e, _ in self.criteria))
         return streams.pop() if len(streams) == 1 else None
 
     @property

@@ -82,7 +82,7 @@ def distinct_local_keys(calls: Sequence[AggregateCall]) -> list[LocalKeys]:
     """
     for call in calls:
         read = [e for e in (*call.args, call.filter, *(e for e, _ in call.criteria)) if e is not None]
-        inner = [node.index for e in read for node in x.walk(e) if isinstance(node, x.AggregateRef)]
+        inner = [node.index for e in read for node in x.find(x.AggregateRef, e)]
         if any(group_by is not None for group_by in (calls[i].group_by for i in inner)) or (inner and call.group_by):
             raise Refusal("local-grouping", "an aggregate of an aggregate with group_by")
     return list(dict.fromkeys(call.group_by for call in calls if call.group_by is not None))

@@ -30,7 +30,6 @@ from cepbook.engine.contexts.selectors import ById, PartitionIdentity, Selector
 from cepbook.engine.services import EngineServices
 from cepbook.engine.state import State
 from cepbook.engine.subscriptions.filter_index import StatementOrder, Subscription
-from cepbook.lang.plan import context as c
 from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement
 
 
@@ -183,6 +182,5 @@ def select_partitions(selector: Selector, context: Context) -> Set[int]:
     """
     if isinstance(selector, ById):
         return selector.ids
-    spec = context.plan.spec
-    selector.check(spec.levels if isinstance(spec, c.NestedSpec) else [(context.name, spec)])
+    selector.check(context.plan.levels)
     return {partition.id for partition in context.identities() if selector.chooses(partition)}

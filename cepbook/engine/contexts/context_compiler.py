@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.contexts.conditions import (
@@ -41,6 +41,7 @@ from cepbook.lang.plan import context as c
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import ContainedSelection, CrontabSpec, KeyedStream, KeyedStreams
 from cepbook.lang.plan.pattern import EVENT_STREAM
+from cepbook.lang.plan.references import streams_read
 from cepbook.lang.types import OBJECT
 
 Locators = Mapping[str, PartitionLocator]  # by listed event type
@@ -80,12 +81,11 @@ def _locate_function(stream: KeyedStream, scope_in: ScopeFactory) -> Callable[[A
     return locate
 
 
-def compile_levels(name: str, spec: c.ContextSpec, scope_in: ScopeFactory) -> CompiledLevels:
-    """Compile the levels of context `name`, outermost first.
+def compile_levels(levels: Iterable[tuple[str, c.ContextSpec]], scope_in: ScopeFactory) -> CompiledLevels:
+    """Compile the levels of a context, which come by name, outermost first.
 
     Errors: Refusal for an expression that the row engine cannot run.
     """
-    levels = spec.levels if isinstance(spec, c.NestedSpec) else ((name, spec),)
     compiler = _LevelCompiler(scope_in)
     return tuple(compiler.level(level_name, level) for level_name, level in levels)
 
@@ -278,12 +278,9 @@ _TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.UserCall, x.TableRead)  #
 
 def _sides(e: x.BoundExpr) -> tuple[x.BoundExpr, x.BoundExpr] | None:
     """Return the sides of an equality as (event side, node side); None if `e` is no such equality."""
-    if not isinstance(e, x.ComparisonExpr) or e.op != "=":
-        return None
-    for event, node in ((e.left, e.right), (e.right, e.left)):
+    for event, node in x.equality_sides(e):
         fixed = _reads(node, (x.ContextProp,)) and not _reads(node, (x.Prop, x.EventOf, *_TIME_VARYING))
-        streams = {read.stream for read in x.walk(event) if isinstance(read, (x.Prop, x.EventOf))}
-        if fixed and streams == {EVENT_STREAM} and not _reads(event, (x.ContextProp, *_TIME_VARYING)):
+        if fixed and streams_read(event) == {EVENT_STREAM} and not _reads(event, (x.ContextProp, *_TIME_VARYING)):
             return event, node
     return None
 

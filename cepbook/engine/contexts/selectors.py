@@ -37,11 +37,10 @@ class PartitionIdentity:
     steps: tuple[LevelIdentity, ...]
 
 
-LevelSpec = c.ContextSpec | c.KeyedStreams
-NamedLevels = Sequence[tuple[str, LevelSpec]]  # with their names, outermost first
+NamedLevels = Sequence[tuple[str, c.ContextLevel]]  # with their names, outermost first
 
 
-def level_kind(level: LevelSpec) -> str:
+def level_kind(level: c.ContextLevel) -> str:
     """Return the kind of `LevelIdentity` that a level makes."""
     return "keyed" if isinstance(level, c.KeyedStreams) else type(level).__name__.removesuffix("Spec").lower()
 
@@ -121,8 +120,7 @@ class ByKey(_ByKey):
         object.__setattr__(self, "keys", tuple(key if isinstance(key, tuple) else (key,) for key in keys))
 
     def check_keys(self, level: c.KeyedStreams | c.KeyedSpec) -> None:
-        streams = level.streams.streams if isinstance(level, c.KeyedSpec) else level.streams
-        count = len(streams[0].keys)
+        count = len(level.keyed_streams[0].keys)
         for key in self.keys:
             if len(key) != count:
                 values = "1 value" if count == 1 else f"{count} values"

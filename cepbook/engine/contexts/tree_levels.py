@@ -45,7 +45,7 @@ def assignment_obstacle(outermost: Level) -> str | None:
     """
     types = {stream.event_type for stream in outermost.compiled.streams}
     for level in levels_from(outermost):
-        compiled, divides = level.compiled, isinstance(level.compiled.spec, (c.KeyedSpec, c.HashSpec, c.CategorySpec))
+        compiled, divides = level.compiled, bool(level.compiled.spec.event_types)
         if not divides or compiled.begins or compiled.ends is not None:
             return "has conditions that begin and end partitions between the events"
         if any(stream.alias is not None for stream in compiled.streams):

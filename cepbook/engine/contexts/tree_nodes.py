@@ -28,7 +28,6 @@ from cepbook.engine.contexts.selectors import level_kind
 from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
-from cepbook.lang.plan import context as c
 
 
 class Level:
@@ -54,7 +53,7 @@ class Level:
         self.tree = tree
         self.inner = inner
         self.nested = nested
-        self.timed = isinstance(compiled.spec, (c.NonOverlappingSpec, c.OverlappingSpec))
+        self.timed = not compiled.spec.event_types
         self.kind = level_kind(compiled.spec)
         self.hidden: tuple[str, ...] = () if compiled.ends is None else compiled.ends.names
         self.unknown = dict.fromkeys([*(name for begins in compiled.begins for name in begins.names), *self.hidden])

@@ -108,7 +108,7 @@ def _write_take(number: int, partition: StreamPartition, read: frozenset[str], s
 
 
 def _read(plan: CycleStatement) -> frozenset[str]:
-    names = {e.name for e in expressions_in((plan.partitions, plan.select, plan.subqueries)) if isinstance(e, x.Prop)}
+    names = {e.name for e in expressions_in((plan.partitions, plan.select, plan.subqueries), x.Prop)}
     for partition in plan.partitions:
         names.update(() if partition.time is None else (partition.time,))
         for stage in partition.stages:

@@ -49,12 +49,12 @@ def input_semijoins(steps: PhysicalPlan, small: set[int], large: set[int]) -> di
 def subquery_semijoin(number: int, steps: PhysicalPlan, select: PhysicalPlan) -> SemiJoin | None:
     """Return the semijoin for a subquery that `select` reads in exactly one place; else None."""
     lookup = steps.lookup
-    references = {e for e in expressions_in((_parts(select),)) if isinstance(e, x.SubqueryRef) and e.index == number}
+    references = {e for e in expressions_in((_parts(select),), x.SubqueryRef) if e.index == number}
     if lookup is None or len(references) != 1:
         return None
     (reference,) = references
     for condition in x.conjuncts(steps.where):
-        for own, other in _sides(condition):
+        for own, other in x.equality_sides(condition):
             if isinstance(own, x.Prop) and isinstance(other, x.SubqueryParameter):
                 value = reference.args[other.index]
                 if isinstance(value, x.Prop):
@@ -66,13 +66,7 @@ def _parts(select: PhysicalPlan) -> tuple[Any, ...]:
     return (select.where, select.row and select.row.projection, select.having, select.keys, select.calls)
 
 
-def _sides(e: x.BoundExpr) -> tuple[tuple[x.BoundExpr, x.BoundExpr], ...]:
-    if not isinstance(e, x.ComparisonExpr) or e.op != "=":
-        return ()
-    return (e.left, e.right), (e.right, e.left)
-
-
 def _pairs(e: x.BoundExpr) -> list[tuple[x.Prop, x.Prop]]:
-    sides = _sides(e)
+    sides = x.equality_sides(e)
     equalities = [(a, b) for a, b in sides if isinstance(a, x.Prop) and isinstance(b, x.Prop)]
     return [pair for pair in equalities if streams_read(pair[0]) != streams_read(pair[1])]

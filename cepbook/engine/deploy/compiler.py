@@ -160,8 +160,8 @@ class _Compilation:
                 return compile_create_variable(statement, scope_in, cell)
             case p.CreateContextStatement(context=context, spec=spec):
                 self.module.locators[context.name] = compile_locators(spec, scope_in)
-            case p.CreateContextTreeStatement(context=context, spec=tree):
-                self.module.levels[context.name] = compile_levels(context.name, tree, scope_in)
+            case p.CreateContextTreeStatement(context=context, levels=levels):
+                self.module.levels[context.name] = compile_levels(levels, scope_in)
             case p.InsertRows():
                 self.module.insert_rows[statement.name] = compile_insert_rows(statement, scope_in)
             case _:

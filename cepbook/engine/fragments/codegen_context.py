@@ -445,4 +445,4 @@ def row_expressions(steps: PhysicalPlan) -> list[x.BoundExpr]:
 
 def aggregate_indexes(*exprs: x.BoundExpr) -> set[int]:
     """Return the indexes of the aggregate calls that the expressions read."""
-    return {node.index for e in exprs for node in x.walk(e) if isinstance(node, x.AggregateRef)}
+    return {node.index for e in exprs for node in x.find(x.AggregateRef, e)}

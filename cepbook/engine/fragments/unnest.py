@@ -55,6 +55,6 @@ def _row(step: ContainedSelection, item: str, scope: CodeScope) -> str:
 
 
 def _seeing(exprs: Iterable[x.BoundExpr], events: Sequence[str], scope: CodeScope) -> CodeScope:
-    read = {(node.stream, node.name) for e in exprs for node in x.walk(e) if isinstance(node, x.Prop)}
+    read = {(node.stream, node.name) for e in exprs for node in x.find(x.Prop, e)}
     props = {(number, name): f"{events[number]}.get({scope.source.const(name, 'n')})" for number, name in sorted(read)}
     return scope.at(props=props, events=dict(enumerate(events)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.pattern import EVENT_STREAM, MATCH_STREAM
+from cepbook.lang.plan.references import streams_read
 from cepbook.lang.types import is_hashable
 
 _TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.UserCall, x.TableRead)  # evaluated when the event arrives
@@ -42,12 +43,10 @@ def split_filter(condition: x.BoundExpr | None) -> AtomFilter:
     rest: list[x.BoundExpr] = []
     bound: RangeBound | None = None
     for conjunct in x.conjuncts(condition):
-        if any(
-            isinstance(node, x.SubqueryRef) for node in x.walk(conjunct)
-        ):  # evaluated last, for each atom that is still a candidate
+        if x.find(x.SubqueryRef, conjunct):  # evaluated last, for each atom that is still a candidate
             rest.append(conjunct)
             continue
-        if not reads_stream(conjunct, MATCH_STREAM):
+        if MATCH_STREAM not in streams_read(conjunct):
             event.append(conjunct)
             continue
         comparison = _sides(conjunct)
@@ -70,16 +69,9 @@ def _sides(e: x.BoundExpr) -> RangeBound | None:
     if not isinstance(e, x.ComparisonExpr) or (e.op != "=" and e.op not in x.MIRRORED_OPERATORS):
         return None
     for op, event, match in ((e.op, e.left, e.right), (x.MIRRORED_OPERATORS.get(e.op, "="), e.right, e.left)):
-        fixed = (
-            reads_stream(match, MATCH_STREAM)
-            and not reads_stream(match, EVENT_STREAM)
-            and not any(isinstance(node, _TIME_VARYING) for node in x.walk(match))
-        )
-        if fixed and not reads_stream(event, MATCH_STREAM):
+        read = streams_read(match)
+        fixed = MATCH_STREAM in read and EVENT_STREAM not in read
+        varies = any(isinstance(node, _TIME_VARYING) for node in x.walk(match))
+        if fixed and not varies and MATCH_STREAM not in streams_read(event):
             return RangeBound(op, event, match)
     return None
-
-
-def reads_stream(e: x.BoundExpr, stream: int) -> bool:
-    """Return whether `e` reads `stream`."""
-    return any(isinstance(node, (x.Prop, x.EventOf)) and node.stream == stream for node in x.walk(e))

@@ -52,7 +52,7 @@ def _remedy(path: AccessPath, store: StoreType | None) -> str:
 
 def _why_not(e: x.BoundExpr, target: int, store: StoreType | None) -> str | None:
     calls = () if store is None else store.calls
-    read = next((p.name for p in x.walk(e) if isinstance(p, x.Prop) and p.stream == target and p.name in calls), None)
+    read = next((p.name for p in x.find(x.Prop, e) if p.stream == target and p.name in calls), None)
     if read is not None:
         return f"{read} is an aggregation column, which has no index: an equality with another column would have one"
     if isinstance(e, x.Logic) and e.op == "or":

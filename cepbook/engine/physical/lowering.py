@@ -256,7 +256,7 @@ def _stage(
         arriving = [*arriving, *window.args, *(e for e, _ in window.criteria)]
         if row.has_condition:
             later += [*window.args, *aggregate_inputs(window.calls)]
-    nodes = [value for e in later if e is not None for value in x.walk(e) if isinstance(value, x.WindowValue)]
+    nodes = [value for e in later if e is not None for value in x.find(x.WindowValue, e)]
     known_only_here = any(value.name.endswith("_event") for value in nodes)
     timestamps = any(value.name.endswith("_timestamp") for value in nodes)
     several = sum(row.holds for row in rows) > 1

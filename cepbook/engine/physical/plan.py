@@ -447,7 +447,7 @@ class PhysicalPlan:
     def watched(self) -> tuple[str, ...]:
         """The variables whose assignment evaluates the condition of a window."""
         conditions = [w.args[0] for w in self.windows if w.row.has_condition]
-        return tuple(dict.fromkeys(e.name for c in conditions for e in x.walk(c) if isinstance(e, x.VariableRead)))
+        return tuple(dict.fromkeys(e.name for c in conditions for e in x.find(x.VariableRead, c)))
 
     @property
     def output_watched(self) -> tuple[str, ...]:

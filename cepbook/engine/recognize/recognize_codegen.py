@@ -75,7 +75,7 @@ class RecognizeCodegen:
         ways = self._ways(namespace)
         earliest = node.skip == "past last row" and not node.all_matches
         forks = self.automaton.forks if node.or_terminated else ((),) * len(self.automaton.follow)
-        prior = [e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)]
+        prior = [e.index for c in conditions if c is not None for e in x.find(x.Prior, c)]
         return RecognizeProgram(
             ways=ways,
             alike=tuple(all(way.alone for way in some) for some in ways),

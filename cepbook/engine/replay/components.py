@@ -63,7 +63,7 @@ def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], li
             own = {reader.variable.name}
         else:
             plans = (reader, contexts.get(reader.context or ""))
-            own = {e.name for e in expressions_in(plans) if isinstance(e, x.VariableRead)}
+            own = {e.name for e in expressions_in(plans, x.VariableRead)}
             own |= reader.assigned if isinstance(reader, p.StreamStatement) else frozenset()
         links.join(reader.name, [("variable", name) for name in own & assigned])
 

@@ -53,7 +53,7 @@ class MergeCodegen:
         exprs += [action.predicate for action in actions]
         exprs += [column.value for action in actions for column in action.columns]
         exprs += [e for action in actions for change in action.changes for e in (change.value, *change.path)]
-        property_nodes = [node for e in exprs if e is not None for node in x.walk(e) if isinstance(node, x.Prop)]
+        property_nodes = [node for e in exprs if e is not None for node in x.find(x.Prop, e)]
         names = {n: list(dict.fromkeys(node.name for node in property_nodes if node.stream == n)) for n in range(3)}
         names[0] += [c.name for a in actions for c in a.changes if c.path and c.name not in names[0]]
         filtered = lower.property_names(plan.source.filter)

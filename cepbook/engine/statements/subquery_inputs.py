@@ -238,7 +238,7 @@ def _in_filters(plan: p.StatementPlan) -> set[int]:
 def indexable_filter(condition: x.BoundExpr | None) -> x.BoundExpr | None:
     """Return the part of a filter that the index may test: everything without subqueries."""
     conjuncts = x.conjuncts(condition)
-    testable = [e for e in conjuncts if not any(isinstance(node, x.SubqueryRef) for node in x.walk(e))]
+    testable = [e for e in conjuncts if not any(x.find(x.SubqueryRef, e))]
     if condition is None or len(testable) == len(conjuncts):
         return condition
     return None if not testable else testable[0] if len(testable) == 1 else x.Logic(BOOLEAN, "and", tuple(testable))

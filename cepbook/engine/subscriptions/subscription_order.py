@@ -20,6 +20,7 @@ from typing import Any
 from cepbook.engine.subscriptions.filter_index import Subscription
 from cepbook.engine.time.timers import DispatchOrder
 from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.references import streams_read
 
 # a condition: its rank within a filter, the operand with the operator, the value
 _Condition = tuple[int, Hashable, Hashable]
@@ -89,11 +90,11 @@ def _conditions(taker: Subscription) -> list[_Condition]:
 
 def _condition(e: x.BoundExpr) -> _Condition:
     match e:
-        case x.ComparisonExpr(_, op, left, right) if not _reads_event(right):
+        case x.ComparisonExpr(_, op, left, right) if not streams_read(right):
             return _RANKS[op], (op, left), right
-        case x.InList(_, operand, options, negated) if not any(map(_reads_event, options)):
+        case x.InList(_, operand, options, negated) if not streams_read(*options):
             return (_NEGATED if negated else _IN_LIST), ("in", operand, negated), options
-        case x.RangeTest(_, operand, low, high) if not (_reads_event(low) or _reads_event(high)):
+        case x.RangeTest(_, operand, low, high) if not streams_read(low, high):
             what = ("range", operand, e.include_low, e.include_high, e.negated)
             return (_NEGATED if e.negated else _RANGE), what, (low, high)
     return _OTHER, e, None
@@ -103,10 +104,6 @@ def _branches(condition: x.BoundExpr | None) -> bool:
     ors = [e for e in x.conjuncts(condition) if isinstance(e, x.Logic) and e.op == "or"]
     branches = [[_condition(operand) for operand in e.operands] for e in ors]
     return any(all(rank < _OTHER for rank, *_ in conditions) and len(set(conditions)) > 1 for conditions in branches)
-
-
-def _reads_event(e: x.BoundExpr) -> bool:
-    return any(isinstance(node, x.Prop | x.EventOf) for node in x.walk(e))
 
 
 def _threshold(entry: tuple[Any, _Node]) -> float:

@@ -193,7 +193,7 @@ def _nearest_cycle(statement: plan.CycleStatement) -> str:
     columns = ", ".join(f"{show_expr(column.value)} as {column.name}" for column in root.columns)
     lines = [f"@name('{statement.name}')", f"select {word}{columns}"]
     lines.append(f"from {source.event_type}{filter_}{windows} as {source.alias}")
-    where = next((node.predicate for node in plan.chain(root) if isinstance(node, plan.Selection)), None)
+    where = next((node.predicate for node in plan.stages(root, plan.Selection)), None)
     lines += [] if where is None else [f"where {show_expr(where)}"]
     snapshot = "// here every cycle shows all rows, those that were there before, too"
     return "\n".join([_DIFFERS, *([] if word else [snapshot]), *lines])

@@ -70,19 +70,42 @@ class KeyedStream(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedStreams(PlanNode):
+class ContextLevel(PlanNode):
+    """What allocates the partitions of a context, or of one level of a nested context."""
+
+    @property
+    def keyed_streams(self) -> tuple[KeyedStream, ...]:
+        """The streams whose keys are those of the partitions; empty for a context of another kind."""
+        return ()
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The event types whose events each belong to certain partitions; empty if partitions begin and end."""
+        return tuple(stream.event_type for stream in self.keyed_streams)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStreams(ContextLevel):
     """``partition by``: each event type once, all with as many keys of the same types."""
 
     streams: tuple[KeyedStream, ...]
 
+    @property
+    def keyed_streams(self) -> tuple[KeyedStream, ...]:
+        return self.streams
+
 
 @dataclass(frozen=True, slots=True)
-class KeyedSpec(PlanNode):
+class KeyedSpec(ContextLevel):
     """``partition by``: `streams` as in `KeyedStreams`; only `initiated` conditions, if any, allocate."""
 
     streams: KeyedStreams
     initiated: tuple[OnEvent, ...] = ()
     terminated: PartitionCondition | None = None
+
+    @property
+    def keyed_streams(self) -> tuple[KeyedStream, ...]:
+        return self.streams.streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +119,33 @@ class HashedStream(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class HashSpec(PlanNode):
+class HashSpec(ContextLevel):
     """``coalesce by …``: the partition is the hash modulo `granularity`."""
 
     streams: tuple[HashedStream, ...]
     granularity: int
     preallocate: bool
 
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        return tuple(stream.event_type for stream in self.streams)
+
 
 @dataclass(frozen=True, slots=True)
-class CategorySpec(PlanNode):
+class CategorySpec(ContextLevel):
     """``group … as label``: a partition for each category, all from the activation on."""
 
     event_type: str
     filter: BoundExpr | None
     categories: tuple[tuple[str, BoundExpr], ...]
 
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        return (self.event_type,)
+
 
 @dataclass(frozen=True, slots=True)
-class NonOverlappingSpec(PlanNode):
+class NonOverlappingSpec(ContextLevel):
     """``start … end …``: one partition at most. `end` None: it lasts."""
 
     start: PartitionCondition
@@ -122,7 +153,7 @@ class NonOverlappingSpec(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class OverlappingSpec(PlanNode):
+class OverlappingSpec(ContextLevel):
     """``initiated by … terminated by …``: a partition for each initiation; `also_now` one at the activation.
 
     `distinct` keys read `ContextProp`s of the initiating event: while a partition of a key lives, no other begins.
@@ -135,7 +166,7 @@ class OverlappingSpec(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class NestedSpec(PlanNode):
+class NestedSpec(ContextLevel):
     """Contexts inside each other, outermost first, by name."""
 
     levels: tuple[tuple[str, ContextSpec], ...]

@@ -46,6 +46,11 @@ class StatementDependencies:
         return (*self.triggers, *self.selects)
 
     @property
+    def named_windows(self) -> tuple[plan.CreateWindowStatement, ...]:
+        """What creates the named windows among the stores."""
+        return tuple(store for store in self.stores if isinstance(store, plan.CreateWindowStatement))
+
+    @property
     def feeders(self) -> tuple[str, ...]:
         """The names of the other statements and of the contexts whose failure affects the target."""
         statements = (s.name for s in (*self.readers, *self.stores) if s.name != self.target)
@@ -133,11 +138,6 @@ def _pattern_of(source: plan.SourceNode) -> Pattern | None:
     return source.pattern if isinstance(source.pattern, Pattern) else None
 
 
-def recognition_of(root: plan.Projection) -> plan.Recognition | None:
-    """Return the match_recognize node below a projection, or None."""
-    return next((node for node in plan.chain(root) if isinstance(node, plan.Recognition)), None)
-
-
 def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, tuple[str, ...]]:
     """Return the properties that the statements can read of each input type, in declaration order."""
     properties: dict[str, tuple[str, ...]] = {}
@@ -199,4 +199,4 @@ def _of_tags(statement: plan.StreamStatement, name: str, catalog: Catalog) -> se
 
 
 def _props(node: plan.PlanNode) -> set[str]:
-    return {e.name for e in expressions_in(node) if isinstance(e, expr.Prop)}
+    return {e.name for e in expressions_in(node, expr.Prop)}

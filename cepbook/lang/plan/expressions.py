@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from cepbook.errors import NO_SPAN, Span
 from cepbook.lang.types import Type
@@ -454,6 +454,9 @@ class Period(BoundExpr):
     millis: BoundExpr | None
 
 
+Kind = TypeVar("Kind", bound=BoundExpr)
+
+
 def children(e: BoundExpr) -> tuple[BoundExpr, ...]:
     """Return the direct operands of `e` in evaluation order."""
     names = operand_fields(type(e))
@@ -496,6 +499,18 @@ def walk(e: BoundExpr) -> list[BoundExpr]:
         if inner:
             pending.extend(reversed(inner))
     return nodes
+
+
+def find(kind: type[Kind], *roots: BoundExpr | None) -> list[Kind]:
+    """Return the expressions of a class in all of `roots`, parents first; a root that is None has none."""
+    return [node for root in roots if root is not None for node in walk(root) if isinstance(node, kind)]
+
+
+def equality_sides(condition: BoundExpr) -> tuple[tuple[BoundExpr, BoundExpr], ...]:
+    """Return the sides of ``a = b`` in both orders; nothing for any other condition."""
+    if isinstance(condition, ComparisonExpr) and condition.op == "=":
+        return (condition.left, condition.right), (condition.right, condition.left)
+    return ()
 
 
 def conjuncts(e: BoundExpr | None) -> list[BoundExpr]:

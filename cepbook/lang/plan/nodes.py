@@ -47,7 +47,7 @@ class SubqueryPlan(PlanNode):
     @property
     def source(self) -> SourceNode:
         """The source at the bottom of the chain."""
-        return next(node for node in chain(self.root) if isinstance(node, SourceNode))
+        return next(node for node in stages(self.root, SourceNode))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class SelectStatement(StatementPlan):
 
     @property
     def join(self) -> StreamJoin | None:
-        return next((node for node in chain(self.root) if isinstance(node, StreamJoin)), None)
+        return stage(self.root, StreamJoin)
 
     @property
     def inserts(self) -> tuple[Insert, ...]:
@@ -181,16 +181,20 @@ class SelectStatement(StatementPlan):
 
     @property
     def windows(self) -> tuple[WindowSpec, ...]:
-        """The data windows, first to last; windows over derived events come after those below them."""
-        windows: list[WindowSpec] = []
-        for stream in streams(self.root):
-            stages = [node.windows for node in chain(stream) if isinstance(node, Windowed)]
-            windows += [window for stage in reversed(stages) for window in stage]
-        return tuple(windows)
+        """The data windows of all streams, first to last."""
+        return tuple(window for stream in streams(self.root) for window in windows_of(stream))
 
     @property
     def derived(self) -> Derivation | None:
-        return next((node for node in chain(self.root) if isinstance(node, Derivation)), None)
+        return stage(self.root, Derivation)
+
+    @property
+    def aggregation(self) -> Aggregation | None:
+        return stage(self.root, Aggregation)
+
+    @property
+    def recognition(self) -> Recognition | None:
+        return stage(self.root, Recognition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,6 +490,11 @@ class CreateContextStatement(StatementPlan):
     spec: KeyedStreams
     priority: int = 0
 
+    @property
+    def levels(self) -> tuple[tuple[str, ContextLevel], ...]:
+        """The context itself, by its name."""
+        return ((self.context.name, self.spec),)
+
 
 @dataclass(frozen=True, slots=True)
 class CreateContextTreeStatement(StatementPlan):
@@ -494,6 +503,11 @@ class CreateContextTreeStatement(StatementPlan):
     context: ContextType
     spec: ContextSpec
     priority: int = 0
+
+    @property
+    def levels(self) -> tuple[tuple[str, ContextSpec], ...]:
+        """The levels of a nested context by name, outermost first; of any other the context itself."""
+        return self.spec.levels if isinstance(self.spec, NestedSpec) else ((self.context.name, self.spec),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar, overload
 
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import Catalog, StoreType
 from cepbook.lang.plan.traversal import fields_of, walk
 
+Kind = TypeVar("Kind", bound=x.BoundExpr)
 
-def expressions_in(value: object) -> Iterator[x.BoundExpr]:
-    """Yield every expression of a plan."""
+
+@overload
+def expressions_in(value: object) -> Iterator[x.BoundExpr]: ...
+@overload
+def expressions_in(value: object, kind: type[Kind]) -> Iterator[Kind]: ...
+def expressions_in(value: object, kind: type[x.BoundExpr] = x.BoundExpr) -> Iterator[x.BoundExpr]:
+    """Yield every expression in a plan, or every one of a class."""
     for node in walk(value):
         if isinstance(node, x.BoundExpr):
-            yield from x.walk(node)
+            yield from x.find(kind, node)
 
 
 def event_types_read(value: object) -> Iterator[str]:
@@ -35,13 +42,13 @@ def reads_whole_events(value: object) -> bool:
 
 def variables_read(value: object) -> set[str]:
     """Return the variables that a plan reads. Assigning a part of a variable (``set v.x = 1``) reads the rest of it."""
-    read = {e.name for e in expressions_in(value) if isinstance(e, x.VariableRead)}
+    read = {e.name for e in expressions_in(value, x.VariableRead)}
     return read | {node.variable for node in walk(value) if isinstance(node, plan.VariableAssignment) and node.path}
 
 
 def stores_read(value: object) -> set[str]:
     """Return the names of the named windows and tables that a plan refers to."""
-    read = {e.table for e in expressions_in(value) if isinstance(e, x.TableRead)}
+    read = {e.table for e in expressions_in(value, x.TableRead)}
     values = (field for node in walk(value) if isinstance(node, plan.PlanNode) for field in fields_of(node))
     read |= {node.store for node in walk(value) if isinstance(node, plan.InitialFill)}
     return read | {field.name for field in values if isinstance(field, StoreType)}
@@ -59,6 +66,11 @@ def stores_written(reader: plan.StreamStatement, catalog: Catalog) -> set[str]:
     return names
 
 
-def streams_read(e: x.BoundExpr) -> set[int]:
-    """Return the positions of the streams that an expression reads."""
-    return {node.stream for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf))}
+def reads_context_id(value: object) -> bool:
+    """Return True if a plan reads the id of the context partition."""
+    return any(e.name == "id" for e in expressions_in(value, x.ContextProp))
+
+
+def streams_read(*exprs: x.BoundExpr) -> set[int]:
+    """Return the positions of the streams that expressions read."""
+    return {node.stream for e in exprs for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf))}

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from cepbook.lang.plan.catalog import EventType, StoreType
-from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.expressions import BoundExpr, conjuncts
 from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
 from cepbook.lang.plan.row_pattern import RowRegex
@@ -289,6 +289,7 @@ SelectionNode = Selection | FromNode
 AggregationNode = Aggregation | SelectionNode
 HavingNode = Having | AggregationNode
 RowNode = Projection | HavingNode
+Stage = TypeVar("Stage", bound=PlanNode)
 
 
 def chain(root: RowNode) -> Iterator[RowNode]:
@@ -298,6 +299,26 @@ def chain(root: RowNode) -> Iterator[RowNode]:
     while not isinstance(node, (SourceNode, StreamJoin)):
         node = node.input
         yield node
+
+
+def stages(root: RowNode, kind: type[Stage]) -> list[Stage]:
+    """Return the nodes of a class in the chain of `root`, from the top."""
+    return [node for node in chain(root) if isinstance(node, kind)]
+
+
+def stage(root: RowNode, kind: type[Stage]) -> Stage | None:
+    """Return the topmost node of a class in the chain of `root`; None if there is none."""
+    return next(iter(stages(root, kind)), None)
+
+
+def windows_of(stream: StreamNode) -> list[WindowSpec]:
+    """Return the data windows of a stream, first to last; windows over derived events come after those below them."""
+    return [window for windowed in reversed(stages(stream, Windowed)) for window in windowed.windows]
+
+
+def where_conjuncts(root: RowNode) -> list[BoundExpr]:
+    """Return the conjuncts of the where-clauses in the chain of `root`."""
+    return [conjunct for selection in stages(root, Selection) for conjunct in conjuncts(selection.predicate)]
 
 
 def streams(root: RowNode) -> tuple[StreamNode, ...]:

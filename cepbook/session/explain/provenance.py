@@ -161,7 +161,7 @@ def row_provenance(
 
 def has_match_recognize(target: nodes.SelectStatement) -> bool:
     """Return True if the statement has a match_recognize."""
-    return any(isinstance(node, nodes.Recognition) for node in nodes.chain(target.root))
+    return target.recognition is not None
 
 
 def _cycled(

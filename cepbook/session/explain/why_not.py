@@ -25,6 +25,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.pattern import EVENT_STREAM as TAKEN
 from cepbook.lang.plan.pattern import MATCH_STREAM, Atom
+from cepbook.lang.plan.references import streams_read
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.session.explain.explanations import ROWS, EventExplanation, StatementOutcome
 from cepbook.session.explain.provenance import ProvenanceEvent, stream_name
@@ -221,7 +222,8 @@ class _Judge:
         elif self._run is not None:
             yield from self._acting(self._run) if self._pattern() is None else ()
         elif not isinstance(target, nodes.SelectStatement):
-            yield from self._where(getattr(target, "where", None) or getattr(target, "predicate", None))
+            condition = getattr(target, "where", None) or getattr(target, "predicate", None)
+            yield from self._where(x.conjuncts(condition))
 
     @property
     def _context(self) -> str | None:
@@ -307,8 +309,8 @@ class _Judge:
                 lost = self._streams and number not in self._streams and stage.passed is False
                 yield replace(stage, passed=None, note=f"{stage.note}: no event for this stream") if lost else stage
 
-    def _where(self, condition: x.BoundExpr | None) -> Iterator[ProbeStep]:
-        for conjunct in x.conjuncts(condition):
+    def _where(self, conjuncts: Sequence[x.BoundExpr]) -> Iterator[ProbeStep]:
+        for conjunct in conjuncts:
             yield self._tested("where", conjunct, {0: self._event})
 
     def _atoms(self) -> Iterator[tuple[Atom, str]]:
@@ -319,11 +321,7 @@ class _Judge:
     def _pattern_stages(self, atoms: Sequence[tuple[Atom, str]]) -> Iterator[ProbeStep]:
         if self._run is None:
             for atom, _ in atoms:
-                own = [
-                    p
-                    for p in x.conjuncts(atom.filter)
-                    if not any(isinstance(e, x.Prop | x.EventOf) and e.stream == MATCH_STREAM for e in x.walk(p))
-                ]
+                own = [p for p in x.conjuncts(atom.filter) if MATCH_STREAM not in streams_read(p)]
                 for conjunct in own:
                     yield self._tested("filter", conjunct, {TAKEN: self._event}, f"of {self._text(atom)}")
             return
@@ -399,17 +397,16 @@ class _Judge:
         if target.join is not None:
             yield from self._join_stages(target)
         elif self._pattern() is None:
-            where = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Selection)), None)
-            derived = any(isinstance(n, nodes.Derivation | nodes.Recognition) for n in nodes.chain(target.root))
+            derived = target.derived is not None or target.recognition is not None
             if not derived and target.source.contained:
-                parts = x.conjuncts(None if where is None else where.predicate)
+                parts = nodes.where_conjuncts(target.root)
                 yield from contained_where_steps(parts, self._own(run.result.contained.get(0, ())), self._tested)
             elif not derived:
-                yield from self._where(None if where is None else where.predicate)
+                yield from self._where(nodes.where_conjuncts(target.root))
         if pattern_tags(self._runtime, self._name) is not None and self._pattern() is None and not self.delivered:
             after = self._waiting()
             self.kept = self.kept or any(map(self._has_event, after))
-            node = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Recognition)), None)
+            node = target.recognition
             probe_arguments = self._event, self._asked, self._tested
             lacks = None if self.kept or node is None else unmet_condition(node, self._partials, *probe_arguments)
             waiting = list(dict.fromkeys(partial.waiting_for for partial in after))
@@ -438,7 +435,7 @@ class _Judge:
         run = self._run
         assert run is not None
         for number, stream in enumerate(nodes.streams(target.root)):
-            windowed = [node for node in nodes.chain(stream) if isinstance(node, nodes.Windowed)]
+            windowed = nodes.stages(stream, nodes.Windowed)
             if not windowed or number not in run.windows or number not in self._streams:
                 continue
             text = self._text(windowed[-1]) or ", ".join(f"#{w.name}" for w in windowed[-1].windows)
@@ -466,8 +463,7 @@ class _Judge:
         if self.delivered:
             return
         own = self._streams
-        where = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Selection)), None)
-        parts = x.conjuncts(None if where is None else where.predicate)
+        parts = nodes.where_conjuncts(target.root)
         parts += [conjunct for join_input in join.inputs for conjunct in x.conjuncts(join_input.on)]
         for number in range(len(target.sources)):
             if number not in own and self._others(number) == []:
@@ -478,7 +474,7 @@ class _Judge:
                 yield ProbeStep("join", None if run.is_incomplete else False, stream_name(target, number), note=what)
         left: dict[int, list[Row]] = {}  # rows of other streams with which all conditions so far are true
         for conjunct in parts:
-            streams = {leaf.stream for leaf in x.walk(conjunct) if isinstance(leaf, x.Prop | x.EventOf)}
+            streams = streams_read(conjunct)
             for mine in [n for n in own if n in streams][:1]:
                 others = sorted(streams - {mine})
                 if not others and not target.sources[mine].contained:

@@ -371,7 +371,7 @@ class ProvenanceRerun(StatementRerun):
             self._attach(f"{name}{number}", self._like(plan.Projection(node_, (*partition, event))), noted)
 
     def _attach_window(self, number: int, stream: plan.StreamNode, partition: tuple[plan.OutputColumn, ...]) -> None:
-        windowed = [node for node in plan.chain(stream) if isinstance(node, plan.Windowed)]
+        windowed = plan.stages(stream, plan.Windowed)
         source = plan.source_of(stream)
         below: plan.StreamNode = windowed[-1] if windowed else source
         assert self.select is not None
@@ -384,7 +384,7 @@ class ProvenanceRerun(StatementRerun):
         facts = []
         if own and self.aggregation is not None:
             facts = [plan.OutputColumn(key_column(i), key) for i, key in enumerate(self.aggregation.keys)]
-            where = next((n for n in plan.chain(self.select.root) if isinstance(n, plan.Selection)), None)
+            where = plan.stage(self.select.root, plan.Selection)
             facts += [] if where is None else [plan.OutputColumn(COUNTS, where.predicate)]
         event = plan.OutputColumn(EVENT, x.EventOf(OBJECT, 0))
 

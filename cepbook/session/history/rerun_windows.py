@@ -72,7 +72,7 @@ class MatchRun:
 
 def drawn_windows(root: nodes.Projection) -> nodes.Windowed | None:
     """Return the data windows whose contents are drawn: the ones nearest to the select-clause."""
-    return next((node for node in nodes.chain(root) if isinstance(node, nodes.Windowed)), None)
+    return nodes.stage(root, nodes.Windowed)
 
 
 class WindowRerun(StatementRerun):

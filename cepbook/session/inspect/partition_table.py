@@ -11,8 +11,7 @@ from cepbook.engine.contexts.selectors import PartitionIdentity
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan.catalog import ContextType
-from cepbook.lang.plan.context import KeyedSpec, NestedSpec
-from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement, KeyedStreams
+from cepbook.lang.plan.nodes import ContextLevel, CreateContextStatement, CreateContextTreeStatement
 from cepbook.lang.types import LONG, OBJECT, Type
 from cepbook.session.io.output.output_times import DATES, output_types, time_type
 from cepbook.session.io.output.result_frames import typed_series, unused_name
@@ -66,20 +65,15 @@ def key_names(runtime: Runtime, context: str) -> dict[str, str]:
     )
     if plan is None:
         return {}
-    if isinstance(plan.spec, NestedSpec):
+    if plan.context.kind == "nested":
         return {
-            f"{level}.{key}": f"{level}.{name}"
-            for level, spec in plan.spec.levels
-            for key, name in _key_names(spec).items()
+            f"{level}.{key}": f"{level}.{name}" for level, spec in plan.levels for key, name in _key_names(spec).items()
         }
-    return _key_names(plan.spec)
+    return _key_names(plan.levels[0][1])
 
 
-def _key_names(spec: object) -> dict[str, str]:
-    keyed = spec.streams if isinstance(spec, KeyedSpec) else spec
-    if not isinstance(keyed, KeyedStreams):
-        return {}
-    texts = [[show_expr(key) for key in stream.keys] for stream in keyed.streams]
+def _key_names(spec: ContextLevel) -> dict[str, str]:
+    texts = [[show_expr(key) for key in stream.keys] for stream in spec.keyed_streams]
     names = [" or ".join(dict.fromkeys(alternatives)) for alternatives in zip(*texts, strict=True)]
     taken = {"id", *TIMES} | {name for name in names if names.count(name) > 1}
     return {f"key{i}": f"key{i}" if name in taken else name for i, name in enumerate(names, 1)}

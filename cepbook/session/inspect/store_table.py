@@ -129,4 +129,4 @@ def store_users(runtime: Runtime, store: Store) -> dict[str, list[str]]:
 
 
 def _tables(plan: object) -> set[str]:
-    return {expression.table for expression in expressions_in(plan) if isinstance(expression, TableRead)}
+    return {expression.table for expression in expressions_in(plan, TableRead)}

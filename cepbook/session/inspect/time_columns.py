@@ -119,7 +119,7 @@ class TimeColumns:
         output = getattr(of, "target", None) or getattr(of, "output_type", None)  # rows of a store, or of a type
         if not isinstance(root, nodes.Projection):
             return frozenset() if output is None else self.of_type(output.name)
-        if any(isinstance(node, nodes.Derivation) for node in nodes.chain(root)):
+        if nodes.stage(root, nodes.Derivation) is not None:
             return frozenset()  # it makes columns of its own, whose names may equal those of properties
         scope = self._scope(of, root)
         columns = {column.name for column in root.columns if self._is_time(column.value, scope)}
@@ -128,8 +128,8 @@ class TimeColumns:
         return frozenset(columns)
 
     def _scope(self, of: Any, root: nodes.Projection) -> _Scope:
-        aggregation = next((node for node in nodes.chain(root) if isinstance(node, nodes.Aggregation)), None)
-        matches = next((node for node in nodes.chain(root) if isinstance(node, nodes.Recognition)), None)
+        aggregation = nodes.stage(root, nodes.Aggregation)
+        matches = nodes.stage(root, nodes.Recognition)
         calls, subqueries = aggregation, getattr(of, "subqueries", ())
         if matches is not None:
             measures = {measure.name for measure in matches.measures if self._is_time(measure.value, _Scope())}

@@ -18,7 +18,6 @@ from cepbook.engine.time.clock import check_unit
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.plan import expressions, nodes
 from cepbook.lang.plan.catalog import Catalog, EventType
-from cepbook.lang.plan.context import CategorySpec
 from cepbook.lang.plan.dependencies import QueryStatement, StatementDependencies, dependencies_of, properties_read
 from cepbook.spark.execution.function_shipping import check_functions_load, shipped_functions
 from cepbook.spark.execution.key_assignment import is_worth_balancing
@@ -313,7 +312,7 @@ def _without_slices(placement: Placement) -> Placement:
 
 def _task_modules(program: TaskProgram, shards: ContextShards, tasks: int) -> dict[int, tuple[nodes.ModulePlan, ...]]:
     """Return by position of a step its module in each task, where tasks differ."""
-    if not isinstance(shards.spec, CategorySpec):
+    if shards.categories is None:
         return {}
     modules = {}
     for at, module in enumerate(step.module for step in program.steps):

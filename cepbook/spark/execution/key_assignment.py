@@ -85,8 +85,8 @@ def shard_tasks(shards: ContextShards, inputs: TaskInputs, tasks: int) -> Column
     chosen: Any = F.array().cast("array<int>")
     for tag, name, properties, columns in inputs:
         column_of = dict(zip(properties, columns, strict=True))
-        if isinstance(shards.spec, CategorySpec):
-            own = _category_tasks(shards.spec, column_of, tasks)
+        if shards.categories is not None:
+            own = _category_tasks(shards.categories, column_of, tasks)
         else:
             bucket: Any = arrow_udf(_hash_function(shards, name), "int", ArrowUDFType.SCALAR)
             number = bucket(*(F.col(column_of[name]) for name in hashed_properties(shards, name)))

@@ -14,7 +14,7 @@ neither a missing time nor a repeated sequence number is an error then.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cepbook.lang.plan import expressions, nodes
@@ -78,35 +78,59 @@ def _keeps_its_form(type_: Type, types: Mapping[str, EventType], inside: tuple[s
 
 def filter_conditions(statement: nodes.SelectStatement) -> list[expressions.BoundExpr]:
     """Return all conditions that an event must meet."""
-    wheres = [node.predicate for node in nodes.chain(statement.root) if isinstance(node, nodes.Selection)]
+    wheres = [node.predicate for node in nodes.stages(statement.root, nodes.Selection)]
     return [e for e in (statement.source.filter, *wheres) if e is not None]
 
 
 def is_expressible(e: expressions.BoundExpr) -> bool:
     """Return whether a condition on the properties of an event has the same result in Spark and in the engine."""
-    if isinstance(e, expressions.Logic):
-        return e.op in ("and", "or") and all(map(is_expressible, e.operands))
-    if isinstance(e, expressions.BooleanCheck):
-        return is_expressible(e.operand)
-    if isinstance(e, expressions.Prop):
-        return e.type.name == "boolean"
-    if isinstance(e, expressions.Is):
-        return isinstance(e.left, expressions.Prop) and isinstance(e.right, expressions.Const) and e.right.value is None
-    if isinstance(e, expressions.RangeTest):
-        bounds = [side.value if isinstance(side, expressions.Const) else None for side in (e.low, e.high)]
-        name = e.operand.type.name if isinstance(e.operand, expressions.Prop) else ""
-        low, high = (b if isinstance(b, int | float) and _fits(name, b, "<") else None for b in bounds)
-        return low is not None and high is not None and low <= high and not e.negated
-    if not isinstance(e, expressions.ComparisonExpr) or e.op not in _COMPARISONS:
-        return False
-    sides = e.left, e.right
-    props = [side for side in sides if isinstance(side, expressions.Prop)]
-    constants = [side.value for side in sides if isinstance(side, expressions.Const)]
-    return len(props) == len(constants) == 1 and _fits(props[0].type.name, constants[0], e.op)
+    return _sql(e, str) is not None
+
+
+def condition_sql(e: expressions.BoundExpr, column_of: Mapping[str, str]) -> Sql:
+    """Return an expressible condition as SQL; `column_of` has the columns of properties."""
+    sql = _sql(e, column_of.__getitem__)
+    assert sql is not None, e
+    return sql
+
+
+def _sql(e: expressions.BoundExpr, column: Callable[[str], str]) -> Sql | None:
+    """Return a condition as SQL; None if it is not expressible."""
+    match e:
+        case expressions.Logic(op="and" | "or"):
+            operands = [_sql(operand, column) for operand in e.operands]
+            known = [operand for operand in operands if operand is not None]
+            return f"({f' {e.op.upper()} '.join(known)})" if len(known) == len(operands) else None
+        case expressions.BooleanCheck():
+            return _sql(e.operand, column)
+        case expressions.Prop() if e.type.name == "boolean":
+            return column(e.name)
+        case expressions.Is(left=expressions.Prop(name=name), right=expressions.Const(value=None)):
+            return f"({column(name)} IS {'NOT ' if e.negated else ''}NULL)"
+        case expressions.RangeTest(
+            operand=expressions.Prop() as prop,
+            low=expressions.Const(value=int() | float() as low),
+            high=expressions.Const(value=int() | float() as high),
+            negated=False,
+        ) if low <= high and all(_fits(prop.type.name, bound, "<") for bound in (low, high)):
+            above, below = ">=" if e.include_low else ">", "<=" if e.include_high else "<"
+            value = column(prop.name)
+            return f"({value} {above} {_literal(prop, low)} AND {value} {below} {_literal(prop, high)})"
+        case expressions.ComparisonExpr(left=expressions.Prop() as prop, right=expressions.Const(value=constant)) if (
+            _fits(prop.type.name, constant, e.op)
+        ):
+            return f"({column(prop.name)} {e.op} {_literal(prop, constant)})"
+        case expressions.ComparisonExpr(left=expressions.Const(value=constant), right=expressions.Prop() as prop) if (
+            _fits(prop.type.name, constant, e.op)
+        ):
+            return f"({_literal(prop, constant)} {e.op} {column(prop.name)})"
+    return None
 
 
 def _fits(name: str, constant: object, op: str) -> bool:
     """Return whether both compare a property of this type with the constant alike."""
+    if op not in _COMPARISONS:
+        return False
     if name == "string":
         return isinstance(constant, str) and op in ("=", "!=")
     if isinstance(constant, bool) or name == "boolean":
@@ -119,40 +143,8 @@ def _fits(name: str, constant: object, op: str) -> bool:
     return False
 
 
-def condition_sql(e: expressions.BoundExpr, column_of: Mapping[str, str]) -> Sql:
-    """Return an expressible condition as SQL; `column_of` has the columns of properties."""
-    if isinstance(e, expressions.Logic):
-        return "(" + f" {e.op.upper()} ".join(condition_sql(operand, column_of) for operand in e.operands) + ")"
-    if isinstance(e, expressions.BooleanCheck):
-        return condition_sql(e.operand, column_of)
-    if isinstance(e, expressions.Prop):
-        return column_of[e.name]
-    if isinstance(e, expressions.Is):
-        assert isinstance(e.left, expressions.Prop)
-        return f"({column_of[e.left.name]} IS {'NOT ' if e.negated else ''}NULL)"
-    if isinstance(e, expressions.RangeTest):
-        assert (
-            isinstance(e.operand, expressions.Prop)
-            and isinstance(e.low, expressions.Const)
-            and isinstance(e.high, expressions.Const)
-        )
-        value, low, high = column_of[e.operand.name], _literal(e.operand, e.low), _literal(e.operand, e.high)
-        above, below = ">=" if e.include_low else ">", "<=" if e.include_high else "<"
-        return f"({value} {above} {low} AND {value} {below} {high})"
-    assert isinstance(e, expressions.ComparisonExpr)
-    sides = []
-    for side, other in ((e.left, e.right), (e.right, e.left)):
-        if isinstance(side, expressions.Prop):
-            sides.append(column_of[side.name])
-        else:
-            assert isinstance(side, expressions.Const)
-            sides.append(_literal(other, side))
-    return f"({sides[0]} {e.op} {sides[1]})"
-
-
-def _literal(compared: expressions.BoundExpr, constant: expressions.Const) -> Sql:
+def _literal(compared: expressions.Prop, value: Any) -> Sql:
     """Return a constant as a literal of the type that it is compared with."""
-    value: Any = constant.value
     if isinstance(value, str):
         return sql_literal(value)
     return f"{float(value)!r}D" if compared.type.name == "double" else str(value)

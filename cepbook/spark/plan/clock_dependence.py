@@ -5,7 +5,7 @@ from __future__ import annotations
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes as plan
-from cepbook.lang.plan.dependencies import event_sources, recognition_of
+from cepbook.lang.plan.dependencies import event_sources
 from cepbook.lang.plan.pattern import (
     CrontabTimer,
     EveryPattern,
@@ -30,22 +30,16 @@ def depends_on_clock(statement: plan.StreamStatement) -> bool:
         return True
     if not isinstance(statement, plan.SelectStatement):
         return False
-    recognition, output = recognition_of(statement.root), statement.output
+    recognition, output = statement.recognition, statement.output
     if recognition is not None and recognition.interval is not None:
         return True
     if output is not None and (output.kind not in (None, "events") or isinstance(output.after, expr.Period)):
         return True
-    inner = [
-        window
-        for subquery in statement.subqueries
-        for node in plan.chain(subquery.root)
-        if isinstance(node, plan.Windowed)
-        for window in node.windows
-    ]
-    if any(window.row.timed and not window.row.lazy_expiry for window in inner):
+    inner = [stage for subquery in statement.subqueries for stage in plan.stages(subquery.root, plan.Windowed)]
+    if any(window.row.timed and not window.row.lazy_expiry for stage in inner for window in stage.windows):
         return True
     arguments = tuple(window.args for window in statement.windows)
-    if any(isinstance(value, expr.VariableRead) for value in expressions_in(arguments)):
+    if any(expressions_in(arguments, expr.VariableRead)):
         return True
     if not any(window.row.timed for window in statement.windows):
         return False

@@ -36,19 +36,21 @@ _BUILT_IN_HASHES = frozenset({"consistent_hash_crc32", "hash_code"})
 
 @dataclass(frozen=True, slots=True)
 class ContextShards:
-    """The outermost level `spec` of the context `context`, whose partitions are distributed among the tasks.
+    """The outermost level of the context `context`, whose partitions are distributed among the tasks.
 
-    `inputs` is empty for categories. For hashes it pairs each hashed type with the position of its stream in `spec`.
+    The level has either `categories` or `hashes`. With hashes, `inputs` pairs each hashed type with the position of its
+    stream in `hashes`.
     """
 
     context: str
-    spec: contexts.CategorySpec | contexts.HashSpec
+    categories: contexts.CategorySpec | None = None
+    hashes: contexts.HashSpec | None = None
     inputs: tuple[tuple[str, int], ...] = ()
 
     @property
     def reason(self) -> str:
         """How the partitions are divided among the tasks, for reports."""
-        partitions = "categories" if isinstance(self.spec, contexts.CategorySpec) else "hash buckets"
+        partitions = "hash buckets" if self.categories is None else "categories"
         return f"the {partitions} of the context {self.context} are divided among the tasks"
 
 
@@ -64,8 +66,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         return None
     context = trees[0]
     name = context.context.name
-    read = [level.event_type] if isinstance(level, contexts.CategorySpec) else [s.event_type for s in level.streams]
-    created = [s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement)]
+    created = deps.named_windows
     for statement in (*deps.readers, *created):
         if statement.context != name:
             return f"{statement.name} does not run in the context {name}, but shares state with its statements"
@@ -74,7 +75,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         watched = _pattern_types(statement) & {window.store.name for window in created}
         if watched:
             return f"the pattern of {statement.name} follows the rows of {min(watched)} in all partitions"
-        obstacle = partition_obstacle(statement, context, read, deps, catalog)
+        obstacle = partition_obstacle(statement, context, level.event_types, deps, catalog)
         if obstacle is not None:
             return obstacle
     local_stores = partition_local_stores(deps, catalog)
@@ -91,7 +92,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         conditions = [level.filter, *(condition for _, condition in level.categories)]
         if not all(e is None or is_expressible(e) for e in conditions):
             return f"the categories of the context {name} have conditions that cannot be written in Spark SQL"
-        return ContextShards(name, level)
+        return ContextShards(name, categories=level)
     for stream in level.streams:
         exact = all(isinstance(a, expr.Prop) and a.type.name in EXACT_KEY_TYPES for a in stream.args)
         if stream.function not in _BUILT_IN_HASHES or not exact:
@@ -111,7 +112,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         if len(positions) > 1:
             return f"events of {input_type} are hashed in several ways"
         inputs += [(input_type, i) for i in positions]
-    return ContextShards(name, level, tuple(inputs))
+    return ContextShards(name, hashes=level, inputs=tuple(inputs))
 
 
 def _pattern_types(statement: nodes.StreamStatement) -> set[str]:
@@ -132,8 +133,7 @@ def _copies_property(window: str, name: str, deps: StatementDependencies, catalo
 
 
 def _outer_level(context: nodes.CreateContextTreeStatement) -> contexts.CategorySpec | contexts.HashSpec | None:
-    spec = context.spec
-    first = spec.levels[0][1] if isinstance(spec, contexts.NestedSpec) else spec
+    first = context.levels[0][1]
     return first if isinstance(first, contexts.CategorySpec | contexts.HashSpec) else None
 
 
@@ -142,7 +142,7 @@ def shard_module(module: nodes.ModulePlan, shards: ContextShards, task: int, tas
 
     A task beyond the number of categories has none, and gets no events.
     """
-    if not isinstance(shards.spec, contexts.CategorySpec):
+    if shards.categories is None:
         return module
 
     def keep_categories_of_task(spec: Any) -> Any:
@@ -165,14 +165,14 @@ def hash_buckets(shards: ContextShards, name: str, columns: Sequence[Sequence[An
 
     `columns` has the values of `hashed_properties`, in that order and of equal length.
     """
-    assert isinstance(shards.spec, contexts.HashSpec)
-    stream = shards.spec.streams[dict(shards.inputs)[name]]
+    assert shards.hashes is not None
+    stream = shards.hashes.streams[dict(shards.inputs)[name]]
     hash_function = hasher(stream.function, [a.type for a in stream.args])
-    return [bucket(hash_function(values), shards.spec.granularity) for values in zip(*columns, strict=True)]
+    return [bucket(hash_function(values), shards.hashes.granularity) for values in zip(*columns, strict=True)]
 
 
 def hashed_properties(shards: ContextShards, name: str) -> tuple[str, ...]:
     """Return the properties of an input type whose values are hashed."""
-    assert isinstance(shards.spec, contexts.HashSpec)
-    stream = shards.spec.streams[dict(shards.inputs)[name]]
+    assert shards.hashes is not None
+    stream = shards.hashes.streams[dict(shards.inputs)[name]]
     return tuple(a.name for a in stream.args if isinstance(a, expr.Prop))

@@ -14,7 +14,7 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import StatementDependencies, event_sources, properties_read, recognition_of
+from cepbook.lang.plan.dependencies import StatementDependencies, event_sources, properties_read
 from cepbook.lang.types import BITS, EXACT_KEY_TYPES
 
 _MOST_KEYS_TRIED = 4096
@@ -57,8 +57,7 @@ def _propagate_keys(
     changed = {name: mutated_properties(name, deps, catalog) for name in (*catalog.event_types, *catalog.stores)}
     carried = {name: frozenset({p}) - changed[name] for name, p in choice.items()}
     readers = [r for r in deps.readers if not isinstance(r, nodes.CycleStatement)]
-    created = [s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement) and s not in readers]
-    writers = [*readers, *created]
+    writers = [*readers, *(window for window in deps.named_windows if window not in readers)]
     targets = {target for w in writers for target, _ in key_copies(w, carried, catalog)}
     for target in targets:
         declared = frozenset(catalog.event_types[target].properties) if target in catalog.event_types else frozenset()
@@ -114,7 +113,7 @@ def key_copies(
     elif isinstance(writer, nodes.SelectStatement):
         if writer.insert is not None:
             yield writer.insert.target, _copies(writer, keys, carried, catalog)
-        aggregation = aggregation_of(writer)
+        aggregation = writer.aggregation
         if writer.into is not None and aggregation is not None:
             table = catalog.stores[writer.into.store.name]
             places = {i for i, key in enumerate(aggregation.keys) if _is_key_copy(key, keys)}
@@ -135,7 +134,7 @@ def _copies(
 ) -> frozenset[str]:
     """Return the output columns of a statement that repeat one of `keys`, the key properties of its streams."""
     join, source, columns = statement.join, statement.source, statement.root.columns
-    if source.pattern is not None or statement.derived is not None or recognition_of(statement.root) is not None:
+    if source.pattern is not None or statement.derived is not None or statement.recognition is not None:
         single = {} if source.pattern is None else _tags_of_every_match(source.pattern)
         copies = set()
         for column in columns if len(statement.sources) == 1 else ():
@@ -146,7 +145,7 @@ def _copies(
     if join is not None and any(input_.kind != "inner" for input_ in join.inputs):
         return frozenset()  # a stream without a partner has null for its key
     copies = set(_copied_columns(columns, statement.root.wildcard and join is None, keys))
-    aggregation = aggregation_of(statement)
+    aggregation = statement.aggregation
     for column in columns:
         key = aggregation.keys[column.value.index] if aggregation and isinstance(column.value, expr.KeyRef) else None
         if key is not None and _is_key_copy(key, keys):
@@ -194,8 +193,3 @@ def tag_member(value: expr.BoundExpr, stream: int) -> tuple[str, str] | None:
     if isinstance(value, expr.MemberAccess) and isinstance(value.target, expr.Prop) and value.target.stream == stream:
         return value.target.name, value.name
     return None
-
-
-def aggregation_of(statement: nodes.SelectStatement) -> nodes.Aggregation | None:
-    """Return the groups and aggregates of a statement, if it has any."""
-    return next((node for node in nodes.chain(statement.root) if isinstance(node, nodes.Aggregation)), None)

@@ -26,12 +26,11 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import StatementDependencies, recognition_of
+from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.references import event_types_read, expressions_in
 from cepbook.lang.registry.aggregates import aggregate_row
 from cepbook.lang.types import BITS
 from cepbook.spark.frames.sql_conditions import is_expressible
-from cepbook.spark.plan.key_propagation import aggregation_of
 from cepbook.spark.plan.partitioning import leading_every
 
 _DAY = 86_400_000  # milliseconds
@@ -132,11 +131,11 @@ def furthest_steps(step_lists: Sequence[Sequence[LookbackStep]]) -> tuple[Lookba
 def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: EventTimeProperties) -> tuple[LookbackStep, ...]:
     if statement.drop or statement.lots or statement.into or statement.context is not None or statement.output:
         raise _Unbounded
-    if statement.derived is not None or recognition_of(statement.root) is not None or statement.iterable_unbound:
+    if statement.derived is not None or statement.recognition is not None or statement.iterable_unbound:
         raise _Unbounded
     if any(isinstance(e, expr.VariableRead | expr.TableRead) for e in expressions_in(statement)):
         raise _Unbounded
-    aggregation = aggregation_of(statement)
+    aggregation = statement.aggregation
     if aggregation is not None:
         if aggregation.reclaim is not None:
             raise _Unbounded
@@ -160,7 +159,7 @@ def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: EventTimeProp
                 _check_calls(node.calls)
         inner = next(n for n in nodes if isinstance(n, plan.Windowed | plan.SourceNode))
         stream_steps.append(_stream_steps(inner, False, fed, stamps))
-    counts = [e.index for e in expressions_in(statement.root) if isinstance(e, expr.Prior)]
+    counts = [e.index for e in expressions_in(statement.root, expr.Prior)]
     if counts:
         if statement.join is not None or statement.subqueries or fed:
             raise _Unbounded

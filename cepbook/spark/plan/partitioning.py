@@ -24,13 +24,19 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies, event_sources, recognition_of
+from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies, event_sources
 from cepbook.lang.plan.join_tree import JoinTree
-from cepbook.lang.plan.references import event_types_read, expressions_in, stores_read, stores_written
+from cepbook.lang.plan.references import (
+    event_types_read,
+    expressions_in,
+    reads_context_id,
+    stores_read,
+    stores_written,
+)
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.types import EXACT_KEY_TYPES as KEY_TYPES
 from cepbook.spark.plan.clock_dependence import depends_on_clock, pattern_uses_clock
-from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyChoice, KeyRequirement, aggregation_of, tag_member
+from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyChoice, KeyRequirement, tag_member
 
 _ROW_PER_PARTITION = "it has a row for each context partition, in the order in which they began"
 
@@ -52,7 +58,7 @@ def key_requirement_of(
         return _requirement_in_context(statement, context, deps, catalog)
     if any(source.contained for source in event_sources(statement)):
         return "its events are contained in other events, whose keys they do not have"
-    if any(isinstance(e, expr.EventTypeName) for e in expressions_in(statement)):
+    if any(expressions_in(statement, expr.EventTypeName)):
         return "it reads the type of each event (typeof)"
     inside = _subquery_requirement(statement, deps), _table_requirement(statement)
     reasons = [requirement for requirement in inside if isinstance(requirement, str)]
@@ -86,14 +92,14 @@ def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDepe
         return "rows of all keys that are delivered together are sorted, limited or made distinct"
     if statement.derived is not None:
         return f"the window {statement.derived.name} derives values from the events of all keys"
-    recognize = recognition_of(statement.root)
+    recognize = statement.recognition
     if recognize is not None:
         return _recognition_requirement(recognize, statement)
-    if any(isinstance(e, expr.Prior) for e in expressions_in(statement.root)):
+    if any(expressions_in(statement.root, expr.Prior)):
         return "it reads earlier events of all keys (prior)"
-    if any(isinstance(e, expr.Prev) for e in expressions_in(statement.root)) and not _grouped(statement):
+    if any(expressions_in(statement.root, expr.Prev)) and not _grouped(statement):
         return "it reads events of all keys in its window (prev)"
-    aggregation = aggregation_of(statement)
+    aggregation = statement.aggregation
     if aggregation is not None and (aggregation.levels or any(c.group_by is not None for c in aggregation.calls)):
         return "it has several groupings"
     reclaims = aggregation is not None and aggregation.reclaim is not None
@@ -155,11 +161,7 @@ def _lookup_requirement(statement: nodes.OnSelectStatement) -> KeyRequirement | 
         return _pattern_refusal(statement)
     if statement.output is not None:
         return _output_refusal(statement.output)
-    parts = [p for node in nodes.chain(statement.root) if isinstance(node, nodes.Selection) for p in (node.predicate,)]
-    choices = _equality_choices(
-        [condition for selection in parts for condition in expr.conjuncts(selection)],
-        [s.event_type for s in statement.sources],
-    )
+    choices = _equality_choices(nodes.where_conjuncts(statement.root), [s.event_type for s in statement.sources])
     return (choices,) if choices else f"its condition does not look up rows of {statement.target.name} by a key"
 
 
@@ -167,7 +169,7 @@ def _table_requirement(statement: nodes.StreamStatement) -> KeyRequirement | str
     requirements: list[tuple[KeyChoice, ...]] = []
     names = [source.event_type for source in event_sources(statement)]
     within = not _reads_only_its_streams(statement)
-    for read in (e for e in expressions_in(statement) if isinstance(e, expr.TableRead)):
+    for read in expressions_in(statement, expr.TableRead):
         table = f"rows of all keys of the table {read.table}"
         if read.all_keys or not read.keys:
             return f"it looks at {table}"
@@ -188,7 +190,7 @@ def _reads_only_its_streams(statement: nodes.StreamStatement) -> bool:
     """Return whether the expressions of a statement read only the events of its streams, or combinations of them."""
     if type(statement) is not nodes.SelectStatement or statement.derived is not None:
         return False
-    if recognition_of(statement.root) is not None or any(s.pattern is not None for s in statement.sources):
+    if statement.recognition is not None or any(s.pattern is not None for s in statement.sources):
         return False
     inside = (expr.SubqueryRef, expr.TableRead)  # the streams of a join count theirs as stream 0
     join = statement.join
@@ -206,19 +208,17 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
         return refusal
     outer = [source.event_type for source in event_sources(statement)]
     for number, subquery in enumerate(statement.subqueries):
-        nested = any(isinstance(e, expr.SubqueryRef) for e in expressions_in(subquery))
+        nested = any(expressions_in(subquery, expr.SubqueryRef))
         if nested or subquery.source.pattern is not None or subquery.source.contained:
             return refusal
-        refs = [e for e in expressions_in(statement) if isinstance(e, expr.SubqueryRef) and e.index == number]
-        stages = [n for n in nodes.chain(subquery.root) if isinstance(n, nodes.Windowed)]
-        windows = [w for stage in reversed(stages) for w in stage.windows]
-        name = subquery.source.event_type
-        of_window = _window_requirement((*_windows_of_named_window(subquery.source, deps), *windows), name, True)
-        if isinstance(of_window, str) or any(isinstance(n, nodes.Derivation) for n in nodes.chain(subquery.root)):
+        refs = [e for e in expressions_in(statement, expr.SubqueryRef) if e.index == number]
+        (stream,), name = nodes.streams(subquery.root), subquery.source.event_type
+        windows = (*_windows_of_named_window(subquery.source, deps), *nodes.windows_of(stream))
+        of_window = _window_requirement(windows, name, True)
+        if isinstance(of_window, str) or nodes.stage(subquery.root, nodes.Derivation) is not None:
             return f"{refusal} (in the subquery {of_window})" if isinstance(of_window, str) else refusal
         allowed = next((side[1] for choices in of_window for choice in choices for side in choice), None)
-        conditions = [n.predicate for n in nodes.chain(subquery.root) if isinstance(n, nodes.Selection)]
-        parts = [p for c in (*conditions, subquery.source.filter) if c is not None for p in expr.conjuncts(c)]
+        parts = [*nodes.where_conjuncts(subquery.root), *expr.conjuncts(subquery.source.filter)]
         pairs = [pair for condition in parts if (pair := _correlated_property(condition)) is not None]
         if allowed is not None:
             pairs = [(prop, i) for prop, i in pairs if prop.name in allowed]
@@ -237,7 +237,7 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
 
 def _key_expression(value: expr.BoundExpr, statement: nodes.StreamStatement) -> expr.BoundExpr:
     """Return the group-by expression that a key reference stands for; any other expression as it is."""
-    keyed = aggregation_of(statement) if isinstance(statement, nodes.SelectStatement) else None
+    keyed = statement.aggregation if isinstance(statement, nodes.SelectStatement) else None
     return keyed.keys[value.index] if keyed is not None and isinstance(value, expr.KeyRef) else value
 
 
@@ -245,9 +245,7 @@ def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | N
     """Return the inner property that a condition of a subquery compares with an outer value, and the number of that
     value.
     """
-    if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
-        return None
-    for inner, other in ((condition.left, condition.right), (condition.right, condition.left)):
+    for inner, other in expr.equality_sides(condition):
         if isinstance(inner, expr.Prop) and inner.type.name in KEY_TYPES and isinstance(other, expr.SubqueryParameter):
             return inner, other.index
     return None
@@ -322,9 +320,7 @@ def leading_every(pattern: patterns.Pattern) -> tuple[patterns.Atom | None, tupl
 
 def _tag_equality(condition: expr.BoundExpr) -> tuple[str, str, str] | None:
     """Return the event's property, the tag and the tag's property of ``property = tag.property``; else None."""
-    if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
-        return None
-    for inner, other in ((condition.left, condition.right), (condition.right, condition.left)):
+    for inner, other in expr.equality_sides(condition):
         if isinstance(inner, expr.Prop) and inner.stream == patterns.EVENT_STREAM and inner.type.name in KEY_TYPES:
             tag = tag_member(other, patterns.MATCH_STREAM)
             if tag is not None and other.type == inner.type:
@@ -342,18 +338,14 @@ def _join_requirement(
     allowed: list[frozenset[str] | None] = []  # by stream: what may divide its windows; None: anything
     names = [source.event_type for source in statement.sources]
     for input_, source in zip(join.inputs, statement.sources, strict=True):
-        windows = [node.windows for node in nodes.chain(input_.stream) if isinstance(node, nodes.Windowed)]
-        stages = (window for stage in reversed(windows) for window in stage)
-        need = _window_requirement(
-            (*_windows_of_named_window(source, deps), *stages), source.event_type, _expiry_has_no_order(statement, deps)
-        )
+        windows = (*_windows_of_named_window(source, deps), *nodes.windows_of(input_.stream))
+        need = _window_requirement(windows, source.event_type, _expiry_has_no_order(statement, deps))
         if isinstance(need, str):
             return need
         allowed.append(next((side[1] for choices in need for choice in choices for side in choice), None))
     parts = [condition for input_ in join.inputs for condition in expr.conjuncts(input_.on)]
     if all(input_.kind == "inner" for input_ in join.inputs):
-        selections = (node for node in nodes.chain(statement.root) if isinstance(node, nodes.Selection))
-        parts += [condition for node in selections for condition in expr.conjuncts(node.predicate)]
+        parts += nodes.where_conjuncts(statement.root)
     groups = [
         {
             stream: props if limit is None else props & limit
@@ -361,7 +353,7 @@ def _join_requirement(
         }
         for equal in _equal_properties(parts, len(join.inputs))
     ]
-    aggregation = aggregation_of(statement)
+    aggregation = statement.aggregation
     if aggregation is not None:
         keys = {(e.stream, e.name) for e in aggregation.keys if isinstance(e, expr.Prop)}
         sides = [{stream for stream, props in g.items() if any((stream, p) in keys for p in props)} for g in groups]
@@ -380,9 +372,8 @@ def _equal_properties(parts: Iterable[expr.BoundExpr], count: int) -> list[list[
     """Return by stream the groups of properties that are equal in all rows, of groups that cover every stream."""
     sets: list[set[tuple[int, str]]] = []
     for condition in parts:
-        if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
-            continue
-        pair = [e for e in (condition.left, condition.right) if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES]
+        sides = (left for left, _ in expr.equality_sides(condition))
+        pair = [e for e in sides if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES]
         if len(pair) < 2 or pair[0].type != pair[1].type or max(e.stream for e in pair) >= count:
             continue
         equal = {(e.stream, e.name) for e in pair}
@@ -402,8 +393,7 @@ def partition_streams(context: ContextStatement) -> tuple[nodes.KeyedStream, ...
     if isinstance(context, nodes.CreateContextStatement):
         return context.spec.streams
     refusal = f"the partitions of the context {context.context.name} begin and end with the whole stream"
-    spec = context.spec
-    levels = [level for _, level in spec.levels] if isinstance(spec, contexts.NestedSpec) else [spec]
+    levels = [level for _, level in context.levels]
     for position, level in enumerate(levels):
         if isinstance(level, contexts.KeyedSpec):
             around = [
@@ -459,13 +449,11 @@ def partition_obstacle(
         together = depends_on_clock(statement) or not isinstance(context, nodes.CreateContextStatement)
         if is_ordered_or_limited(statement.root) and together:
             return "rows of all keys that are delivered together are sorted, limited or made distinct"
-        if statement.output is not None and any(
-            isinstance(e, expr.VariableRead) for e in expressions_in(statement.output)
-        ):
+        if any(expressions_in(statement.output, expr.VariableRead)):
             return "its output clause follows variables"
-    if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions_in(statement)):
+    if reads_context_id(statement):
         return "context.id numbers the partitions in order of their first event"
-    if any(isinstance(e, expr.EventTypeName) for e in expressions_in(statement)):
+    if any(expressions_in(statement, expr.EventTypeName)):
         return "it reads the type of each event (typeof)"
     return None
 
@@ -495,8 +483,7 @@ def partition_local_stores(deps: StatementDependencies, catalog: Catalog) -> set
 def inserted_windows(deps: StatementDependencies, context: ContextStatement) -> list[nodes.CreateWindowStatement]:
     """Return the named windows of a context that statements insert into."""
     targets = {insert.target for reader in deps.readers for insert in reader.inserts}
-    windows = (s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement))
-    return [w for w in windows if w.context == context.context.name and w.store.name in targets]
+    return [w for w in deps.named_windows if w.context == context.context.name and w.store.name in targets]
 
 
 def _divided_types(context: ContextStatement) -> list[str]:
@@ -505,10 +492,8 @@ def _divided_types(context: ContextStatement) -> list[str]:
     if not isinstance(streams, str):
         return [stream.event_type for stream in streams]
     assert isinstance(context, nodes.CreateContextTreeStatement)
-    spec = context.spec.levels[0][1] if isinstance(context.spec, contexts.NestedSpec) else context.spec
-    if isinstance(spec, contexts.CategorySpec):
-        return [spec.event_type]
-    return [stream.event_type for stream in spec.streams] if isinstance(spec, contexts.HashSpec) else []
+    outermost = context.levels[0][1]
+    return list(outermost.event_types) if isinstance(outermost, contexts.CategorySpec | contexts.HashSpec) else []
 
 
 # ---- the rest
@@ -536,10 +521,7 @@ def is_ordered_or_limited(root: nodes.Projection) -> bool:
 
 def _windows_of_named_window(source: nodes.SourceNode, deps: StatementDependencies) -> tuple[nodes.WindowSpec, ...]:
     """Return the windows through which the rows of the named window that `source` reads have gone."""
-    for store in deps.stores:
-        if isinstance(store, nodes.CreateWindowStatement) and source.store is not None and store.store == source.store:
-            return store.windows
-    return ()
+    return next((window.windows for window in deps.named_windows if window.store == source.store), ())
 
 
 def _window_requirement(windows: Sequence[nodes.WindowSpec], name: str, without_order: bool) -> KeyRequirement | str:

@@ -69,7 +69,7 @@ def place(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, st
     """
     if clocks is None:
         clocks = event_time_properties({name: catalog.event_types[name].time_property for name in deps.inputs}, catalog)
-    created = [s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement)]
+    created = deps.named_windows
     ticks = any(depends_on_clock(s) for s in (*deps.readers, *created)) or any(
         isinstance(c, nodes.CreateContextTreeStatement) for c in deps.contexts
     )

@@ -19,7 +19,7 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies
 from cepbook.lang.plan.pattern import EVENT_STREAM, Pattern, starts_undecided
-from cepbook.lang.plan.references import event_types_read, expressions_in
+from cepbook.lang.plan.references import event_types_read, reads_context_id
 from cepbook.spark.frames.sql_conditions import condition_sql, is_expressible
 from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.task.program import TaskInputs
@@ -70,7 +70,7 @@ def _sees_rejected(statement: nodes.StreamStatement) -> bool:
         return True
     if not set(event_types_read(statement)) <= {kind for kind, _ in _filters(statement)}:
         return True
-    return any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions_in(statement))
+    return reads_context_id(statement)
 
 
 def _ignores_creation(statement: nodes.StreamStatement, context: ContextStatement, catalog: Catalog) -> bool:
@@ -96,7 +96,7 @@ def _filters(statement: nodes.StreamStatement) -> Iterator[tuple[str, expr.Bound
 
 def _is_event_condition(condition: expr.BoundExpr) -> bool:
     """Return whether Spark can evaluate the condition on an event alone."""
-    reads_event_only = all(e.stream == EVENT_STREAM for e in expr.walk(condition) if isinstance(e, expr.Prop))
+    reads_event_only = all(e.stream == EVENT_STREAM for e in expr.find(expr.Prop, condition))
     return reads_event_only and is_expressible(condition)
 
 

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 from cepbook.engine.snapshot.runtime_parts import RuntimeParts
-from cepbook.lang.plan.context import CategorySpec
 from cepbook.lang.plan.expressions import Prop
 from cepbook.spark.plan.placement import Placement
 from cepbook.spark.task.program import STATE_FORMAT, TaskProgram
@@ -34,9 +33,10 @@ def _division(placement: Placement) -> str:
     """Describe how an event finds its key group."""
     if placement.shards is None:
         return "; ".join(f"{name} by {', '.join(properties)}" for name, properties in placement.keys)
-    context, spec = placement.shards.context, placement.shards.spec
-    if isinstance(spec, CategorySpec):
-        return f"categories {', '.join(label for label, _ in spec.categories)} of {context}"
+    context, spec = placement.shards.context, placement.shards.hashes
+    if placement.shards.categories is not None:
+        return f"categories {', '.join(label for label, _ in placement.shards.categories.categories)} of {context}"
+    assert spec is not None
     hashes = []
     for stream in spec.streams:
         names = ", ".join(arg.name for arg in stream.args if isinstance(arg, Prop))

@@ -24,7 +24,7 @@ from cepbook.engine.snapshot.runtime_snapshot import restore_state
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.context import CategorySpec, KeyedSpec, KeyedStream, KeyedStreams
+from cepbook.lang.plan.context import KeyedStream
 from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies
 from cepbook.lang.plan.expressions import Prop
 from cepbook.spark.execution.execution import SparkJob
@@ -68,7 +68,7 @@ def place_with_initial_state(
 def is_in_partitions(line: StatementDependencies, catalog: Catalog) -> bool:
     """Return whether all state of the statements is in the partitions of one keyed context."""
     context = line.contexts[0] if len(line.contexts) == 1 else None
-    if context is None or not isinstance(context.spec, KeyedStreams | KeyedSpec):
+    if context is None or not context.spec.keyed_streams:
         return False
     keeping = (*line.readers, *(s for s in line.stores if not isinstance(s, nodes.CreateIndexStatement)))
     inside = all(getattr(s, "context", None) == context.context.name for s in keeping)
@@ -87,11 +87,10 @@ def states_due_at_start(program: TaskProgram, placement: Placement, groups: int)
     Their `passed` is not known, so that events at the very start are not late.
     """
     shards = placement.shards
-    if shards is None or not isinstance(shards.spec, CategorySpec):
+    if shards is None or shards.categories is None:
         return []
-    runtimes = (
-        (number, load_runtime(program, number)[0]) for number in range(min(groups, len(shards.spec.categories)))
-    )
+    count = min(groups, len(shards.categories.categories))
+    runtimes = ((number, load_runtime(program, number)[0]) for number in range(count))
     return [(n, runtime.snapshot(), None, due, 0) for n, runtime in runtimes if (due := runtime.next_due) is not None]
 
 
