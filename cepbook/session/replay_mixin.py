@@ -22,7 +22,7 @@ from cepbook.session.core import saved_state
 from cepbook.session.core.cell_deployments import find_deployment
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.history_cursor import HistoryCursor
-from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
+from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotHost, SnapshotInterval
 from cepbook.session.io.files import format_of
 from cepbook.session.io.output.sinks import SinkError
 from cepbook.session.io.rejected_events import RejectedFile
@@ -227,19 +227,10 @@ class ReplayMixin(WorkbenchCore):
         interval = self.keep if keep is None else keep
         if interval is False:
             return None
-        engine = self._engine
-        return ReplaySnapshots(
-            interval,
-            inputs.reopen,
-            self._snapshot,
-            self._restored,
-            self._moment,
-            self._config.second,
-            lambda: engine.manual_actions,
-            engine.event_counts,
-            required=keep is not None,
-            unavailable=inputs.only_once,
-        )
+        engine, second = self._engine, self._config.second
+        counts = engine.event_counts
+        host = SnapshotHost(self._snapshot, self._restored, self._moment, second, lambda: engine.manual_actions, counts)
+        return ReplaySnapshots(interval, inputs.reopen, host, required=keep is not None, unavailable=inputs.only_once)
 
     def _end_replay(self) -> None:
         self.glance.leave()

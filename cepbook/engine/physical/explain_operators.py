@@ -16,7 +16,7 @@ from cepbook.lang.explain.pattern import show_pattern
 from cepbook.lang.explain.recognize import show_recognize
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import KeyRef
-from cepbook.lang.plan.nodes import AggregateCall, OutputColumn, source_of
+from cepbook.lang.plan.nodes import AggregateCall, OutputColumn, SourceNode, source_of
 
 _WIDTH = 10
 _EVICTION = {
@@ -59,17 +59,7 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
     calls = [statements.show_call(call) for call in steps.calls]
     match step:
         case op.ScanOperator(source):
-            with display_names(streams=()):
-                where = "" if source.filter is None else f" where {show_expr(source.filter)}"
-            nothing = "nothing: one row for each context partition" if steps.context else "nothing"
-            head = source.event_type or ("nothing: other statements fill the table" if steps.table else nothing)
-            head = head if source.store is None else f"changes of {source.store.kind} {source.store.name}"
-            yield head + where
-            if steps.table is not None:
-                yield f"a row for each {', '.join(steps.table.keys)}" if steps.table.keys else "one row"
-                yield from (f"{name} = {statements.show_call(call)}" for name, call in _calls(steps.table))
-            if steps.stages and steps.properties:
-                yield f"reads {', '.join(steps.properties)}"
+            yield from _scan(source, steps)
         case op.PatternOperator(_, pattern):
             yield from show_pattern(pattern)
         case op.CycleOperator(plan):
@@ -110,6 +100,29 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
                 yield f"having {show_expr(having, calls)}"
         case op.OutputRateOperator(output):
             yield from (line.strip().removeprefix("output ") for line in statements.show_output(output))
+        case op.EmitOperator():
+            yield from _emit(step, steps, calls)
+        case op.LookupOperator(subquery):
+            yield statements.show_subquery(subquery)
+            yield from _read(step, steps)
+
+
+def _scan(source: SourceNode, steps: PhysicalPlan) -> Iterator[str]:
+    with display_names(streams=()):
+        where = "" if source.filter is None else f" where {show_expr(source.filter)}"
+    nothing = "nothing: one row for each context partition" if steps.context else "nothing"
+    head = source.event_type or ("nothing: other statements fill the table" if steps.table else nothing)
+    head = head if source.store is None else f"changes of {source.store.kind} {source.store.name}"
+    yield head + where
+    if steps.table is not None:
+        yield f"a row for each {', '.join(steps.table.keys)}" if steps.table.keys else "one row"
+        yield from (f"{name} = {statements.show_call(call)}" for name, call in _calls(steps.table))
+    if steps.stages and steps.properties:
+        yield f"reads {', '.join(steps.properties)}"
+
+
+def _emit(step: op.EmitOperator, steps: PhysicalPlan, calls: list[str]) -> Iterator[str]:
+    match step:
         case op.EmitOperator(branches=branches) if branches:
             yield "events that match no branch are delivered"
             for branch in branches:
@@ -127,9 +140,6 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
             into = "" if insert is None else f", {insert.selector} into {insert.target}"
             sets = "" if not assigned else f", sets {', '.join(sorted(assigned))}"
             yield "changes are not delivered" if steps.table else f"delivers {selector}{into}{sets}"
-        case op.LookupOperator(subquery):
-            yield statements.show_subquery(subquery)
-            yield from _read(step, steps)
 
 
 def _calls(table: StoreType) -> Iterator[tuple[str, AggregateCall]]:

@@ -280,13 +280,12 @@ def _explained(
         group = {source_text(origin, target.name, key): shadow[key_column(i)] for i, key in enumerate(keys)}
     events = row_provenance(run, at, shadow, held_then, before, partition, cause)
     notes = []
-    if held_back and time == at.time:
-        notes.append("it was made by an earlier event of the same time, and the output clause held it back until then")
-    elif held_back:
-        notes.append(f"it was made at {clock_text(time, second)}, and the output clause held it back until then")
+    if held_back:
+        when = "by an earlier event of the same time" if time == at.time else f"at {clock_text(time, second)}"
+        notes.append(f"it was made {when}, and the output clause held it back until then")
     elif shadow is not None and run.repeats_row(shadow):
-        what = "its group" if keys else "the statement"
-        notes.append(f"nothing changed {what} since the delivery before: the output clause has its row again")
+        unchanged = "its group" if keys else "the statement"
+        notes.append(f"nothing changed {unchanged} since the delivery before: the output clause has its row again")
     window = isinstance(target, nodes.CreateWindowStatement)
     if shadow is None and (keys or target.context is not None) and run.select is not None and not window:
         events = None  # it would be of all groups and partitions, like the windows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as wall
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, NamedTuple, TypeVar
 
@@ -39,6 +40,22 @@ class ReplaySnapshot(NamedTuple):
 WorkbenchT = TypeVar("WorkbenchT")
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotHost(Generic[WorkbenchT]):
+    """The workbench of a replay, as its snapshots need it.
+
+    `save` and `load` are those of the workbench; `moment` reads a time from the user, and `second` is the number of
+    clock units in a second. `acts` counts manual actions, and `counts` the events by type.
+    """
+
+    save: Callable[[], bytes]
+    load: Callable[[bytes], WorkbenchT]
+    moment: Callable[[TimeLike], int]
+    second: int
+    acts: Callable[[], int]
+    counts: Callable[[], Mapping[str, int]]
+
+
 class ReplaySnapshots(Generic[WorkbenchT]):
     """The snapshots of one replay: one at its start, then at an interval of events or event time, or by cost.
 
@@ -47,20 +64,14 @@ class ReplaySnapshots(Generic[WorkbenchT]):
     dropped. If a state cannot be saved, SnapshotError is raised if snapshots are `required`; otherwise no more are
     taken. `lacks` gives the reason why there are none, or no more. Raises UsageError for a bad `keep`.
 
-    `open_sources` opens the sources again up to an instant; `save` and `load` are those of the workbench; `moment`
-    reads a time from the user; `acts` counts manual actions, and `counts` the events by type.
+    `open_sources` opens the sources again up to an instant.
     """
 
     def __init__(
         self,
         keep: SnapshotInterval,
         open_sources: Callable[[int], Sequence[ReplaySource]],
-        save: Callable[[], bytes],
-        load: Callable[[bytes], WorkbenchT],
-        moment: Callable[[TimeLike], int],
-        second: int,
-        acts: Callable[[], int],
-        counts: Callable[[], Mapping[str, int]],
+        host: SnapshotHost[WorkbenchT],
         *,
         required: bool = True,
         unavailable: str = "",
@@ -69,19 +80,15 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         self._required = required
         self.lacks = unavailable
         self._events = isinstance(keep, int) and not isinstance(keep, bool)
-        self._every = keep if isinstance(keep, int) else period_units(keep, second)
+        self._every = keep if isinstance(keep, int) else period_units(keep, host.second)
         self._apart, self._due = APART, 0.0
         self._costs: deque[float] = deque(maxlen=USUAL)
         if self._every < 1:
             raise UsageError(f"a replay keeps a snapshot every so many events or every period, not every {keep!r}")
         self.open_sources = open_sources
-        self.load = load
-        self._save = save
-        self._moment = moment
-        self._second = second
-        self._acts = acts
-        self._counts = counts
-        self._acted = acts()
+        self.load = host.load
+        self._host = host
+        self._acted = host.acts()
         self._kept: list[ReplaySnapshot] = []
         self._reached = 0
         self.began: int | None = None  # the time of the first event
@@ -94,7 +101,7 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         """Note the position (`first`: time of the last batch's first event); take a snapshot if one is due."""
         self.began = first if self.began is None else self.began
         if self.lacks:
-            if self._acted == self._acts():  # no replay of events repeats a manual action
+            if self._acted == self._host.acts():  # no replay of events repeats a manual action
                 self._reached = now
             return
         self._reached = now
@@ -110,21 +117,21 @@ class ReplaySnapshots(Generic[WorkbenchT]):
 
     def record_manual_actions(self, taken: int, events: int, now: int) -> None:
         """Take a snapshot if there was a manual action since the last call."""
-        if self._acted != self._acts() and not self.lacks:
+        if self._acted != self._host.acts() and not self.lacks:
             self._reached = now
             self._keep(taken, events, now, by_hand=True)
 
     def _keep(self, taken: int, events: int, now: int, *, by_hand: bool) -> None:
         began = wall.thread_time()
         try:
-            data = self._save()
+            data = self._host.save()
         except SnapshotError as error:
             if self._required:
                 raise
             self.lacks = str(error)
             return
-        self._acted = self._acts()
-        self._kept.append(ReplaySnapshot(taken, events, now, data, self._counts(), by_hand))
+        self._acted = self._host.acts()
+        self._kept.append(ReplaySnapshot(taken, events, now, data, self._host.counts(), by_hand))
         done = wall.thread_time()
         regular = [snapshot for snapshot in self._kept if not snapshot.by_hand]
         if len(regular) > MAX_SNAPSHOTS or (
@@ -156,9 +163,9 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         """Return an instant and the last snapshot before it. Raises UsageError if the replay did not pass it."""
         if not self._kept:
             raise UsageError(f"this replay keeps no snapshots: {self.lacks}")
-        time = self._moment(at)
+        time = self._host.moment(at)
         first = self._kept[0].time
         if not first <= time <= self._reached:
-            begin, end, asked = (clock_text(value, self._second) for value in (first, self._reached, time))
+            begin, end, asked = (clock_text(value, self._host.second) for value in (first, self._reached, time))
             raise UsageError(f"the replay has been from {begin} to {end}, and not at {asked}")
         return time, next(snapshot for snapshot in reversed(self._kept) if snapshot.time <= time)

@@ -14,7 +14,7 @@ side and of floats on the other is a difference, whatever the values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -252,13 +252,7 @@ def _compare_statement(
     here, there, note, left = _complete_rows(here, there, rules.second)
     if note:
         notes.append(note)
-    for subject, numbers in (
-        ("", failures),
-        *((f"{feeder}, which feeds it, ", counts_of_feeder) for feeder, counts_of_feeder in fed.items()),
-    ):
-        if any(numbers):
-            times = [_counted(number, "time") for number in numbers]
-            notes.append(f"{subject}failed {times[0]} here, {times[1]} there: rows may be missing")
+    notes += _failure_notes({"": failures} | {f"{feeder}, which feeds it, ": counts for feeder, counts in fed.items()})
     tally = RowMatcher(here, there, columns, rules)
     shifted = without_time_shift(here, there, columns, rules, tally)
     if shifted is not None:
@@ -297,6 +291,14 @@ def _compare_statement(
         second=rules.second,
         kinds=tuple(example for example in kinds if example.columns[0] not in tally.by_column),
     )
+
+
+def _failure_notes(failures: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Yield a note for each subject that failed here or there."""
+    for subject, numbers in failures.items():
+        if any(numbers):
+            here, there = (_counted(number, "time") for number in numbers)
+            yield f"{subject}failed {here} here, {there} there: rows may be missing"
 
 
 def _column_notes(here: StatementRows, there: StatementRows, columns: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -30,6 +30,7 @@ from cepbook.spark.frames.native_batches import native_batches_output as batches
 from cepbook.spark.frames.native_filter import delivery_metadata, native_filter_output
 from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.frames.tagged_stream import (
+    FrameReading,
     TaggedStream,
     check_frame,
     column_name,
@@ -162,10 +163,28 @@ def warn_of_placement(placements: Mapping[str, Placement]) -> None:
             warnings.warn(f"`{name}` runs in one task: {why}", OneTaskWarning, stacklevel=caller_stacklevel())
 
 
+StreamPlacement = Callable[[Placement, StatementDependencies], Placement]  # adapts a placement to a stream
+
+
+def _place_statements(
+    runtime: Runtime, request: RunRequest, streams: StreamPlacement | None
+) -> tuple[dict[str, StatementDependencies], dict[str, Placement]]:
+    """Return the dependencies and the placement of each statement of the request."""
+    catalog, frames = runtime.catalog, request.frames
+    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
+    lines = {name: dependencies_of(name, plans, catalog, frames) for name in _targets(plans, request.statements)}
+    columns = {name: time_column(request.time, catalog.event_types[name]) for name in frames}
+    clocks = event_time_properties(columns, catalog)
+    placements = {name: place(line, catalog, clocks) for name, line in lines.items()}
+    if streams is None:
+        placements = {n: bypass_engine(p, lines[n], catalog, runtime.config, clocks) for n, p in placements.items()}
+    else:
+        placements = {name: streams(_without_slices(placement), lines[name]) for name, placement in placements.items()}
+    return lines, placements
+
+
 def plan_jobs(
-    runtime: Runtime,
-    request: RunRequest,
-    streams: Callable[[Placement, StatementDependencies], Placement] | None = None,
+    runtime: Runtime, request: RunRequest, streams: StreamPlacement | None = None
 ) -> tuple[list[SparkJob], dict[str, Placement], TaggedStream, SparkSession]:
     """Return the jobs that run the statements, how each statement is placed, the events, and the session.
 
@@ -178,22 +197,11 @@ def plan_jobs(
     session = request.session
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
-    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
-    types = runtime.catalog.event_types
-    lines = {
-        name: dependencies_of(name, plans, runtime.catalog, frames) for name in _targets(plans, request.statements)
-    }
-    clocks = event_time_properties({name: time_column(time, types[name]) for name in frames}, runtime.catalog)
-    placements = {name: place(line, runtime.catalog, clocks) for name, line in lines.items()}
-    config = runtime.config
-    if streams is None:
-        placements = {n: bypass_engine(p, lines[n], runtime.catalog, config, clocks) for n, p in placements.items()}
-    else:
-        placements = {name: streams(_without_slices(placement), lines[name]) for name, placement in placements.items()}
+    types, config = runtime.catalog.event_types, runtime.config
+    lines, placements = _place_statements(runtime, request, streams)
     read = _properties_read(lines.values(), frames, runtime.catalog)
-    tagged = tag_frames(
-        session, frames, types, read, time, request.sequence, config.second, streams is not None, config.time_zone
-    )
+    reading = FrameReading(time, request.sequence, config.second, config.time_zone)
+    tagged = tag_frames(session, frames, types, read, reading, streams=streams is not None)
     if until is not None:
         tagged = until_time(tagged, until)
     by_key = streams is None and task_count(session) > 1 and any(p.path == "by key" for p in placements.values())

@@ -8,6 +8,7 @@ move the clock. The columns of an Arrow table function are fixed when it is regi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -78,10 +79,17 @@ def _schema(program: TaskProgram) -> tuple[str, pa.Schema]:
     return ", ".join(f"`{n}` {ddl}" for n, ddl in parts), pa.schema(zip(names, kinds, strict=True))
 
 
+def _flat(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    values = batch.column("s0")
+    columns = [batch.column(name) for name in _METADATA]
+    columns += values.flatten()  # what is null as a whole is null in each
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> type:
     """Return the class whose objects Spark's workers create, one per partition."""
     (_, kind, properties, column_names), = program.inputs  # fmt: skip
-    schema = _schema(program)[1]
+    flat = partial(_flat, schema=_schema(program)[1])
 
     def property_column(table: pa.RecordBatch, column: str, to: Type) -> pa.Array:
         values = in_utc(table.column(column), program.config.time_zone) if to in MOMENTS else table.column(column)
@@ -112,12 +120,12 @@ def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> t
             self._count += count
             columns = [pa.array(np.zeros(count, np.int32)), times, pa.array(numbers), *columns_cast]
             batch = pa.RecordBatch.from_arrays(columns, names=[TAG, TIME, SEQ, *column_names])
-            yield from map(_flat, self._task.take(batch))
+            yield from map(flat, self._task.take(batch))
 
         def terminate(self) -> Iterator[pa.RecordBatch]:
             if until is not None and (self._last is None or until > self._last):
                 columns = [pa.array([TICK], pa.int32()), pa.array([until]), pa.array([self._count])]
-                yield from map(_flat, self._task.take(pa.RecordBatch.from_arrays(columns, names=[TAG, TIME, SEQ])))
+                yield from map(flat, self._task.take(pa.RecordBatch.from_arrays(columns, names=[TAG, TIME, SEQ])))
 
         def _check_order(self, times: Any) -> None:
             if self._last is not None:
@@ -131,11 +139,5 @@ def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> t
                     f"`{name}(TABLE(…) PARTITION BY key ORDER BY {time})`"
                 )
             self._last = int(times[-1])
-
-    def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
-        values = batch.column("s0")
-        columns = [batch.column(name) for name in _METADATA]
-        columns += values.flatten()  # what is null as a whole is null in each
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return Run

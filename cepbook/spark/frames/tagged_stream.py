@@ -68,6 +68,19 @@ class TaggedStream:
         return self.events.frame
 
 
+@dataclass(frozen=True, slots=True)
+class FrameReading:
+    """How frames are read: the columns `time` and `sequence`, one name for all types or one per type.
+
+    `second`: clock units per second; `zone`: of dates without one.
+    """
+
+    time: str | Mapping[str, str] | None
+    sequence: str | Mapping[str, str] | None
+    second: int = 1000
+    zone: str = "UTC"
+
+
 def column_name(tag: int, position: int) -> str:
     """Return the stream's column for property number `position` (of those read) of type number `tag`."""
     return f"e{tag}_{position}"
@@ -138,29 +151,24 @@ def tag_frames(
     frames: Mapping[str, Any],
     types: Mapping[str, EventType],
     read: Mapping[str, Sequence[str]],
-    time: str | Mapping[str, str] | None,
-    sequence: str | Mapping[str, str] | None,
-    second: int = 1000,
+    reading: FrameReading,
+    *,
     streams: bool = False,
-    zone: str = "UTC",
 ) -> TaggedStream:
     """Return the frames (by event type: a frame, table or path) as one stream with the properties in `read`.
 
     Streaming frames (`streams`) without a sequence column get the sequence 0, since their reader numbers the events,
     and a missing time is null. In other frames both are errors. The reader checks that times are within the clock.
-    Dates without a zone are read in `zone`.
     Frames have passed `check_frame`. Raises `UsageError` and `EventError` for a missing or ill-typed column.
     """
+    time, sequence, second, zone = reading.time, reading.sequence, reading.second, reading.zone
     opened = {n: open_frame(session, frame) for n, frame in frames.items()}
     for name, frame in opened.items():
         if frame is not frames[name]:  # what was given as such is checked
             check_frame(frame, types[name], time, streams)
     whole = not any(_is_spark_frame(frame) for frame in opened.values())
-    tables = {}
-    for name, frame in opened.items():
-        if not _is_spark_frame(frame):
-            at, number = time_column(time, types[name]), _sequence_name(sequence, name)
-            tables[name] = _event_table(frame, types, name, read[name], at, number, second, zone)
+    local = {name: frame for name, frame in opened.items() if not _is_spark_frame(frame)}
+    tables = {name: _event_table(frame, types, name, read[name], reading) for name, frame in local.items()}
     if sequence is None and whole:
         tables = _with_total_order(tables)
     parts, orders = [], []
@@ -383,13 +391,11 @@ def _event_table(
     types: Mapping[str, EventType],
     name: str,
     read: Sequence[str],
-    time: str,
-    sequence: str | None,
-    second: int,
-    zone: str,
+    reading: FrameReading,
 ) -> pa.Table:
     """Return a pandas frame or Arrow table as a table of `TIME`, `SEQ`, p0, p1, …"""
-    event_type = types[name]
+    event_type, second, zone = types[name], reading.second, reading.zone
+    time, sequence = time_column(reading.time, event_type), _sequence_name(reading.sequence, name)
     at = cast_event_times(_column(frame, time, name), f"time column `{time}` of `{name}`", second, zone, time)
     if sequence is None:
         number = pa.array(np.arange(len(frame)))

@@ -31,7 +31,7 @@ from cepbook.spark.execution.execution import SparkJob
 from cepbook.spark.execution.key_assignment import task_number_sql
 from cepbook.spark.execution.spark_run import RunRequest, SparkRun
 from cepbook.spark.execution.task_input import KEY_GROUP_COUNT, assign_tasks, program_events
-from cepbook.spark.frames.tagged_stream import TaggedStream, check_frame, tag_frames, union, until_time
+from cepbook.spark.frames.tagged_stream import FrameReading, TaggedStream, check_frame, tag_frames, union, until_time
 from cepbook.spark.plan.partitioning import partition_streams
 from cepbook.spark.plan.placement import Placement
 from cepbook.spark.task.program import DeploymentStep, TaskProgram
@@ -132,9 +132,8 @@ def _states_of_batch(
     frames = {name: request.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
     for name, frame in frames.items():
         check_frame(frame, types[name], request.time)
-    before = tag_frames(
-        session, frames, types, tagged.read, request.time, request.sequence, config.second, zone=config.time_zone
-    )
+    reading = FrameReading(request.time, request.sequence, config.second, config.time_zone)
+    before = tag_frames(session, frames, types, tagged.read, reading)
     if request.until is not None:
         before = until_time(before, request.until)
     end = F.max(TIME) if request.until is None else F.lit(request.until)

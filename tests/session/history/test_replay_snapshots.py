@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -164,13 +165,13 @@ def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyP
     replay = bench(frames).replay(frames, keep=True)
     snapshots = replay._replay_snapshots
     assert snapshots is not None
-    save = snapshots._save
+    host = snapshots._host
 
     def once_slow() -> bytes:
         clock[0] += 10_000 if len(snapshots._kept) == 5 else 0
-        return save()
+        return host.save()
 
-    snapshots._save = once_slow
+    snapshots._host = replace(host, save=once_slow)
     replay.run()
     assert len(snapshots._kept) > 10
     assert max(later.taken - earlier.taken for earlier, later in pairwise(snapshots._kept)) == 3
