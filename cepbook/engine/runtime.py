@@ -37,7 +37,7 @@ from cepbook.engine.statements.variables import SIMPLE, RuntimeVariable, convert
 from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import EventType, FunctionType, ReturnSpec, VariableType
-from cepbook.lang.plan.nodes import ModulePlan
+from cepbook.lang.plan.nodes import ModulePlan, StatementPlan
 from cepbook.lang.types import OBJECT, Type
 
 __all__ = ["Config", "Deployment", "Runtime", "RunningStatement"]
@@ -190,9 +190,12 @@ class Runtime(EventEngine):
         """Return the entry for many events of `types` as columns, which replays use. `late` counts late timers."""
         for name in types:
             self._route(name)
-        return BatchReplayer(
-            self, types, lambda: (plan for module in self.deployments.values() for plan in module.plan.statements), late
-        )
+        return BatchReplayer(self, types, lambda: self.plans, late)
+
+    @property
+    def plans(self) -> list[StatementPlan]:
+        """The plans of all deployed statements, definitions included, in order of deployment."""
+        return [plan for deployment in self.deployments.values() for plan in deployment.plan.statements]
 
     def context(self, name: str) -> Context:
         """Return the running context `name`. Errors: UsageError with the nearest known name."""

@@ -20,13 +20,12 @@ from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.references import event_types_read, expressions_in, stores_read
 
-_Context = p.CreateContextStatement | p.CreateContextTreeStatement
 _Running = p.StreamStatement | p.CreateVariableStatement | p.CreateTableStatement  # a table keeps its context running
 
 
 def connected_components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[str]]:
     """Return the names of the running statements by component; both in the order of `plans`."""
-    contexts = {statement.context.name: statement for statement in plans if isinstance(statement, _Context)}
+    contexts = {statement.context.name: statement for statement in plans if isinstance(statement, p.ContextStatement)}
     running = [statement for statement in plans if isinstance(statement, _Running) and _runs(statement)]
     links = _Links()
     for statement in running:
@@ -54,7 +53,7 @@ def _runs(statement: _Running) -> bool:
     return statement.context is not None or not isinstance(statement, p.CreateTableStatement)
 
 
-def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], links: _Links) -> None:
+def _by_variables(running: Iterable[_Running], contexts: dict[str, p.ContextStatement], links: _Links) -> None:
     assigned = {name for reader in running if isinstance(reader, p.StreamStatement) for name in reader.assigned}
     if not assigned:
         return  # the usual case; otherwise all expressions are searched
@@ -68,7 +67,9 @@ def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], li
         links.join(reader.name, [("variable", name) for name in own & assigned])
 
 
-def _by_streams(running: Iterable[_Running], contexts: dict[str, _Context], catalog: Catalog, links: _Links) -> None:
+def _by_streams(
+    running: Iterable[_Running], contexts: dict[str, p.ContextStatement], catalog: Catalog, links: _Links
+) -> None:
     readers = [reader for reader in running if isinstance(reader, p.StreamStatement)]
     inserts = {reader.name: {insert.target for insert in reader.inserts} for reader in readers if reader.inserts}
     shaping = {reader.name for reader in readers if reader.drop or isinstance(reader, p.UpdateStatement)}

@@ -19,7 +19,6 @@ from cepbook.lang.plan.references import (
     variables_read,
 )
 
-ContextStatement = plan.CreateContextStatement | plan.CreateContextTreeStatement
 QueryStatement = plan.SelectStatement | plan.CycleStatement  # what has rows of its own
 
 
@@ -34,7 +33,7 @@ class StatementDependencies:
 
     target: str
     selects: tuple[QueryStatement, ...]
-    contexts: tuple[ContextStatement, ...]
+    contexts: tuple[plan.ContextStatement, ...]
     inputs: tuple[str, ...]
     triggers: tuple[plan.StreamStatement, ...] = ()
     variables: tuple[plan.CreateVariableStatement, ...] = ()
@@ -72,7 +71,7 @@ def dependencies_of(
     """
     selects = {s.name: s for s in statements if isinstance(s, QueryStatement)}
     triggers = {s.name: s for s in statements if isinstance(s, plan.StreamStatement) and s.name not in selects}
-    declared = {s.context.name: s for s in statements if isinstance(s, ContextStatement)}
+    declared = {s.context.name: s for s in statements if isinstance(s, plan.ContextStatement)}
     readers: list[plan.StreamStatement] = [*selects.values(), *triggers.values()]
     assigned = {s.variable.name for s in statements if isinstance(s, plan.CreateVariableStatement) and s.name == target}
     changed = {reader.name: stores_written(reader, catalog) for reader in readers}
@@ -162,7 +161,14 @@ def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, 
 
 def event_sources(statement: plan.StreamStatement) -> tuple[plan.SourceNode, ...]:
     """Return the sources of a statement in the order of the from-clause."""
-    return statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
+    several = plan.SelectStatement | plan.CycleStatement
+    return statement.sources if isinstance(statement, several) else (statement.source,)
+
+
+def names_read(statement: plan.StreamStatement) -> list[str]:
+    """Return the event types and stores that the from-clause of a statement reads."""
+    own = [source for source in event_sources(statement) if not source.without_from]
+    return [name for source in own for name in (source.event_types if source.store is None else (source.store.name,))]
 
 
 def _sees_all(statement: plan.StreamStatement) -> bool:

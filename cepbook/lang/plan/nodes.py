@@ -510,6 +510,9 @@ class CreateContextTreeStatement(StatementPlan):
         return self.spec.levels if isinstance(self.spec, NestedSpec) else ((self.context.name, self.spec),)
 
 
+ContextStatement = CreateContextStatement | CreateContextTreeStatement
+
+
 @dataclass(frozen=True, slots=True)
 class ModulePlan(PlanNode):
     """A bound module: statements in text order, and the catalog names that it needs but does not create."""

@@ -121,7 +121,7 @@ class CatalogNames:
 
     def _written(self, head: str, name: str) -> str:
         """The text that creates `name`, below `head`."""
-        plans = [s for d in self._runtime.deployments.values() for s in d.plan.statements if defined_name(s) == name]
+        plans = [plan for plan in self._runtime.plans if defined_name(plan) == name]
         return "\n".join([head, *(plan.epl.strip() for plan in plans), *self._origin(name)])
 
     def _origin(self, name: str) -> list[str]:

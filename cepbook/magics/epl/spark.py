@@ -114,7 +114,7 @@ def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] 
 def _only_type(workbench: Workbench, magic: str) -> str:
     """Return the only event type that no statement creates. Raises UsageError if there is none or several."""
     runtime = workbench.runtime
-    statements = [s for deployment in runtime.deployments.values() for s in deployment.plan.statements]
+    statements = runtime.plans
     inserts = (insert for s in statements if isinstance(s, nodes.StreamStatement) for insert in s.inserts)
     created = {insert.target for insert in inserts if insert.creates}
     created |= set(runtime.catalog.stores)

@@ -100,7 +100,7 @@ def _calls_out(runtime: Runtime) -> bool:
         return True
     if any(item.kind == "window" for item in runtime.catalog.functions.values()):
         return True
-    plans = tuple(statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements)
+    plans = tuple(runtime.plans)
     return bool(runtime.functions) and any(python_functions_called(item) for item in expressions_in(plans))
 
 

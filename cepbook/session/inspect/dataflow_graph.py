@@ -8,6 +8,7 @@ from typing import Literal
 
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import nodes as plan
+from cepbook.lang.plan.dependencies import names_read
 from cepbook.session.core.run_results import statement_kind
 from cepbook.session.inspect.store_table import store_users
 
@@ -77,11 +78,8 @@ def build_graph(runtime: Runtime) -> DataflowGraph:
 
 
 def _read(reader: plan.StreamStatement) -> list[str]:
-    several = reader.sources if isinstance(reader, plan.SelectStatement | plan.CycleStatement) else (reader.source,)
-    own = [source for source in several if not source.without_from]
-    names = [name for source in own for name in (source.event_types if source.store is None else (source.store.name,))]
-    names += [subquery.source.event_type for subquery in reader.subqueries if subquery.source.store is None]
-    return list(dict.fromkeys(names))
+    inner = [subquery.source.event_type for subquery in reader.subqueries if subquery.source.store is None]
+    return list(dict.fromkeys((*names_read(reader), *inner)))
 
 
 def _laid_out(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) -> DataflowGraph:

@@ -11,7 +11,7 @@ from cepbook.engine.contexts.selectors import PartitionIdentity
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan.catalog import ContextType
-from cepbook.lang.plan.nodes import ContextLevel, CreateContextStatement, CreateContextTreeStatement
+from cepbook.lang.plan.nodes import ContextLevel, ContextStatement
 from cepbook.lang.types import LONG, OBJECT, Type
 from cepbook.session.io.output.output_times import DATES, output_types, time_type
 from cepbook.session.io.output.result_frames import typed_series, unused_name
@@ -53,16 +53,8 @@ def key_names(runtime: Runtime, context: str) -> dict[str, str]:
 
     If the streams of a context use different names, all of them; for a key that is no property, its expression.
     """
-    plan = next(
-        (
-            statement
-            for deployment in runtime.deployments.values()
-            for statement in deployment.plan.statements
-            if isinstance(statement, CreateContextStatement | CreateContextTreeStatement)
-            and statement.context.name == context
-        ),
-        None,
-    )
+    created = (plan for plan in runtime.plans if isinstance(plan, ContextStatement))
+    plan = next((plan for plan in created if plan.context.name == context), None)
     if plan is None:
         return {}
     if plan.context.kind == "nested":

@@ -9,6 +9,8 @@ import pandas as pd
 from cepbook.engine.runtime import Runtime
 from cepbook.feeds import Feed
 from cepbook.lang.plan import nodes
+from cepbook.lang.plan.definitions import defined_name
+from cepbook.lang.plan.dependencies import names_read
 from cepbook.lang.types import LONG, STRING
 from cepbook.session.core.run_results import columns_text, statement_kind
 from cepbook.session.io.output.result_frames import rows_frame
@@ -35,38 +37,25 @@ def statements_frame(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.Dat
     lines = []
     for deployment in runtime.deployments.values():
         for statement in deployment.plan.statements:
-            line: dict[str, object] = {"name": statement.name, "epl": statement.epl, "delivered": 0}
+            name = statement.name if statement.named else defined_name(statement) or statement.name
+            line: dict[str, object] = {"name": name, "epl": statement.epl, "delivered": 0}
             line |= {"kind": _KINDS.get(type(statement)) or statement_kind(runtime.statement(statement.name))}
             if statement.name in runtime.statements:
                 feed = feed_of(statement.name)
                 line |= {"columns": columns_text(runtime.statement(statement.name).output_type.properties)}
                 line |= {"delivered": feed.total_insert + feed.total_remove}
             if isinstance(statement, nodes.StreamStatement):
-                several = (
-                    statement.sources
-                    if isinstance(statement, nodes.SelectStatement | nodes.CycleStatement)
-                    else (statement.source,)
-                )
-                own = [source for source in several if not source.without_from]
-                named = (source.event_types if source.store is None else (source.store.name,) for source in own)
-                reads = [name for names in named for name in names]
                 inner = (source.source.event_type for source in statement.subqueries)
                 line |= {"context": statement.context}
                 if not isinstance(statement, nodes.CreateWindowStatement):
-                    line |= {"reads": ", ".join(dict.fromkeys((*reads, *inner)))}
+                    line |= {"reads": ", ".join(dict.fromkeys((*names_read(statement), *inner)))}
             elif isinstance(statement, nodes.CreateTableStatement):
                 line |= {"context": statement.context}
             elif isinstance(statement, nodes.CreateIndexStatement):
-                line |= {"reads": statement.index.store}
-            elif isinstance(statement, nodes.CreateExpressionStatement):
-                line |= {"name": statement.name if statement.named else statement.expression.name}
-            elif isinstance(statement, nodes.CreateVariableStatement):
-                line |= {"name": statement.name if statement.named else statement.variable.name}
+                line |= {"name": statement.name, "reads": statement.index.store}
             elif isinstance(statement, nodes.CreateSchemaStatement):
-                line |= {"name": statement.name if statement.named else statement.event_type.name}
                 line |= {"columns": columns_text(statement.event_type.shown)}
-            elif isinstance(statement, (nodes.CreateContextStatement, nodes.CreateContextTreeStatement)):
-                line |= {"name": statement.name if statement.named else statement.context.name}
+            elif isinstance(statement, nodes.ContextStatement):
                 line |= {"reads": ", ".join(statement.context.event_types)}
             lines.append(line)
     texts = ("name", "kind", "context", "reads", "columns")

@@ -10,7 +10,6 @@ import numpy as np
 
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import QueryStatement, StatementDependencies, dependencies_of
-from cepbook.lang.plan.nodes import StatementPlan
 from cepbook.lang.types import Type
 from cepbook.spark.comparison.typed_rows import (
     StatementRows,
@@ -88,7 +87,7 @@ class WorkbenchSide(ComparedSide):
 
     @property
     def queries(self) -> Sequence[str]:
-        names_of_queries = {plan.name for plan in self._plans() if isinstance(plan, QueryStatement)}
+        names_of_queries = {plan.name for plan in self._workbench.runtime.plans if isinstance(plan, QueryStatement)}
         return [name for name in self.statements if name in names_of_queries]
 
     def rows(self, name: str, second: int) -> StatementRows:
@@ -124,11 +123,7 @@ class WorkbenchSide(ComparedSide):
         return None if moved is None else int(moved)
 
     def _dependencies(self, name: str, event_types: Iterable[str]) -> StatementDependencies:
-        return dependencies_of(name, self._plans(), self._workbench.runtime.catalog, event_types)
-
-    def _plans(self) -> list[StatementPlan]:
-        deployments = self._workbench.runtime.deployments.values()
-        return [statement for deployment in deployments for statement in deployment.plan.statements]
+        return dependencies_of(name, self._workbench.runtime.plans, self._workbench.runtime.catalog, event_types)
 
 
 def _as_declared(values: list[Any], type_: Type, catalog: Catalog) -> list[Any]:

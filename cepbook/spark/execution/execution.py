@@ -171,7 +171,7 @@ def _place_statements(
 ) -> tuple[dict[str, StatementDependencies], dict[str, Placement]]:
     """Return the dependencies and the placement of each statement of the request."""
     catalog, frames = runtime.catalog, request.frames
-    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
+    plans = runtime.plans
     lines = {name: dependencies_of(name, plans, catalog, frames) for name in _targets(plans, request.statements)}
     columns = {name: time_column(request.time, catalog.event_types[name]) for name in frames}
     clocks = event_time_properties(columns, catalog)
@@ -286,7 +286,7 @@ def single_statement_program(runtime: Runtime, target: str) -> tuple[TaskProgram
     Errors: UsageError if the statement reads several types.
     """
     catalog = runtime.catalog
-    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
+    plans = runtime.plans
     (name,) = _targets(plans, [target])
     line = dependencies_of(name, plans, catalog, catalog.event_types)
     derived = {insert.target for s in line.readers for insert in s.inserts if insert.creates}

@@ -24,7 +24,7 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies, event_sources
+from cepbook.lang.plan.dependencies import StatementDependencies, event_sources
 from cepbook.lang.plan.join_tree import JoinTree
 from cepbook.lang.plan.references import (
     event_types_read,
@@ -388,7 +388,7 @@ def _equal_properties(parts: Iterable[expr.BoundExpr], count: int) -> list[list[
 # ---- contexts
 
 
-def partition_streams(context: ContextStatement) -> tuple[nodes.KeyedStream, ...] | str:
+def partition_streams(context: nodes.ContextStatement) -> tuple[nodes.KeyedStream, ...] | str:
     """Return the streams whose keys divide the partitions of a context, or the reason why there are none."""
     if isinstance(context, nodes.CreateContextStatement):
         return context.spec.streams
@@ -406,7 +406,7 @@ def partition_streams(context: ContextStatement) -> tuple[nodes.KeyedStream, ...
 
 
 def _requirement_in_context(
-    statement: nodes.StreamStatement, context: ContextStatement, deps: StatementDependencies, catalog: Catalog
+    statement: nodes.StreamStatement, context: nodes.ContextStatement, deps: StatementDependencies, catalog: Catalog
 ) -> KeyRequirement | str:
     """Return the requirement of a statement of which every partition has its own state."""
     streams = partition_streams(context)
@@ -427,7 +427,7 @@ def _requirement_in_context(
 
 def partition_obstacle(
     statement: nodes.StreamStatement,
-    context: ContextStatement,
+    context: nodes.ContextStatement,
     divided: Sequence[str],
     deps: StatementDependencies,
     catalog: Catalog,
@@ -480,13 +480,13 @@ def partition_local_stores(deps: StatementDependencies, catalog: Catalog) -> set
     return local
 
 
-def inserted_windows(deps: StatementDependencies, context: ContextStatement) -> list[nodes.CreateWindowStatement]:
+def inserted_windows(deps: StatementDependencies, context: nodes.ContextStatement) -> list[nodes.CreateWindowStatement]:
     """Return the named windows of a context that statements insert into."""
     targets = {insert.target for reader in deps.readers for insert in reader.inserts}
     return [w for w in deps.named_windows if w.context == context.context.name and w.store.name in targets]
 
 
-def _divided_types(context: ContextStatement) -> list[str]:
+def _divided_types(context: nodes.ContextStatement) -> list[str]:
     """Return the event types whose events the dividing level of a context assigns to different partitions."""
     streams = partition_streams(context)
     if not isinstance(streams, str):

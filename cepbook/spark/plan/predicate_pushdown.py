@@ -17,7 +17,7 @@ from itertools import takewhile
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies
+from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.pattern import EVENT_STREAM, Pattern, starts_undecided
 from cepbook.lang.plan.references import event_types_read, reads_context_id
 from cepbook.spark.frames.sql_conditions import condition_sql, is_expressible
@@ -73,7 +73,7 @@ def _sees_rejected(statement: nodes.StreamStatement) -> bool:
     return reads_context_id(statement)
 
 
-def _ignores_creation(statement: nodes.StreamStatement, context: ContextStatement, catalog: Catalog) -> bool:
+def _ignores_creation(statement: nodes.StreamStatement, context: nodes.ContextStatement, catalog: Catalog) -> bool:
     """Return whether it makes no difference to the statement if a partition exists before its own first event.
 
     It does if the statement reads a type that the context does not divide: such events go to all existing partitions.

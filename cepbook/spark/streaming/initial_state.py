@@ -25,7 +25,7 @@ from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.context import KeyedStream
-from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies
+from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.expressions import Prop
 from cepbook.spark.execution.execution import SparkJob
 from cepbook.spark.execution.key_assignment import task_number_sql
@@ -75,7 +75,7 @@ def is_in_partitions(line: StatementDependencies, catalog: Catalog) -> bool:
     return inside and all(_stream_of(context, name, catalog) is not None for name in line.inputs)
 
 
-def _stream_of(context: ContextStatement, name: str, catalog: Catalog) -> KeyedStream | None:
+def _stream_of(context: nodes.ContextStatement, name: str, catalog: Catalog) -> KeyedStream | None:
     """Return the stream of a keyed context that events of the input type `name` belong to."""
     streams = partition_streams(context)
     return None if isinstance(streams, str) else next((s for s in streams if catalog.is_a(name, s.event_type)), None)
@@ -115,7 +115,9 @@ def initial_states(
     saved = restore_saved(_read_bytes(initial), job.program, runtime)
     if job.placement.path != "by key":
         return session.createDataFrame([_state_row(0, saved)], STATE_COLUMNS)
-    contexts = [s for step in job.program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)]
+    contexts = [
+        s for step in job.program.steps for s in step.module.statements if isinstance(s, nodes.ContextStatement)
+    ]
     groups = {context.context.name: partition_key_groups(saved, context, job, session) for context in contexts}
     return session.createDataFrame(split_saved_state(saved, job.program, groups, KEY_GROUP_COUNT), STATE_COLUMNS)
 
@@ -219,7 +221,7 @@ def _state_row(number: int, runtime: Runtime) -> tuple[Any, ...]:
 
 
 def partition_key_groups(
-    saved: Runtime, context: ContextStatement, job: SparkJob, session: SparkSession
+    saved: Runtime, context: nodes.ContextStatement, job: SparkJob, session: SparkSession
 ) -> dict[int, int]:
     """Return by partition id the key group of a keyed context's partition, as Spark divides events of these keys."""
     program = replace(job.program, inputs=job.program.inputs[:1])
@@ -266,10 +268,15 @@ def split_saved_state(
 def _drop_unused(saved: Runtime, program: TaskProgram) -> None:
     """Undeploy everything that the program does not have, until nothing more can go."""
     names = {step.name for step in program.steps}
-    contexts = {s.context.name for step in program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)}
+    contexts = {
+        s.context.name
+        for step in program.steps
+        for s in step.module.statements
+        if isinstance(s, nodes.ContextStatement)
+    }
 
     def needless(statement: nodes.StatementPlan) -> bool:
-        if isinstance(statement, _CONTEXTS):
+        if isinstance(statement, nodes.ContextStatement):
             return statement.context.name not in contexts
         return isinstance(statement, _STATEFUL) and statement.name not in names
 
@@ -285,7 +292,6 @@ def _drop_unused(saved: Runtime, program: TaskProgram) -> None:
                 changed |= next(gone, None) is not None
 
 
-_CONTEXTS = (nodes.CreateContextStatement, nodes.CreateContextTreeStatement)
 _STATEFUL = (nodes.StreamStatement, nodes.CreateWindowStatement, nodes.CreateTableStatement, nodes.CreateIndexStatement)
 
 

@@ -365,10 +365,9 @@ def _of_statement(workbench: Workbench, name: str) -> Iterator[str]:
 def _of_context(workbench: Workbench, name: str) -> Iterator[str]:
     runtime = workbench.runtime
     context = runtime.catalog.contexts[name]
-    for deployment in runtime.deployments.values():
-        for statement in deployment.plan.statements:
-            if getattr(getattr(statement, "context", None), "name", None) == name:
-                yield _code(statement.epl)
+    for plan in runtime.plans:
+        if getattr(getattr(plan, "context", None), "name", None) == name:
+            yield _code(plan.epl)
     if context.event_types:
         yield _note(f"of events of {', '.join(context.event_types)}")
     if name in runtime.contexts:
