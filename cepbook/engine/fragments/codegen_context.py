@@ -117,7 +117,7 @@ class CodegenContext:
 
     def _arrangement(self) -> bool:
         projection = self.steps.projection
-        if not (projection.distinct or projection.order_by or projection.limit or projection.offset):
+        if not projection.arranged:
             return False
         arrangement = RowOrder(
             projection.distinct,

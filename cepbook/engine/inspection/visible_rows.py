@@ -205,7 +205,7 @@ def _row_by_row(statement: RunningStatement) -> bool:
     if steps.having is not None or steps.filter is not None or len(steps.stages) != 1 or steps.recognize is not None:
         return False
     projection = steps.row.projection
-    return not (projection.distinct or projection.order_by or projection.limit or projection.offset)
+    return not projection.arranged
 
 
 def _views(statement: RunningStatement, now: int, wanted: PartitionIds | None) -> list[tuple[Any, Sequence[Any]]]:

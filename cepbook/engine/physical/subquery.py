@@ -101,7 +101,7 @@ def _membership(subquery: p.SubqueryPlan, path: AccessPath, steps: PhysicalPlan,
 
 def _null_safe_keys(conditions: Sequence[x.BoundExpr]) -> list[x.BoundExpr]:
     """Make equalities of two or more columns null-safe: null equals null (recorded: scalar_correlated_two_keys)."""
-    equalities = [e for e in conditions if isinstance(e, x.ComparisonExpr) and e.op == "=" and _is_correlation(e)]
+    equalities = [e for e in conditions if isinstance(e, x.ComparisonExpr) and _is_correlation(e)]
     if len(equalities) < 2:
         return list(conditions)
     null_safe = {id(e): x.Is(e.type, e.left, e.right, False, span=e.span) for e in equalities}
@@ -109,8 +109,7 @@ def _null_safe_keys(conditions: Sequence[x.BoundExpr]) -> list[x.BoundExpr]:
 
 
 def _is_correlation(e: x.ComparisonExpr) -> bool:
-    sides = ((e.left, e.right), (e.right, e.left))
-    return any(_is_column(own) and not streams_read(other) for own, other in sides)
+    return any(_is_column(own) and not streams_read(other) for own, other in x.equality_sides(e))
 
 
 def _is_column(e: x.BoundExpr) -> bool:

@@ -70,6 +70,11 @@ class SourceNode(PlanNode):
         return self.event_type == NO_EVENTS
 
     @property
+    def plain(self) -> bool:
+        """True if the source is the events of one type, each by itself and as it is."""
+        return not (self.without_from or self.pattern or self.store or self.contained or self.lot)
+
+    @property
     def event_types(self) -> tuple[str, ...]:
         """The event types that the source reads, each once and without subtypes."""
         if self.store is not None:
@@ -280,6 +285,11 @@ class Projection(PlanNode):
     order_by: tuple[tuple[BoundExpr, bool], ...] = ()
     limit: BoundExpr | None = None
     offset: BoundExpr | None = None
+
+    @property
+    def arranged(self) -> bool:
+        """True if the rows of a delivery are sorted, made distinct or limited."""
+        return bool(self.distinct or self.order_by or self.limit or self.offset)
 
 
 # What may stand below each clause of the chain

@@ -33,22 +33,10 @@ _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 def is_native(statement: nodes.SelectStatement, types: Mapping[str, EventType]) -> bool:
     """Return whether Spark alone computes the rows of a statement, and no other statement depends on it."""
-    source = statement.source
-    plain = (
-        type(statement) is nodes.SelectStatement
-        and statement.context is None
-        and statement.kind == "unaggregated"
-        and statement.selector == "istream"
-        and not (statement.output or statement.into or statement.subqueries or statement.lots or statement.drop)
-        and all(
-            isinstance(node, nodes.Projection | nodes.Selection | nodes.SourceNode)
-            for node in nodes.chain(statement.root)
-        )
-        and not (source.without_from or source.pattern or source.store or source.contained or source.lot)
-        and not stores_read(statement)
-    )
     root = statement.root
-    if not plain or root.wildcard or root.distinct or root.order_by or root.limit or root.offset:
+    if statement.context is not None or statement.kind != "unaggregated" or not is_plain_query(statement):
+        return False
+    if not {type(node) for node in nodes.chain(root)} <= {nodes.Projection, nodes.Selection, nodes.SourceNode}:
         return False
     types_out = statement.output_type.properties
     columns = all(
@@ -58,7 +46,17 @@ def is_native(statement: nodes.SelectStatement, types: Mapping[str, EventType]) 
         and _keeps_its_form(c.value.type, types)
         for c in root.columns
     )
-    return columns and all(map(is_expressible, filter_conditions(statement))) and source.event_type in types
+    return columns and all(map(is_expressible, filter_conditions(statement))) and statement.source.event_type in types
+
+
+def is_plain_query(statement: nodes.SelectStatement) -> bool:
+    """Return whether the statement is a query of one stream that delivers only what enters, without further clauses."""
+    if type(statement) is not nodes.SelectStatement or statement.selector != "istream":
+        return False
+    clauses = statement.output or statement.into or statement.subqueries or statement.lots or statement.drop
+    if clauses or statement.root.wildcard or statement.root.arranged:
+        return False
+    return statement.source.plain and not stores_read(statement)
 
 
 def _keeps_its_form(type_: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> bool:

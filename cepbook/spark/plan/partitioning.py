@@ -88,7 +88,7 @@ def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDepe
         return _output_refusal(statement.output)
     if patterned:
         return _pattern_requirement(statement)
-    if is_ordered_or_limited(statement.root) and depends_on_clock(statement):
+    if statement.root.arranged and depends_on_clock(statement):
         return "rows of all keys that are delivered together are sorted, limited or made distinct"
     if statement.derived is not None:
         return f"the window {statement.derived.name} derives values from the events of all keys"
@@ -447,7 +447,7 @@ def partition_obstacle(
         return _ROW_PER_PARTITION
     if isinstance(statement, nodes.SelectStatement):
         together = depends_on_clock(statement) or not isinstance(context, nodes.CreateContextStatement)
-        if is_ordered_or_limited(statement.root) and together:
+        if statement.root.arranged and together:
             return "rows of all keys that are delivered together are sorted, limited or made distinct"
         if any(expressions_in(statement.output, expr.VariableRead)):
             return "its output clause follows variables"
@@ -512,11 +512,6 @@ def _recognition_requirement(recognize: nodes.Recognition, statement: nodes.Sele
     if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in of_matches):
         return "its matches are aggregated together"
     return single_key(statement.source.event_type, keys) if keys else "its matches are in the rows of the whole stream"
-
-
-def is_ordered_or_limited(root: nodes.Projection) -> bool:
-    """Return whether the rows of a delivery are sorted, made distinct or limited."""
-    return root.distinct or bool(root.order_by) or root.limit is not None or root.offset is not None
 
 
 def _windows_of_named_window(source: nodes.SourceNode, deps: StatementDependencies) -> tuple[nodes.WindowSpec, ...]:

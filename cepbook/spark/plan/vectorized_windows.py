@@ -24,9 +24,8 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
-from cepbook.lang.plan.references import stores_read
 from cepbook.lang.types import BITS, EXACT_KEY_TYPES
-from cepbook.spark.frames.sql_conditions import is_expressible
+from cepbook.spark.frames.sql_conditions import is_expressible, is_plain_query
 from cepbook.spark.plan.clock_dependence import depends_on_clock
 from cepbook.spark.task.program import BASE_AGGREGATE, VectorizedWindow
 
@@ -43,7 +42,9 @@ def vectorized_window_of(
     if len(deps.readers) != 1 or deps.stores or deps.triggers or deps.variables:
         return None
     (statement,) = deps.selects
-    if not isinstance(statement, plan.SelectStatement) or not _is_plain_query(statement):
+    if not isinstance(statement, plan.SelectStatement) or not is_plain_query(statement):
+        return None
+    if statement.delivery_key is not None:
         return None
     nodes = list(plan.chain(statement.root))
     if [type(node) for node in nodes] != [plan.Projection, plan.Aggregation, plan.Windowed, plan.SourceNode]:
@@ -79,18 +80,6 @@ def vectorized_window_of(
         if size is not None and 0 < size < _MAX_SIZE:
             form = VectorizedWindow(source.event_type, keys, source.filter, columns, length=size)
     return (_aggregate_obstacle(form, config) or form) if isinstance(form, VectorizedWindow) else form
-
-
-def _is_plain_query(statement: plan.SelectStatement) -> bool:
-    """Return whether the statement is a query of one stream that delivers only what enters, without further clauses."""
-    source, root = statement.source, statement.root
-    odd = statement.output or statement.into or statement.subqueries or statement.lots or statement.drop
-    arranged = root.wildcard or root.distinct or root.order_by or root.limit or root.offset
-    other = source.without_from or source.pattern or source.store or source.contained or source.lot
-    plain = (
-        type(statement) is plan.SelectStatement and statement.selector == "istream" and statement.delivery_key is None
-    )
-    return plain and not (odd or arranged or other or stores_read(statement))
 
 
 def _partition_keys(
