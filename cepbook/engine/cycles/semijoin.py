@@ -49,7 +49,8 @@ def input_semijoins(steps: PhysicalPlan, small: set[int], large: set[int]) -> di
 def subquery_semijoin(number: int, steps: PhysicalPlan, select: PhysicalPlan) -> SemiJoin | None:
     """Return the semijoin for a subquery that `select` reads in exactly one place; else None."""
     lookup = steps.lookup
-    references = {e for e in expressions_in((_parts(select),), x.SubqueryRef) if e.index == number}
+    reading = (select.where, select.row and select.row.projection, select.having, select.keys, select.calls)
+    references = {e for e in expressions_in(reading, x.SubqueryRef) if e.index == number}
     if lookup is None or len(references) != 1:
         return None
     (reference,) = references
@@ -60,10 +61,6 @@ def subquery_semijoin(number: int, steps: PhysicalPlan, select: PhysicalPlan) ->
                 if isinstance(value, x.Prop):
                     return SemiJoin(own.name, value.stream, value.name)
     return None
-
-
-def _parts(select: PhysicalPlan) -> tuple[Any, ...]:
-    return (select.where, select.row and select.row.projection, select.having, select.keys, select.calls)
 
 
 def _pairs(e: x.BoundExpr) -> list[tuple[x.Prop, x.Prop]]:

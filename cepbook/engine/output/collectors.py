@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from cepbook.engine.state import State
@@ -249,7 +250,7 @@ class PresentGroupRows(RowCollector):
             self._known.update(dict.fromkeys(touched))
         keys: list[Any] = list(self._known if self.every else touched)
         if self.levels:
-            keys.sort(key=_level)
+            keys.sort(key=itemgetter(0))
         ins: Rows = []
         rem: Rows = []
         for key in keys:
@@ -260,10 +261,6 @@ class PresentGroupRows(RowCollector):
             elif self.removes and touched[key] is not None:
                 rem.append(touched[key])
         return ins, rem
-
-
-def _level(key: tuple[int, Any]) -> int:
-    return key[0]
 
 
 @dataclass(slots=True)

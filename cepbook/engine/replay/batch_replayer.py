@@ -51,7 +51,6 @@ from cepbook.engine.time.clock_stops import ClockStops, DueStops, EventStops, La
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
-from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.pattern import starts_undecided
 from cepbook.lang.plan.references import event_types_read, stores_read, stores_written
 
@@ -409,7 +408,8 @@ class BatchReplayer:
                     return f"`{statement.name}` changes the rows of `{name}`, which others read"
         for statement in statements:
             own = stores_read(statement.plan)
-            if own and statement in active and (statement.context is not None or _divided(own, catalog)):
+            divided = any(catalog.stores[name].context is not None for name in own if name in catalog.stores)
+            if own and statement in active and (statement.context is not None or divided):
                 return f"`{statement.name}` reads a named window or table in each partition of a context"
             for name in () if isinstance(statement.plan, p.CreateTableStatement) else own & changing.keys():
                 if changing[name] is not statement:
@@ -466,10 +466,6 @@ def _partition_ahead(nodes: Iterable[ReplayNode]) -> str | None:
 def _parts(statement: RunningStatement) -> list[PhysicalPlan]:
     """Return the physical plans of a statement, of the streams that it joins, and of its subqueries."""
     return [statement.steps, *statement.steps.inputs, *(each.steps for each in statement.program.subqueries)]
-
-
-def _divided(names: Iterable[str], catalog: Catalog) -> bool:
-    return any(catalog.stores[name].context is not None for name in names if name in catalog.stores)
 
 
 def _timed(statement: RunningStatement) -> bool:

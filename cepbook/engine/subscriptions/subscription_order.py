@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from cepbook.engine.subscriptions.filter_index import Subscription
@@ -63,7 +63,7 @@ def unprioritized_order(subscriptions: Sequence[Subscription], types: Sequence[s
     trees = {name: _Node() for name in types}
     first: list[Subscription] = []
     late: list[Subscription] = []
-    for subscription in sorted(subscriptions, key=_order):
+    for subscription in sorted(subscriptions, key=attrgetter("order")):
         if subscription.reads is None:
             first.append(subscription)
         elif subscription.late or _branches(subscription.filter):
@@ -77,10 +77,6 @@ def unprioritized_order(subscriptions: Sequence[Subscription], types: Sequence[s
 def latest_first_key(order: DispatchOrder) -> DispatchOrder:
     """Sort key for owners of timers: the last deployed comes first."""
     return tuple(-number for number in order)
-
-
-def _order(taker: Subscription) -> DispatchOrder:
-    return taker.order
 
 
 def _conditions(taker: Subscription) -> list[_Condition]:

@@ -89,15 +89,12 @@ def distinct_duplicate(
             first = next((n for n in range(place) if all(rows[n][column] == row[column] for column in columns)), None)
             if first is None:
                 return None
-            others = [rows[first].get(event_column(stream)) for stream in streams]
-            made_of = "; ".join(_shown(other) for other in others if other is not None)
+            others = (rows[first].get(event_column(stream)) for stream in streams)
+            texts = ("  ".join(f"{name}={value}" for name, value in row.items()) for row in others if row is not None)
+            made_of = "; ".join(map(shorten_line, texts))
             note = f"its row, {place + 1} of {len(rows)}, equals row {first + 1} of the same delivery, of {made_of}"
             step = step or replace(DISTINCT_STEP, values=tuple((column, row[column]) for column in columns), note=note)
     return step
-
-
-def _shown(event: Any) -> str:
-    return shorten_line("  ".join(f"{name}={value}" for name, value in event.items()))
 
 
 def partner_values(

@@ -116,7 +116,7 @@ def run_query(
     statements = _parsed(epl).statements
     statement = statements[0] if len(statements) == 1 else None
     if isinstance(statement, ast.Select) and statement.insert_into is None:
-        names = _streams(statement)
+        names = {node.type_name for node in walk(statement) if isinstance(node, ast.FilterStream)}
         if names - runtime.stores.keys():
             scratch = _runtime_of_rows(statement, names, runtime, config, functions, selector)
             result = FireAndForgetQuery(scratch, epl).ask(settings_of(epl).get("parameters"))
@@ -227,11 +227,6 @@ def _of_context(
 
 def _context_of(stores: Container[str], runtime: Runtime) -> str | None:
     return next((s.type.context for name, s in runtime.stores.items() if name in stores and s.type.context), None)
-
-
-def _streams(select: ast.Select) -> set[str]:
-    """Return the names that a query reads, in its from-clause and in subqueries."""
-    return {node.type_name for node in walk(select) if isinstance(node, ast.FilterStream)}
 
 
 def _output_type(name: str, runtime: Runtime) -> EventType:

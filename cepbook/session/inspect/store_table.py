@@ -123,10 +123,7 @@ def store_users(runtime: Runtime, store: Store) -> dict[str, list[str]]:
             sources = getattr(plan, "sources", ())
             inner = [source.source for source in plan.subqueries]
             read = any(source.store is not None and source.store.name == store.name for source in (*sources, *inner))
-            if statement is not store.owner and (read or store.name in _tables(plan)):
+            read = read or any(access.table == store.name for access in expressions_in(plan, TableRead))
+            if read and statement is not store.owner:
                 users["read"].append(statement.name)
     return users
-
-
-def _tables(plan: object) -> set[str]:
-    return {expression.table for expression in expressions_in(plan, TableRead)}

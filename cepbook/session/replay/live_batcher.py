@@ -28,7 +28,7 @@ from cepbook.lang.plan.catalog import LATE_EVENT, EventType
 from cepbook.session.core.engine_handle import BatchTaker
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
-from cepbook.session.io.frame_source import EventChunk
+from cepbook.session.io.frame_source import EventChunk, pick
 from cepbook.session.io.live.live_sources import Located, Malformed
 from cepbook.session.io.output.sinks import SinkError, write_waiting
 from cepbook.session.io.rejected_events import RejectedFile
@@ -398,7 +398,7 @@ class LiveBatcher:
                 number,
                 name,
                 times,
-                EventChunk(times, partial(_pick, events)),
+                EventChunk(times, partial(pick, events)),
                 0,
                 ranks if len(events_by_type) > 1 else None,
             )
@@ -454,10 +454,6 @@ class LiveBatcher:
             self._sources[name].reject(what)
         if self._file is not None:
             self._file.write(name, reason, item, max(self._engine.now, self._buffer.watermark or 0))
-
-
-def _pick(events: list[dict[str, Any]], name: str) -> list[Any]:
-    return [event[name] for event in events]
 
 
 def _item_text(item: object) -> str:

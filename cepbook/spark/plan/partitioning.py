@@ -97,7 +97,8 @@ def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDepe
         return _recognition_requirement(recognize, statement)
     if any(expressions_in(statement.root, expr.Prior)):
         return "it reads earlier events of all keys (prior)"
-    if any(expressions_in(statement.root, expr.Prev)) and not _grouped(statement):
+    grouped = bool(statement.windows) and statement.windows[0].row.grouping
+    if any(expressions_in(statement.root, expr.Prev)) and not grouped:
         return "it reads events of all keys in its window (prev)"
     aggregation = statement.aggregation
     if aggregation is not None and (aggregation.levels or any(c.group_by is not None for c in aggregation.calls)):
@@ -122,10 +123,6 @@ def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDepe
 def single_key(name: str, keys: frozenset[str]) -> KeyRequirement:
     """Require that all events of a type that agree in one of `keys` reach the same task."""
     return ((((name, keys),),),)
-
-
-def _grouped(statement: nodes.SelectStatement) -> bool:
-    return bool(statement.windows) and statement.windows[0].row.grouping
 
 
 # ---- what is looked up by a key

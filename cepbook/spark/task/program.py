@@ -127,8 +127,5 @@ def check_fingerprint(expected: str, actual: str | None, where: str = "the check
     for name, message in _MISMATCHES:
         if there.get(name) != here.get(name):
             text = message.format(there=there.get(name), here=here.get(name))
-            raise SnapshotError(f"{where} {text}{_hint(name, there)}")
-
-
-def _hint(name: str, stored: dict[str, Any]) -> str:
-    return _INITIAL_HINT if name == "divided" and stored["divided"] == "whole" else RESTART_HINT
+            hint = _INITIAL_HINT if name == "divided" and there[name] == "whole" else RESTART_HINT
+            raise SnapshotError(f"{where} {text}{hint}")
