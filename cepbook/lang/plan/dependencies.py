@@ -9,7 +9,6 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan import traversal
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.plan.references import (
     event_types_read,
     expressions_in,
@@ -133,10 +132,6 @@ def _feeds(other: plan.StreamStatement, read: set[str], variables: set[str], cat
     return bool(variables & other.assigned)
 
 
-def _pattern_of(source: plan.SourceNode) -> Pattern | None:
-    return source.pattern if isinstance(source.pattern, Pattern) else None
-
-
 def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, tuple[str, ...]]:
     """Return the properties that the statements can read of each input type, in declaration order."""
     properties: dict[str, tuple[str, ...]] = {}
@@ -174,11 +169,8 @@ def names_read(statement: plan.StreamStatement) -> list[str]:
 def _sees_all(statement: plan.StreamStatement) -> bool:
     if isinstance(statement, plan.CycleStatement):  # columns go through its stages by their names
         return True
-    patterns = [source.pattern for source in event_sources(statement) if source.pattern is not None]
-    if any(not isinstance(p, Pattern) or any(atom.contained for atom in p.atoms) for p in patterns):
-        return True
-    if any(source.contained for source in event_sources(statement)):  # they are in the properties of the event
-        return True
+    if any(source.contained or any(atom.contained for atom in source.atoms) for source in event_sources(statement)):
+        return True  # contained events are in the properties of the event
     if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
         return True
     return reads_whole_events(statement)
@@ -186,7 +178,7 @@ def _sees_all(statement: plan.StreamStatement) -> bool:
 
 def _of_tags(statement: plan.StreamStatement, name: str, catalog: Catalog) -> set[str]:
     """Return the properties of event type `name` that a statement reads through the tags of its patterns."""
-    atoms = [atom for source in event_sources(statement) if (p := _pattern_of(source)) is not None for atom in p.atoms]
+    atoms = [atom for source in event_sources(statement) for atom in source.atoms]
     tags = {atom.tag for atom in atoms if catalog.is_a(name, atom.event_type)}
     properties: set[str] = set()
     pending = [e for e in traversal.walk(statement) if isinstance(e, expr.BoundExpr)] if tags else []

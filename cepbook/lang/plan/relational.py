@@ -21,7 +21,7 @@ from typing import Literal, TypeVar
 
 from cepbook.lang.plan.catalog import EventType, StoreType
 from cepbook.lang.plan.expressions import BoundExpr, conjuncts
-from cepbook.lang.plan.pattern import Pattern
+from cepbook.lang.plan.pattern import Atom, Pattern
 from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
 from cepbook.lang.plan.row_pattern import RowRegex
 from cepbook.lang.registry.windows import WINDOWS, WindowRow
@@ -81,7 +81,12 @@ class SourceNode(PlanNode):
             return ()
         if self.pattern is None:
             return (self.event_type,)
-        return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
+        return tuple(dict.fromkeys(atom.event_type for atom in self.atoms))
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms of the pattern, if there is one."""
+        return () if self.pattern is None else self.pattern.atoms
 
 
 @dataclass(frozen=True, slots=True)

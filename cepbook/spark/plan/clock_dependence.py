@@ -25,8 +25,7 @@ def depends_on_clock(statement: plan.StreamStatement) -> bool:
     """
     if isinstance(statement, plan.CycleStatement):
         return True
-    patterns = (source.pattern for source in event_sources(statement))
-    if any(pattern_uses_clock(pattern) for pattern in patterns if isinstance(pattern, Pattern)):
+    if any(pattern_uses_clock(source.pattern) for source in event_sources(statement)):
         return True
     if not isinstance(statement, plan.SelectStatement):
         return False
@@ -48,9 +47,9 @@ def depends_on_clock(statement: plan.StreamStatement) -> bool:
     return not (plain and lower_statement(statement).lazy)
 
 
-def pattern_uses_clock(pattern: Pattern) -> bool:
-    """Return whether the pattern has a timer, or a part that ends at a time."""
-    nodes = walk(pattern.root)
+def pattern_uses_clock(pattern: Pattern | None) -> bool:
+    """Return whether there is a pattern that has a timer, or a part that ends at a time."""
+    nodes = [] if pattern is None else walk(pattern.root)
     timers = IntervalTimer | CrontabTimer | ScheduleTimer | WithinGuard
     return any(
         isinstance(node, timers) or (isinstance(node, EveryPattern) and node.expiry is not None) for node in nodes

@@ -24,7 +24,6 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies, event_sources
-from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.plan.references import event_types_read
 from cepbook.lang.types import EXACT_KEY_TYPES
 from cepbook.spark.frames.sql_conditions import is_expressible
@@ -72,7 +71,8 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
             return f"{statement.name} does not run in the context {name}, but shares state with its statements"
         if isinstance(statement, nodes.CycleStatement) or statement.drop:
             return f"{statement.name} sees the events of all partitions"
-        watched = _pattern_types(statement) & {window.store.name for window in created}
+        pattern_types = {atom.event_type for source in event_sources(statement) for atom in source.atoms}
+        watched = pattern_types & {window.store.name for window in created}
         if watched:
             return f"the pattern of {statement.name} follows the rows of {min(watched)} in all partitions"
         obstacle = partition_obstacle(statement, context, level.event_types, deps, catalog)
@@ -113,12 +113,6 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
             return f"events of {input_type} are hashed in several ways"
         inputs += [(input_type, i) for i in positions]
     return ContextShards(name, hashes=level, inputs=tuple(inputs))
-
-
-def _pattern_types(statement: nodes.StreamStatement) -> set[str]:
-    """Return the event types that the patterns of a statement take."""
-    patterns = [source.pattern for source in event_sources(statement)]
-    return {atom.event_type for pattern in patterns if isinstance(pattern, Pattern) for atom in pattern.atoms}
 
 
 def _copies_property(window: str, name: str, deps: StatementDependencies, catalog: Catalog) -> bool:

@@ -252,8 +252,7 @@ def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | N
 
 
 def _pattern_refusal(statement: nodes.StreamStatement) -> str:
-    sources_patterns = (source.pattern for source in event_sources(statement))
-    timed = any(pattern_uses_clock(pattern) for pattern in sources_patterns if isinstance(pattern, patterns.Pattern))
+    timed = any(pattern_uses_clock(source.pattern) for source in event_sources(statement))
     return f"its pattern follows the events {'and the clock ' if timed else ''}of the whole stream"
 
 

@@ -18,7 +18,7 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
-from cepbook.lang.plan.pattern import EVENT_STREAM, Pattern, starts_undecided
+from cepbook.lang.plan.pattern import EVENT_STREAM, starts_undecided
 from cepbook.lang.plan.references import event_types_read, reads_context_id
 from cepbook.spark.frames.sql_conditions import condition_sql, is_expressible
 from cepbook.spark.frames.sql_query import SqlQuery
@@ -61,13 +61,10 @@ def _sees_rejected(statement: nodes.StreamStatement) -> bool:
     source = statement.source
     if statement.drop or statement.lots or source.without_from or source.store or source.contained or source.lot:
         return True
-    if isinstance(source.pattern, Pattern):
-        if any(atom.contained for atom in source.pattern.atoms):
-            return True
-        if statement.context is not None and not starts_undecided(source.pattern.root):
-            return True  # it may be true as soon as there is a partition
-    elif source.pattern is not None:
+    if any(atom.contained for atom in source.atoms):
         return True
+    if source.pattern is not None and statement.context is not None and not starts_undecided(source.pattern.root):
+        return True  # it may be true as soon as there is a partition
     if not set(event_types_read(statement)) <= {kind for kind, _ in _filters(statement)}:
         return True
     return reads_context_id(statement)
@@ -88,10 +85,7 @@ def _filters(statement: nodes.StreamStatement) -> Iterator[tuple[str, expr.Bound
     """Yield the event types that the statement reads, with the conditions on their events."""
     assert isinstance(statement, nodes.SelectStatement)
     source = statement.source
-    if isinstance(source.pattern, Pattern):
-        yield from ((atom.event_type, atom.filter) for atom in source.pattern.atoms)
-    else:
-        yield source.event_type, source.filter
+    yield from ((read.event_type, read.filter) for read in ((source,) if source.pattern is None else source.atoms))
 
 
 def _is_event_condition(condition: expr.BoundExpr) -> bool:
