@@ -71,7 +71,7 @@ class KeyedStream(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class ContextLevel(PlanNode):
-    """What allocates the partitions of a context, or of one level of a nested context."""
+    """A rule that allocates the partitions of a context, or of one level of a nested context."""
 
     @property
     def keyed_streams(self) -> tuple[KeyedStream, ...]:

@@ -45,7 +45,7 @@ class StatementDependencies:
 
     @property
     def named_windows(self) -> tuple[plan.CreateWindowStatement, ...]:
-        """What creates the named windows among the stores."""
+        """The statements that create the named windows among the stores."""
         return tuple(store for store in self.stores if isinstance(store, plan.CreateWindowStatement))
 
     @property
