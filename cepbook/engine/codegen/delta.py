@@ -295,7 +295,7 @@ class DeltaCodegen:
 
     def _replace_groups(self) -> None:
         self.code.source.line("former_groups, groups = groups, {}")
-        self.code.source.line("S[2] = groups")
+        self.code.source.line("S.groups = groups")
 
     def _load_one_group(self) -> None:
         if self._afresh:
@@ -505,8 +505,8 @@ class DeltaCodegen:
         appeared = self.code.slot("{}")
         source.line(f"appeared = {appeared}")
         with source.block("for k in touched:"):
-            source.line("appeared.setdefault(k, S[3])")
-            source.line("S[3] += 1")
+            source.line("appeared.setdefault(k, S.ordinal)")
+            source.line("S.ordinal += 1")
         source.line("touched = sorted(touched, key=appeared.__getitem__)")
         with source.block("for k in touched:"), source.block("if k not in groups:"):
             source.line("del appeared[k]")

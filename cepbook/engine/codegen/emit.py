@@ -59,7 +59,7 @@ class Emitter:
             mark = ", mark" if self._code.in_column_loop else ""
             source.line(f"push({self._now}, {sides}{mark})", steps.projection.span)
             if self._place:
-                source.line(f"{self._place}(S[0], {sides})", steps.projection.span)
+                source.line(f"{self._place}(S.partition, {sides})", steps.projection.span)
 
     def _if_any(self, names: list[str]) -> AbstractContextManager[None]:
         conditions = ["push"] if self._guarded else []

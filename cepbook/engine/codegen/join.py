@@ -26,6 +26,7 @@ from cepbook.engine.fragments.event_layout import JoinedLayout
 from cepbook.engine.physical.access import AccessPath
 from cepbook.engine.physical.lowering import rebase_to_input
 from cepbook.engine.relations.relation import Relation
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.windows.window_codegen import DELTA_IN_LOCAL, EmittedChange, EvictionWriter
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
@@ -58,7 +59,7 @@ class JoinCodegen(ViewCodegen):
         self.lookups = loops.LookupCodegen(self.source)
         self.inputs: list[_Input] = []
         for steps in self.steps.inputs:
-            own = CodegenContext(steps, code.base.at(aggregates=(), keys=(), state="state_of(S[0])"))
+            own = CodegenContext(steps, code.base.at(aggregates=(), keys=(), state="state_of(S.partition)"))
             own.helpers = code.helpers  # one module for all inputs
             pipeline = ViewCodegen(own, False)
             self.inputs.append(_Input(own, pipeline, pipeline.view()))
@@ -82,7 +83,7 @@ class JoinCodegen(ViewCodegen):
         """Return, for ``prev``, the code of the view and of the item of that input."""
         number = 0 if e.value is None else _one_input(e.value)
         begin = self.rows.place(number)
-        return f"W.states[{number}][1], item[{begin}:{begin + len(self.rows.inputs[number].parts)}]"
+        return f"W.states[{number}].view, item[{begin}:{begin + len(self.rows.inputs[number].parts)}]"
 
     def of_input(self, e: x.BoundExpr) -> tuple[CodegenContext, x.BoundExpr]:
         """Return the context of the input that an expression reads, and the expression within that input."""
@@ -159,7 +160,7 @@ class JoinCodegen(ViewCodegen):
         if not self.inputs[self.at].code.steps.views_store:
             self.source.line(f"change = changed{self.at}(W, {entered}, {left})")
             return
-        self.source.line(f"change = W.states[{self.at}][1].take(({entered}, {left}), now)")
+        self.source.line(f"change = W.states[{self.at}].view.take(({entered}, {left}), now)")
         self.source.line(f"if change is not None: change = changed{self.at}(W, *change)")
 
     def prefill(self) -> None:
@@ -168,7 +169,7 @@ class JoinCodegen(ViewCodegen):
             if not self.join.node.inputs[number].unidirectional and number not in self.join.shared:
                 rows = f"taken{number}(W.states[{number}], stored(S, {number}), now)"
                 if self.inputs[number].code.steps.views_store:
-                    self.source.line(f"change = W.states[{number}][1].take(({rows}, ()), now)")
+                    self.source.line(f"change = W.states[{number}].view.take(({rows}, ()), now)")
                     self.source.line(f"if change is not None: W.relations[{number}].change(*change)")
                 else:
                     self.source.line(f"W.relations[{number}].change({rows}, ())")
@@ -186,7 +187,7 @@ class JoinCodegen(ViewCodegen):
         input_ = self.inputs[self.at]
         if not self.reads_columns:
             write_event_reading(input_.code, input_.code.steps.source.filter, "now")
-        self.source.line("W = S[1]")
+        self.source.line("W = S.view")
         input_.code.number()
         self.source.line(f"{then} W.arrive({input_.pipeline.item()}, now)", input_.pipeline.span)
 
@@ -194,8 +195,8 @@ class JoinCodegen(ViewCodegen):
         """Write ``_input_state0(P, now)``, once all window parameters are known."""
         for number, input_ in enumerate(self.inputs):
             with self.source.block(f"def _input_state{number}(P, now):"):
-                self.source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *input_.code.parameters])}]")
-                self.source.line(f"S[1] = {input_.view}")
+                input_.code.new_state(StatementState)
+                self.source.line(f"S.view = {input_.view}")
                 self.source.line("return S")
 
     def form(self, namespace: Mapping[str, object]) -> join_view.JoinSpec:

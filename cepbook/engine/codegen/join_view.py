@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cepbook.engine.relations.relation import Item, Relation
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.time.clock import NEVER
+from cepbook.engine.windows.view_wrappers import ActivationView
 from cepbook.engine.windows.window_view import ViewDelta, WindowView
 
 MISSING_ORDINAL = -1
@@ -97,7 +99,7 @@ class JoinView(WindowView):
 
     __slots__ = ("form", "relations", "states")
 
-    def __init__(self, form: JoinSpec, states: list[Any], relations: InputRelations) -> None:
+    def __init__(self, form: JoinSpec, states: list[StatementState], relations: InputRelations) -> None:
         super().__init__()
         self.form = form
         self.states = states
@@ -106,7 +108,7 @@ class JoinView(WindowView):
 
     def look(self) -> None:
         """Set `due` to the earliest time at which an input must be advanced."""
-        self.due = min((state[1].due for state in self.states), default=NEVER)
+        self.due = min((state.view.due for state in self.states), default=NEVER)
 
     def take_all(self, numbers: Sequence[int], event: Any, now: int) -> ViewDelta | None:
         """Let an event enter all inputs that read it, before combinations are made."""
@@ -122,7 +124,8 @@ class JoinView(WindowView):
         """Take the items of an activation, by input; return the delta in the order of arrival."""
         changes = []
         for number, state in enumerate(self.states):
-            change = state[1].take(lots[number], now)
+            assert isinstance(state.view, ActivationView)
+            change = state.view.take(lots[number], now)
             if change is not None:
                 changes.append((number, change))
         self.look()
@@ -138,7 +141,7 @@ class JoinView(WindowView):
     def advance(self, now: int) -> ViewDelta | None:
         changes = []
         for number, state in enumerate(self.states):
-            view = state[1]
+            view = state.view
             if view.due <= now:
                 change = view.advance(now)
                 if change is not None:
@@ -148,7 +151,7 @@ class JoinView(WindowView):
 
     def reevaluate(self, now: int) -> None:
         for state in self.states:
-            state[1].reevaluate(now)
+            state.view.reevaluate(now)
         self.look()
 
     def look_at_tables(self) -> None:
@@ -197,7 +200,7 @@ class JoinView(WindowView):
         return sorted(combinations, key=self._place) if self.form.out_of_order else combinations
 
     def retained(self) -> int:
-        return sum(state[1].retained() for state in self.states)
+        return sum(state.view.retained() for state in self.states)
 
     def discard(self, item: Item) -> None:
         """Do nothing, since only the inputs remove combinations."""

@@ -29,7 +29,8 @@ class OutputRateCodegen(StatementCodegen):
     def __init__(self, code: CodegenContext, output: OutputClause, iterable_unbound: bool) -> None:
         super().__init__(code, iterable_unbound)
         self.output = output
-        self._limiter = code.slot("limiter(P, now)")
+        self._limiter = "S.limiter"
+        code.limits = True
         self._counts_keys = output.which == "first" and self.steps.grouped
         self.source.bind("_NEVER", NEVER)
 
@@ -214,7 +215,7 @@ class OutputRateCodegen(StatementCodegen):
                 self._arm_limiter()
             source.line("return forced")
         with source.block("def dues(S):"):
-            source.line(f"return [({WINDOW}, S[1].due), ({OUTPUT}, {self._limiter}.due)]")
+            source.line(f"return [({WINDOW}, S.view.due), ({OUTPUT}, {self._limiter}.due)]")
 
     def _add_posted(self, *then: str) -> None:
         with self.source.block("if posted is not None:"):

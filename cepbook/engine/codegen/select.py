@@ -30,6 +30,7 @@ from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM
+from cepbook.engine.relations.statement_state import StatementState, StoreState
 from cepbook.lang.plan.nodes import SelectStatement
 
 _PARTITION_BITS = 40  # bits of an ordinal that count the rows of one context partition
@@ -137,20 +138,15 @@ class _Writer:
                 source.line(f"fresh = {self.code.fresh_state()}")
                 source.line("prefill(fresh, now)")
                 source.line("return fresh")
-        cut = len(self.steps.subqueries)
-        inner, own = self.code.parameters[:cut], self.code.parameters[cut:]
-        former = ", inner=None" if inner else ""  # the states of subqueries that ran before
+        owner = self.steps.owned_store is not None
+        former = ", subqueries=None" if self.steps.subqueries else ""  # the states of subqueries that ran before
         with source.block(f"def new_state(P, now{former}):"):
-            if inner:
-                source.line(f"inner = ({', '.join(inner)},) if inner is None else inner")
             # a reader outside the context sees the rows of all partitions, so their ordinals must differ
-            apart = self.contextual and self.steps.owned_store is not None
-            first = f"P.id << {_PARTITION_BITS}" if apart else "0"
-            slots = ["P", "None", "None", first, *["*inner"] * bool(inner), *own]
-            source.line(f"S = [{', '.join(slots)}]")
-            source.line(f"S[1] = {self.body.fresh}")
+            first = f", P.id << {_PARTITION_BITS}" if self.contextual and owner else ""
+            self.code.new_state(StoreState if owner else StatementState, first, former="subqueries" if former else "")
+            source.line(f"S.view = {self.body.fresh}")
             if self.steps.aggregation is not None:
-                source.line("S[2] = {}" if self.steps.grouped else f"S[2] = {cells.fresh()}")
+                source.line("S.groups = {}" if self.steps.grouped else f"S.cells = {cells.fresh()}")
             self.body.start()
             source.line("return S")
 
@@ -315,7 +311,7 @@ class _Writer:
 
     def _load_for_arrival(self) -> None:
         if self.contextual and self.steps.aggregate_only:
-            self.source.line("W = S[1]")
+            self.source.line("W = S.view")
         elif self.contextual:
             self.code.load_state()
         elif self.code.table:

@@ -244,7 +244,7 @@ class StatementCodegen(DeltaCodegen):
     def start(self) -> None:
         """Arm the timer of a view that must be advanced before any event."""
         if self.steps.ticks:
-            self.source.line("W = S[1]")
+            self.source.line("W = S.view")
             self.pipeline.arm()
 
     def timers(self) -> None:
@@ -254,7 +254,7 @@ class StatementCodegen(DeltaCodegen):
             with source.block("def process(S, batch, former, now, ins, rem, forced):"):
                 self.announce()
                 if self.steps.reads_prev:
-                    source.line("W = S[1]")
+                    source.line("W = S.view")
                 self.code.load_groups()
                 if self.steps.aggregate_only:
                     self.swapped()
@@ -263,7 +263,7 @@ class StatementCodegen(DeltaCodegen):
         if not self.steps.ticks:
             return
         with source.block("def dues(S):"):
-            source.line(f"return [({WINDOW}, S[1].due)]")
+            source.line(f"return [({WINDOW}, S.view.due)]")
         if self.code.has_single_view:
             return
         source.bind("_NEVER", NEVER)
@@ -301,7 +301,7 @@ class StatementCodegen(DeltaCodegen):
     def _swapped_groups(self) -> None:
         source, code, steps = self.code.source, self.code, self.code.steps
         source.line("former_groups, groups = groups, batch or {}")
-        source.line("S[2] = groups")
+        source.line("S.groups = groups")
         source.line("gone = [k for k in former_groups if k not in groups]")
         if steps.makes_remove_rows:
             with source.block("for k in (*groups, *gone):"):
@@ -359,7 +359,7 @@ class StatementCodegen(DeltaCodegen):
         with source.block("def expire_all(states, now, out, mark_of):"):
             self._no_rows()
             with source.block("for S in states:"):
-                source.line("W = S[1]")
+                source.line("W = S.view")
                 source.line("W.armed = _NEVER")
                 with source.block("if W.due > now:"):
                     source.line("continue")
@@ -402,7 +402,7 @@ class StatementCodegen(DeltaCodegen):
             return
         source = self.source
         with source.function("post", ["S"], []):
-            source.line("W, now = S[1], clock.now")
+            source.line("W, now = S.view, clock.now")
             source.line("change = W.post()")
             with source.block("if change is not None:"):
                 self._process_change()
@@ -413,7 +413,7 @@ class StatementCodegen(DeltaCodegen):
         if not self.steps.watched:
             return
         with self.source.block("def reevaluate(S, now):"):
-            self.source.line("W = S[1]")
+            self.source.line("W = S.view")
             self.source.line("W.reevaluate(now)")
             self.pipeline.arm()
 
@@ -429,7 +429,7 @@ class StatementCodegen(DeltaCodegen):
         if not self.steps.lazy:
             return
         source = self.source
-        source.line("change = S[1].sweep(now)")
+        source.line("change = S.view.sweep(now)")
         with source.block("if change is not None:"):
             source.line("process(S, (), change[1], now, [], [], False)")
 

@@ -57,7 +57,7 @@ class StoreCodegen(StatementCodegen):
     def helpers(self) -> None:
         """Write ``arrive(e, S, now)``, the delta of a row, and ``apply(S, batch, former, now)``, a change by others."""
         with self.source.block("def arrive(e, S, now):"):
-            self.source.line("W = S[1]")
+            self.source.line("W = S.view")
             self.code.number()
             for name, position in self.code.first.positions.items():
                 self.source.line(f"p{position} = e[{self.source.const(name, 'n')}]")

@@ -9,11 +9,11 @@
                                               an event, or True, False, None
 ============================================  ======================================================================
 
-The module calls ``process`` for each delta, and ``begin`` to bring ``S[2]`` up to date with a table before a lookup. A
+The module calls ``process`` for each delta, and ``begin`` to bring its rows up to date with a table before a lookup. A
 running statement binds ``held`` (the rows of a table) and, to follow a table, ``items`` (its rows by key), ``since``
 (keys changed since the last call; None if unknown) and ``follow`` (register as a follower).
 
-The events of the subquery's windows are in a relation (``S[2]``) with the index that its conditions need. For a named
+The events of the subquery's windows are in ``S.relation`` with the index that its conditions need. For a named
 window or table it reads the store's relation instead. A subquery without conditions that returns only aggregates keeps
 aggregates, which entering and leaving events update.
 """
@@ -34,6 +34,7 @@ from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.physical.subquery import lower_subquery
 from cepbook.engine.relations.relation import Relation
+from cepbook.engine.relations.statement_state import SubqueryState
 from cepbook.engine.state import StateMarker
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang import types as t
@@ -129,12 +130,17 @@ class _Writer(StatementCodegen):
     def _new_state(self) -> None:
         source = self.source
         with source.block("def new_state(P, now):"):
-            source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *self.code.parameters])}]")
-            source.line(f"S[1] = {self.fresh}")
+            self.code.new_state(SubqueryState)
+            source.line(f"S.view = {self.fresh}")
             if not self.shared:
-                source.line(f"S[2] = {self._nothing()}")
+                source.line(f"{self._target} = {self._nothing()}")
             self.start()
             source.line("return S")
+
+    @property
+    def _target(self) -> str:
+        """The code of the field of the state that `_nothing` is put into."""
+        return "S.relation" if self.path is not None else "S.groups" if self.steps.grouped else "S.cells"
 
     def _nothing(self) -> str:
         source = self.source
@@ -154,30 +160,30 @@ class _Writer(StatementCodegen):
             )
 
     def _begin(self) -> None:
-        """Write ``begin(S, now)``: bring ``S[2]`` up to date with a table. Rebuild it, or update its changed rows."""
+        """Write ``begin(S, now)``: bring the rows up to date with a table: rebuild them, or update the changed ones."""
         source, lookup = self.source, self.steps.lookup
         assert lookup is not None
         if lookup.follows:
             self._follow()
             return
         with source.block("def begin(S, now):"):
-            source.line(f"S[2] = {self._nothing()}")
+            source.line(f"{self._target} = {self._nothing()}")
             with source.block("for base, rows in held(S):"):
                 source.line("process(S, taken(S, rows, base, now), (), now)")
 
     def _follow(self) -> None:
-        """Write ``begin`` for a followed table: ``S[3]`` maps each table key to the items made from its row. The items
-        of changed keys are replaced. After a failure ``S[3]`` is 0, so that the next lookup rebuilds everything.
+        """Write ``begin`` for a followed table: ``S.followed`` maps each table key to the items made from its row. The
+        items of changed keys are replaced. After a failure it is None, so that the next lookup rebuilds everything.
         """
         source = self.source
         for name in ("since", "follow", "items"):
             source.bind(name, _unknown)
         with source.block("def begin(S, now):"):
-            source.line("known, rows = S[3], items()")
+            source.line("known, rows = S.followed, items()")
             source.line("touched = since(known)")
             with source.block("if touched is None:"):
-                source.line(f"S[2] = {self._nothing()}")
-                source.line("known = S[3] = {}")
+                source.line(f"{self._target} = {self._nothing()}")
+                source.line("known = S.followed = {}")
                 source.line("follow(known)")
                 source.line("touched = rows")
             with source.block("if not touched:"):
@@ -193,7 +199,7 @@ class _Writer(StatementCodegen):
                     source.line("process(S, (), left, now)")
                 source.line("process(S, entered, (), now)")
             with source.block("except BaseException:"):
-                source.line("S[3] = 0")
+                source.line("S.followed = None")
                 source.line("raise")
 
     def _on_event(self) -> None:
@@ -205,7 +211,7 @@ class _Writer(StatementCodegen):
                 return
             with source.function(name, ["e", "S"]):
                 write_event_reading(code, tested, "clock.now")
-                source.line("now, W = clock.now, S[1]")
+                source.line("now, W = clock.now, S.view")
                 code.number()
                 source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
                 if steps.ticks:
@@ -220,7 +226,7 @@ class _Writer(StatementCodegen):
         with source.block("def on_change(S, entered, left, base, now):"), filter_failures(source, self.steps) as unread:
             left = f"taken(S, left, base, now{', []' if unread else ''})"
             if self.steps.views_store:
-                source.line(f"change = S[1].take((taken(S, entered, base, now{unread}), {left}), now)")
+                source.line(f"change = S.view.take((taken(S, entered, base, now{unread}), {left}), now)")
                 source.line("if change is not None: process(S, *change, now)")
             else:
                 source.line(f"process(S, taken(S, entered, base, now{unread}), {left}, now)")
@@ -228,10 +234,10 @@ class _Writer(StatementCodegen):
     def _process(self) -> None:
         with self.source.block("def process(S, batch, former, now):"):
             if self.path is not None:
-                self.source.line("S[2].change(batch, former)")
+                self.source.line("S.relation.change(batch, former)")
                 return
             if self.steps.reads_prev:
-                self.source.line("W = S[1]")
+                self.source.line("W = S.view")
             self.code.load_groups()
             self.change()
 
@@ -250,9 +256,9 @@ class _Writer(StatementCodegen):
         source = self.source
         source.bind("_NEVER", NEVER)
         with source.block("def dues(S):"):
-            source.line("return S[1].due")
+            source.line("return S.view.due")
         with source.block("def tick(S, now):"):
-            source.line("W = S[1]")
+            source.line("W = S.view")
             source.line("W.armed = _NEVER")
             with source.block("if W.due <= now:"), self.code.reported():
                 source.line("change = W.advance(now)")
@@ -263,7 +269,7 @@ class _Writer(StatementCodegen):
     def _lookup(self) -> None:
         with self.source.block(f"def lookup({', '.join(['S', 'now', *self.values])}):"):
             if self.steps.reads_prev:
-                self.source.line("W = S[1]")
+                self.source.line("W = S.view")
             if self.reads_table and not self.shared:
                 self.source.line("begin(S, now)")
             if self.member:
@@ -416,7 +422,11 @@ class _Writer(StatementCodegen):
     @property
     def _lookup_code(self) -> str:
         assert self.path is not None
-        return f"{self.lookups.look(self.path)}(S[0])" if self.shared else loops.lookup_target(self.path, "S[2]", 0)
+        return (
+            f"{self.lookups.look(self.path)}(S.partition)"
+            if self.shared
+            else loops.lookup_target(self.path, "S.relation", 0)
+        )
 
     @contextmanager
     def _items(self) -> Iterator[None]:

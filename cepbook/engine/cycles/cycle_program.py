@@ -2,7 +2,7 @@
 
 ::
 
-    new_state(P, now)      the state: a `CycleState` at index 1, followed by the states of subqueries
+    new_state(P, now)      the state, whose view is a `CycleState`
     take0(e, S)            the values of an event in partition 0; None if the pre-filter rejects it
     where0_1(e, S)         True if a row enters the second stage of partition 0
     rows(S, now)           the rows of the select over the present relations
@@ -23,6 +23,7 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
 from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.cycles import StreamPartition
 from cepbook.lang.plan.nodes import CycleStatement
@@ -52,16 +53,20 @@ def compile_cycles(
                         source.line(f"p{at} = e[{source.const(name, 'n')}]")
                     props = lower.property_codes({name: f"p{at}" for at, name in enumerate(names)})
                     source.line(f"return {lower.truth(scope.at(props=props), stage.where)}", stage.where.span)
-    inner = [f", _{name}_state(P, now)" for name in scope.subqueries]
+    inner = ", ".join(f"_{name}_state(P, now)" for name in scope.subqueries)
+    state = source.bind("_StatementState", StatementState)
     fresh, node = source.bind("_CycleState", CycleState), source.bind("_node", plan)
     with source.block("def new_state(P, now):"):
-        source.line(f"return [P, {fresh}({node}, now), None, 0{''.join(inner)}]")
+        source.line(f"S = {state}(P)")
+        source.line(f"S.view = {fresh}({node}, now)")
+        source.line(f"S.subqueries = [{inner}]")
+        source.line("return S")
     with source.block("def settle(S, now):"):
         source.line("return None")
     with source.block("def rows(S, now):"):
         source.line("return selected(S, now)")
     with source.block("def dues(S):"):
-        source.line("return [(0, S[1].due)]")
+        source.line("return [(0, S.view.due)]")
     plans = tuple(subquery.steps for subquery in subqueries)
     select = compile_select(plan.select, scope_in, all_properties=(), subqueries=plans)
     namespace = source.load()

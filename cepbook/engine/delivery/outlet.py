@@ -326,7 +326,7 @@ def stream_inserter(
     """Return a function that inserts an event, made in the partition of a state, into one of the streams `targets`."""
 
     def put(number: int, event: Row, state: Any) -> None:
-        host.enqueue_rows(targets[number], [event], state[0], precedences[number])
+        host.enqueue_rows(targets[number], [event], state.partition, precedences[number])
 
     return put
 

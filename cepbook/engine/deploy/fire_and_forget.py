@@ -271,7 +271,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
         try:
             for _, state in _meant(runtime, store, selector):
                 program.namespace["target"] = partial(_same, state)
-                program["ask"](statement.new_state(state[0]))
+                program["ask"](statement.new_state(state.partition))
             for state, old, new, _ in moves:
                 store.check(state, old, new)
         except Exception as failure:

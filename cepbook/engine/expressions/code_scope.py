@@ -61,7 +61,7 @@ class CodeScope:
     events: Mapping[int, str] = field(default_factory=dict)
     aggregates: Sequence[str] = ()
     keys: Sequence[str] = ()
-    partition: str = "S[0]"
+    partition: str = "S.partition"
     now: str = "clock.now"
     integer_division: bool = False
     division_by_zero_null: bool = False

@@ -216,11 +216,8 @@ def period_code(scope: CodeScope, start: str, period: x.BoundExpr, after: Callab
     return f"{scope.source.bind('_after', after)}({start}, {months}, {units}, {scope.calendar})"
 
 
-FIRST_SUBQUERY_SLOT = 4  # position of the first subquery's state in the state of its statement
-
-
 def _subquery(scope: CodeScope, e: x.SubqueryRef) -> str:
-    args = [f"{scope.state}[{FIRST_SUBQUERY_SLOT + e.index}]", scope.now, *(value(scope, arg) for arg in e.args)]
+    args = [f"{scope.state}.subqueries[{e.index}]", scope.now, *(value(scope, arg) for arg in e.args)]
     return f"{scope.subqueries[e.index]}({', '.join(args)})"
 
 

@@ -14,7 +14,7 @@ from cepbook.engine.delivery.delta import INSERT
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code, unhashed
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT, CodeScope, ReadableVariable
+from cepbook.engine.expressions.to_python import CodeScope, ReadableVariable
 from cepbook.engine.fragments.event_layout import arrival_layout, row_layout
 from cepbook.engine.output.row_order import RowOrder
 from cepbook.engine.physical.operators import Eviction
@@ -29,20 +29,19 @@ Write = Callable[[], None]
 class CodegenContext:
     """Writes the common parts of one statement's functions.
 
-    The state of a statement or subquery in one context partition is a list ``S``. Generated code uses fixed locals:
+    The state of a statement or subquery in one context partition is ``S``, a `StatementState`. Generated code uses
+    fixed locals:
 
-    ==========  ==============  =======================================================================
-    ``S[0]``    ``P``           the context partition; None without a context
-    ``S[1]``    ``W``           the view: windows and what they hold
-    ``S[2]``    ``A``           the aggregate cells of a statement with one group
-    ..          ``groups``      or a dict from group key to cells; of a subquery maybe a relation
-    ``S[3]``                    the last ordinal, if events are told apart by ordinals
-    ``S[4:]``                   states of subqueries, window parameters, further slots
-    ..          ``k``, ``G``    a group key, and the cells of that group
-    ..          ``H``           the cells of the group that the arriving event enters
-    ..          ``p0``, ``q0``  property 0 of the arriving event, and of an unpacked item
-    ..          ``o``, ``qo``   the ordinal of the arriving event, and of an unpacked item
-    ==========  ==============  =======================================================================
+    ==============  =======================================================================
+    ``P``           the context partition, ``S.partition``; None without a context
+    ``W``           the view, ``S.view``: windows and the events that they retain
+    ``A``           the aggregate cells of a statement with one group, ``S.cells``
+    ``groups``      the cells by group key, ``S.groups``
+    ``k``, ``G``    a group key, and the cells of that group
+    ``H``           the cells of the group that the arriving event enters
+    ``p0``, ``q0``  property 0 of the arriving event, and of an unpacked item
+    ``o``, ``qo``   the ordinal of the arriving event (``S.ordinal``), and of an unpacked item
+    ==============  =======================================================================
     """
 
     def __init__(self, steps: PhysicalPlan, scope: CodeScope) -> None:
@@ -51,7 +50,9 @@ class CodegenContext:
         calls = steps.calls
         counted = steps.grouped and steps.eviction is not Eviction.NONE
         own = [call for call in calls if call.group_by is None]
-        self.parameters: list[str] = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
+        self._subqueries = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
+        self._slots: list[str] = []  # the initial values of the slots of the state
+        self.limits = False  # True if the state has a limiter
         self.aggregates = (
             AggregateCodegen(
                 scope,
@@ -156,13 +157,27 @@ class CodegenContext:
 
     def slot(self, initial: str) -> str:
         """Return the code of a new slot of the state, which starts as `initial`."""
-        self.parameters.append(initial)
-        return f"S[{3 + len(self.parameters)}]"
+        self._slots.append(initial)
+        return f"S.slots[{len(self._slots) - 1}]"
+
+    def new_state(self, kind: type, ordinal: str = "", *, former: str = "") -> None:
+        """Write ``S``, a new state of the class `kind` without its view and groups, once all slots are known.
+
+        `former` is a local with the states of subqueries that ran before, or None.
+        """
+        self.source.line(f"S = {self.source.bind(f'_{kind.__name__}', kind)}(P{ordinal})")
+        if self._subqueries:
+            fresh = f"[{', '.join(self._subqueries)}]"
+            self.source.line(f"S.subqueries = {f'{fresh} if {former} is None else {former}' if former else fresh}")
+        if self._slots:
+            self.source.line(f"S.slots = [{', '.join(self._slots)}]")
+        if self.limits:
+            self.source.line("S.limiter = limiter(P, now)")
 
     def number(self) -> None:
         """Write ``o``, the ordinal of the arriving event, if ordinals are needed."""
         if "o" in self.items.parts or "o" in self.first.parts:
-            self.source.line("S[3] = o = S[3] + 1")
+            self.source.line("S.ordinal = o = S.ordinal + 1")
 
     @contextmanager
     def reported(self, *then: str) -> Iterator[None]:
@@ -317,7 +332,7 @@ class CodegenContext:
             self.source.line(f"{target} = groups[{key}][1]")
             self.source.line(f"if {self.table}.followers: {self.table}.touch({key})")
         with self.source.block("else:"):
-            self.source.line(f"{target} = {self.table}.cells(S[0], {key})")
+            self.source.line(f"{target} = {self.table}.cells(S.partition, {key})")
 
     def _reclaim(self) -> None:
         aggregation = self.steps.aggregation
@@ -343,7 +358,7 @@ class CodegenContext:
         emptied keeps its aggregates over all events ever.
         """
         if self.table:
-            self.source.line(f"G = {self.table}.peek(S[0], {self._row_key('k')})")
+            self.source.line(f"G = {self.table}.peek(S.partition, {self._row_key('k')})")
             self.aggregates.load("G")
             return
         if emptied and self.aggregates.lasting:
@@ -404,25 +419,24 @@ class CodegenContext:
 
     def fresh_state(self) -> str:
         """Return the code of a new state of the partition of ``S``, with the states of its subqueries."""
-        inner = f", S[{FIRST_SUBQUERY_SLOT}:{FIRST_SUBQUERY_SLOT + len(self.steps.subqueries)}]"
-        return f"new_state(S[0], now{inner if self.steps.subqueries else ''})"
+        return f"new_state(S.partition, now{', S.subqueries' if self.steps.subqueries else ''})"
 
     def load_state(self, *, only_read: bool = False) -> None:
         """Write ``W``, and ``A`` (one group) or ``groups``, as locals. With `only_read` a missing table row is not
         created.
         """
-        self.source.line("W = S[1]")
+        self.source.line("W = S.view")
         self.load_groups(only_read=only_read)
 
     def load_groups(self, *, only_read: bool = False) -> None:
         if self.table and only_read:
             if not self.steps.grouped:
-                self.source.line(f"A = {self.table}.peek(S[0], ())")
+                self.source.line(f"A = {self.table}.peek(S.partition, ())")
         elif self.table:
-            self.source.line(f"groups = {self.table}.items(S[0])")
+            self.source.line(f"groups = {self.table}.items(S.partition)")
             self.find_row()
         elif self.steps.aggregation is not None:
-            self.source.line("groups = S[2]" if self.steps.grouped else "A = S[2]")
+            self.source.line("groups = S.groups" if self.steps.grouped else "A = S.cells")
 
     def find_row(self) -> None:
         """Bind ``A`` to the cells of the only row of the table, for a statement without groups."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from copy import copy
 from itertools import islice
 from typing import Any, NamedTuple
 
 from cepbook.engine.expressions.primitives import deep_copied
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.windows.aggregate_only_batch import AggregateOnlyBatch
 from cepbook.lang.plan.expressions import Prop
@@ -94,6 +96,12 @@ class _Tail:
         return getattr(self._view, name)
 
 
+def _with_view(state: StatementState, view: Any) -> StatementState:
+    shown = copy(state)
+    shown.view = view
+    return shown
+
+
 def latest_rows(
     statement: RunningStatement, most: int, wanted: PartitionIds | None = None, shown: range | None = None
 ) -> LatestRows:
@@ -117,7 +125,7 @@ def latest_rows(
         total = sum(len(items) for _, items in views)
         parts: list[list[Any]] = []
         for (state, _), tail in _tails(views, _places(total, most, shown)):
-            parts.append(statement.program["rows"]([state[0], _Tail(state[1], tail), *state[2:]], now))
+            parts.append(statement.program["rows"](_with_view(state, _Tail(state.view, tail)), now))
         return LatestRows(total, [fresh(row) for page in parts for row in page])
     except Exception as failure:
         raise statement.error(failure) from failure
@@ -214,7 +222,7 @@ def _views(statement: RunningStatement, now: int, wanted: PartitionIds | None) -
     for id_, state in statement.states():
         if wanted is None or id_ in wanted:
             statement.program["settle"](state, now)
-            items = state[1].contents()
+            items = state.view.contents()
             views.append((state, items if isinstance(items, deque | list | tuple) else list(items)))
     return views
 
@@ -234,7 +242,7 @@ def window_events(
     items = statement.program.items
     assert items is not None
     views = _views(statement, statement.now, wanted)
-    if any(isinstance(state[1], AggregateOnlyBatch) for state, _ in views):
+    if any(isinstance(state.view, AggregateOnlyBatch) for state, _ in views):
         return WindowEvents(0, (), [])  # a batch with visible aggregates only keeps groups, not events
     total = sum(len(items_of_view) for _, items_of_view in views)
     table = _events(statement, _tails(views, _places(total, most, shown)))
@@ -244,7 +252,7 @@ def window_events(
 def all_window_events(statement: RunningStatement, wanted: PartitionIds | None = None) -> RowTable:
     """Return all events of the statement's window."""
     views = _views(statement, statement.now, wanted)
-    if any(isinstance(state[1], AggregateOnlyBatch) for state, _ in views):
+    if any(isinstance(state.view, AggregateOnlyBatch) for state, _ in views):
         return RowTable((), [], {}, dict)
     return _events(statement, views)
 

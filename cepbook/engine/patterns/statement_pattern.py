@@ -1,6 +1,6 @@
 """The matchers of one statement: events and timers go in, matches go to the statement's rows.
 
-Each state of the statement has its matcher as its last element. All rows from the matches of one event (or one instant)
+Each state of the statement has a matcher. All rows from the matches of one event (or one instant)
 form one delivery.
 """
 
@@ -21,8 +21,8 @@ class StatementPattern(PatternOwner):
 
     `take` handles one match in a state; `taken` is called after all matches of one stimulus. ``arm(due, state)``
     arranges a call of `advance`. `failed` receives failures; `partials_limit_reached` is called once when a state has
-    `limit` partial matches. `at` is the input of a join whose events are the matches; the matcher is the last element
-    of that input's state.
+    `limit` partial matches. `at` is the input of a join whose events are the matches; the matcher is in
+    the state of that input.
     """
 
     SAVED = ("_limit_reported",)
@@ -60,16 +60,16 @@ class StatementPattern(PatternOwner):
             self._report_limit()
 
     def _own(self, state: Any) -> Any:
-        return state if self.at is None else state[1].states[self.at]
+        return state if self.at is None else state.view.states[self.at]
 
     def matcher(self, state: Any) -> Matcher:
-        matcher: Matcher = state[-1] if self.at is None else state[1].states[self.at][-1]
+        matcher: Matcher = self._own(state).matcher
         return matcher
 
     def add(self, state: Any) -> None:
         """Start a matcher in a new state. Immediate matches wait for `begun`."""
-        matcher = Matcher(self.program, self, partition=state[0], limit=self._limit)
-        self._own(state).append(matcher)
+        matcher = Matcher(self.program, self, partition=state.partition, limit=self._limit)
+        self._own(state).matcher = matcher
         matcher.completed = matcher.start(self._clock.now)
         self._arm(matcher, state)
 
@@ -113,7 +113,7 @@ class StatementPattern(PatternOwner):
         select = route[0].select if len(route) == 1 else None
 
         def take(event: Any, state: Any = known) -> bool:
-            matcher: Matcher = state[-1] if at is None else state[1].states[at][-1]
+            matcher: Matcher = state.matcher if at is None else state.view.states[at].matcher
             bits = None
             if select is not None and not matcher.completed:
                 try:

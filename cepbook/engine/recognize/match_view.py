@@ -455,11 +455,11 @@ class MatchView(DownstreamView):
                 rows.append((item[0], item[-1], before))
         matches = [longest for rows in partitions.values() for longest in alone._longest(rows, now)]
         matches.sort(key=itemgetter(0))
-        number = state[3]
+        number = state.ordinal
         rows_shown = [
             self.pack(state, form.measures(rows, state, now), now, False) for _, longest in matches for rows in longest
         ]
-        state[3] = number
+        state.ordinal = number
         return rows_shown
 
     def _longest(self, rows: Iterable[IteratedRow], now: int) -> Iterable[tuple[int, list[MatchRows]]]:

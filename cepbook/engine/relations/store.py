@@ -148,12 +148,12 @@ class Store:
 
     def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """Process a change of the contents in `state`."""
-        if state[2] is not None:
-            state[2].change(entered, left)
+        if state.contents is not None:
+            state.contents.change(entered, left)
         for looker in self.observers:
-            looker.look(state[0], entered, left)
+            looker.look(state.partition, entered, left)
         if self.readers:
-            moved = StoreChange(self, state[0], entered, left)
+            moved = StoreChange(self, state.partition, entered, left)
             for reader in self.deferred_readers:
                 reader.add(moved)
             self._changes.add(moved)
@@ -164,7 +164,7 @@ class Store:
 
     def contents(self, state: Any) -> list[Item]:
         """Return the items in a state of the owner, including those still collected for a batch."""
-        return list(state[1].contents())
+        return list(state.view.contents())
 
     def keeps(self, want: IndexRequest) -> bool:
         """Return True if the store keeps what the request needs for its readers."""
@@ -187,37 +187,37 @@ class Store:
             if not requested.users:
                 del self.wanted[name]
                 for state in states:
-                    if state[2] is not None:
-                        state[2].drop(name)
+                    if state.contents is not None:
+                        state.contents.drop(name)
         for state in states if not self.wanted else ():
-            state[2] = None
+            state.contents = None
 
     def build_indexes(self, state: Any) -> None:
         """Build the relation of a state with all requested indexes, if there are any."""
         if state is None or not self.wanted or self.collects_batches:
             return
-        if state[2] is None:
-            state[2] = StoreContents(state[1].contents())
+        if state.contents is None:
+            state.contents = StoreContents(state.view.contents())
         for name, requested in self.wanted.items():
-            state[2].name(name, requested)
+            state.contents.name(name, requested)
 
     def lookup_function(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
         """Return a function from an owner's state to the index, or without one to a part of it or the rows."""
         indexed = name in self.wanted and not self.collects_batches
         if want.kind == "composite":
             if indexed:
-                return lambda state: state[2].named[name]
+                return lambda state: state.contents.named[name]
             by_keys = want.by_keys
             look = self.lookup_function(by_keys, by_keys.name(""), ColumnKey(by_keys.columns), lasting)
             return lambda state: UnbandedIndex(look(state))
         if want.kind == "hash":
             if indexed:
-                return lambda state: state[2].named[name].table
+                return lambda state: state.contents.named[name].table
             return lambda state: UnindexedItems(lambda: self.contents(state), key, self._some(state, want))
         if want.kind == "sorted" and indexed:
-            return lambda state: state[2].named[name]
+            return lambda state: state.contents.named[name]
         if want.kind == "rows" and indexed and lasting:
-            return lambda state: state[2].rows
+            return lambda state: state.contents.rows
         return lambda state: UnindexedItems(lambda: self.contents(state), key)
 
     def has_index_for(self, want: IndexRequest) -> bool:
@@ -244,7 +244,7 @@ class Store:
 
     def by_key(self, state: Any, columns: tuple[str, ...], key: Any) -> list[Item]:
         """Return the items whose `columns` equal `key`, by a requested index."""
-        index = state[2].named["hash", *columns]
+        index = state.contents.named["hash", *columns]
         assert isinstance(index, HashIndex)
         return list(index.table.get(key, {}).values())
 
@@ -262,7 +262,7 @@ class Store:
                 admitted.append(item)
             else:
                 why = clash
-                state[1].discard(item)
+                state.view.discard(item)
         if not why:
             return change
         if admitted or left:
@@ -282,7 +282,7 @@ class Store:
 
     def _with_key(self, state: Any, key: ColumnKey, value: Any) -> list[Item]:
         """Return the items with a key. Batches that are being collected, and arrays, have no index."""
-        if state[2] is not None and ("hash", *key.columns) in self.wanted:
+        if state.contents is not None and ("hash", *key.columns) in self.wanted:
             return self.by_key(state, key.columns, value)
         return [item for item in self.contents(state) if key(item) == value]
 
@@ -305,7 +305,7 @@ class Store:
         `silent` the statement of the window delivers nothing; readers see the change. Errors: ValueError, before any
         change, if a unique index is violated.
         """
-        view = state[1]
+        view = state.view
         if self.uniques:
             self.check(state, old, new)
         for item in old:
@@ -325,11 +325,11 @@ class Store:
 
     def stored(self, states: Iterable[Any]) -> list[Item]:
         """Return the items in some states of the owner, in the order of the iterator."""
-        return [item for state in states for item in state[1].display_order()]
+        return [item for state in states for item in state.view.display_order()]
 
     def posted(self, states: Iterable[Any]) -> list[Item]:
         """Return the items in some states of the owner that readers were notified of: no batch being collected."""
-        return [item for state in states for item in state[1].posted()]
+        return [item for state in states for item in state.view.posted()]
 
 
 def replace_contents(store: Store, rows: Iterable[Row], now: int) -> None:

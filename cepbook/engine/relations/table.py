@@ -12,6 +12,7 @@ from typing import Any
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.expressions.hashable import hashable, unhashed
 from cepbook.engine.relations.relation import ItemKey
+from cepbook.engine.relations.statement_state import StoreState
 from cepbook.engine.relations.store import Item, PendingChanges, Store
 from cepbook.engine.relations.store_indexes import ColumnKey, IndexName, IndexRequest
 from cepbook.engine.windows.window_view import PassThroughView
@@ -39,6 +40,13 @@ class TableRows(PassThroughView):
         return len(self.items)
 
 
+class TableState(StoreState):
+    """The state of a statement that created a table."""
+
+    __slots__ = ()
+    view: TableRows
+
+
 class Table(Store):
     """A running table. Readers are not notified of changes: they look into the rows or indexes.
 
@@ -59,22 +67,22 @@ class Table(Store):
 
     def read(self, partition: Any, key: Any, column: str) -> Any:
         """Return a column of the row under `key`, or null."""
-        item = self._state(partition)[1].items.get(key)
+        item = self._state(partition).view.items.get(key)
         return None if item is None else item[1][-1][column]
 
     def held(self, partition: Any, key: Any, column: str) -> Any:
         """Return the accumulator of a column of the row under `key`, or null."""
-        item = self._state(partition)[1].items.get(key)
+        item = self._state(partition).view.items.get(key)
         return None if item is None else self._functions["HELD"][column](item[1])
 
     def row(self, partition: Any, key: Any) -> Row | None:
         """Return the row under `key`, or null."""
-        item = self._state(partition)[1].items.get(key)
+        item = self._state(partition).view.items.get(key)
         return None if item is None else dict(item[1][-1])
 
     def keys(self, partition: Any) -> list[Any]:
         """Return all keys; a key of several columns is an array."""
-        keys = [unhashed(key) for key in in_hash_order({key: key for key in self._state(partition)[1].items})]
+        keys = [unhashed(key) for key in in_hash_order({key: key for key in self._state(partition).view.items})]
         return keys if len(self.type.keys) == 1 else [list(key) for key in keys if isinstance(key, tuple)]
 
     def follow(self, name: str, known: object) -> None:
@@ -101,13 +109,13 @@ class Table(Store):
 
     def items(self, partition: Any) -> dict[Any, Item]:
         """Return all items by key."""
-        items: dict[Any, Item] = self._state(partition)[1].items
+        items: dict[Any, Item] = self._state(partition).view.items
         return items
 
     def cells(self, partition: Any, key: Any) -> list[Any]:
         """Return the cells of the row under `key`; a missing row is created."""
         state = self.owner.state if self._alone else self.owner.state_of(partition)
-        item = state[1].items.get(key)
+        item = state.view.items.get(key)
         if item is None:
             row = dict.fromkeys(self.columns)
             keys = (key,) if len(self.type.keys) == 1 else key
@@ -118,7 +126,7 @@ class Table(Store):
 
     def peek(self, partition: Any, key: Any) -> list[Any]:
         """Return the cells of the row under `key`, or those of a new row."""
-        item = self._state(partition)[1].items.get(key)
+        item = self._state(partition).view.items.get(key)
         return self.fresh({}) if item is None else item[1]
 
     def fresh(self, row: Row) -> list[Any]:
@@ -144,10 +152,10 @@ class Table(Store):
     def _put(self, state: Any, key: Any, row: Row) -> Item:
         cells = self.fresh(row)
         self.touch(key)
-        state[3] += 1
-        item = state[1].items[key] = (state[3], cells, cells[-1])
-        if state[2] is not None:
-            state[2].enter(item)
+        state.ordinal += 1
+        item = state.view.items[key] = (state.ordinal, cells, cells[-1])
+        if state.contents is not None:
+            state.contents.enter(item)
         return item
 
     def key(self, row: Row) -> Any:
@@ -158,9 +166,9 @@ class Table(Store):
         """Insert a row. Errors: ValueError if the key or a unique index is taken."""
         state, row = self._state(partition), {name: row.get(name) for name in self.columns}
         key = self.key(row)
-        why = self._taken(row) if key in state[1].items else self._clash(state, row, (), ())
+        why = self._taken(row) if key in state.view.items else self._clash(state, row, (), ())
         if why is not None:
-            state[1].freed.update(dict.fromkeys(self._unique_keys(row)))
+            state.view.freed.update(dict.fromkeys(self._unique_keys(row)))
             raise ValueError(why)
         self._put(state, key, row)
 
@@ -172,7 +180,7 @@ class Table(Store):
         after: set[Any] = set()
         for row in new:
             key = self.key(row)
-            if key in after or (key in state[1].items and key not in gone):
+            if key in after or (key in state.view.items and key not in gone):
                 return self._taken(row)
             after.add(key)
         return super().refusal(state, old, new)
@@ -181,7 +189,7 @@ class Table(Store):
         """Check a change like `Store.check`, but let an update take a unique key for which an insert was refused
         (recorded: tx_secondary_unique_index).
         """
-        freed = state[1].freed.keys()
+        freed = state.view.freed.keys()
         super().check(state, old, [change for change in new if not (freed and self._takes(change, freed))])
 
     def _takes(self, change: tuple[Row, Item | None], freed: Set[Any]) -> bool:
@@ -206,7 +214,7 @@ class Table(Store):
         """Remove, change and insert rows; changed rows keep their cells. The statement of a table delivers nothing.
         Errors as `inserted`, before any change.
         """
-        items = state[1].items
+        items = state.view.items
         if len(new) == 1 and len(old) == 1 and new[0][1] is old[0]:
             row, key = new[0][0], self.key(new[0][0])
             if key == self.key(old[0][-1]) and not self.uniques:
@@ -220,8 +228,8 @@ class Table(Store):
         for item in old:
             if self.key(item[-1]) not in stays:
                 del items[self.key(item[-1])]
-            if state[2] is not None and item[0] not in changed:
-                state[2].leave(item)
+            if state.contents is not None and item[0] not in changed:
+                state.contents.leave(item)
         for row, origin in new:
             if origin is None:
                 self._put(state, self.key(row), row)
@@ -232,9 +240,9 @@ class Table(Store):
     def _exchange(self, state: Any, key: Any, origin: Item, row: Row) -> None:
         self.touch(key)
         origin[1][-1] = row
-        item = state[1].items[key] = (origin[0], origin[1], row)
-        if state[2] is not None:
-            state[2].replace(origin, item)
+        item = state.view.items[key] = (origin[0], origin[1], row)
+        if state.contents is not None:
+            state.contents.replace(origin, item)
 
     def keeps(self, want: IndexRequest) -> bool:
         return want.kind not in ("key", "rows")
@@ -242,14 +250,14 @@ class Table(Store):
     def lookup_function(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
         if self.keeps(want):
             return super().lookup_function(want, name, key, lasting)
-        return lambda state: state[1].items
+        return lambda state: state.view.items
 
     def has_index_for(self, want: IndexRequest) -> bool:
         primary = bool(self.type.keys) and {*self.type.keys} <= {*want.columns}
         return want.kind == "key" or (primary and want.kind == "hash") or super().has_index_for(want)
 
     def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
-        keys, items = self.type.keys, state[1].items
+        keys, items = self.type.keys, state.view.items
         if not keys or not set(keys) <= set(want.columns):
             return super()._some(state, want)
         places = [want.columns.index(name) for name in keys]

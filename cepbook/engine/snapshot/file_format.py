@@ -2,7 +2,7 @@
 
 ::
 
-    cepbook snapshot 4 <SHA-256 of everything after the line> [<HMAC-SHA-256 of the same>]
+    cepbook snapshot 5 <SHA-256 of everything after the line> [<HMAC-SHA-256 of the same>]
 
 Both are hexadecimal. A file with a changed byte is refused, and with a key also a file that somebody else wrote. A file
 is unpacked to at most `SMALL` bytes or `RATIO` times its size, whichever is more, so that a small file cannot fill the
@@ -28,7 +28,7 @@ from typing import Any, BinaryIO
 
 from cepbook.errors import SnapshotError
 
-VERSION = 4
+VERSION = 5
 MAGIC = b"cepbook snapshot "
 WRITTEN_BY = version("cepbook")
 SMALL, RATIO = 8 << 20, 40

@@ -68,7 +68,7 @@ class BufferedInput(ActivationMember):
         """Apply all buffered events and due expiries as one delta and deliver the result."""
         program, state = self._program, self._owner.state
         buffers, self._waiting = self._waiting, [[] for _ in self._inputs]
-        view = state[1]
+        view = state.view
         joined = bool(program.steps.inputs)
         try:
             items = [self._items(buffers[n], n, view.states[n] if joined else state, now) for n in self._inputs]

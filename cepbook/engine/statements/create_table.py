@@ -6,7 +6,7 @@ The generated functions:
   slice of one column, and last the row itself. It also sets the initial values of these columns in `r`.
 - `HELD[name](cells)` returns the accumulator of a column whose aggregate has methods.
 - `key_of(r)` returns the primary key: one value, a tuple of several, or `()` for a table of one row.
-- `new_state(P, now)` returns `[partition, rows by key, indexes or None, last ordinal]` (see `Table`).
+- `new_state(P, now)` returns a `TableState` without rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
 from cepbook.engine.physical.operators import Eviction
-from cepbook.engine.relations.table import TableRows
+from cepbook.engine.relations.table import TableRows, TableState
 from cepbook.engine.statements.on_set import statement_program
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.registry.aggregates import aggregate_row
@@ -57,13 +57,15 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -
     with source.block("def key_of(r):"):
         codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]
         source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
-    rows = source.bind("_Rows", TableRows)
+    rows, state = source.bind("_Rows", TableRows), source.bind("_TableState", TableState)
     with source.block("def new_state(P, now):"):
-        source.line(f"return [P, {rows}(), None, 0]")
+        source.line(f"S = {state}(P)")
+        source.line(f"S.view = {rows}()")
+        source.line("return S")
     with source.block("def settle(S, now):"):
         source.line("return None")
     with source.block("def rows(S, now):"):
-        source.line("return [item[1][-1] for item in S[1].display_order()]")
+        source.line("return [item[1][-1] for item in S.view.display_order()]")
     program = statement_program(plan, source, ())
     program.row_columns = None
     return program

@@ -10,7 +10,6 @@ from cepbook.engine.cycles.cycle import CycleSpec, CycleState
 from cepbook.engine.cycles.semijoin import input_semijoins, subquery_semijoin
 from cepbook.engine.cycles.stage import StageSpec
 from cepbook.engine.cycles.stage_windows import StageRow
-from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
 from cepbook.engine.relations.store import Store, replace_contents
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS, StoreLookups
 from cepbook.engine.statements.statement_timers import StatementTimers
@@ -76,7 +75,7 @@ class CycleMember(ActivationMember):
         small = {n for n, read in enumerate(self._inputs) if read is not None and STAYING not in read[1]}
         self._semijoins = input_semijoins(self._select.steps, small, large)
         self._again = [
-            (FIRST_SUBQUERY_SLOT + number, inner, *reads, subquery_semijoin(number, inner.steps, self._select.steps))
+            (number, inner, *reads, subquery_semijoin(number, inner.steps, self._select.steps))
             for number, inner in enumerate(program.subqueries)
             if inner.steps.source.store is not None and (reads := self._input(inner.steps.source)) is not None
         ]
@@ -119,7 +118,7 @@ class CycleMember(ActivationMember):
             return None
 
         def take(event: Any, state: Any) -> bool:
-            cycles: CycleState = state[1]
+            cycles: CycleState = state.view
             taken, now = False, clock.now
             for number, values_of, weight, column in takes:
                 values = values_of(event, state)
@@ -136,7 +135,7 @@ class CycleMember(ActivationMember):
     def activate(self, now: int) -> None:
         """Run cycles while there is a cause."""
         state = self._owner.state
-        cycles: CycleState = state[1]
+        cycles: CycleState = state.view
         try:
             while cycles.caused(now):
                 cycles.cycle(now, self._form, state)
@@ -162,17 +161,17 @@ class CycleMember(ActivationMember):
             inputs[number] = self._read(state, number)
             if not inputs[number] and steps.kind != "fully_aggregated":
                 return []
-        for place, subquery, relation, statuses, narrowing in self._again:
-            cycles: CycleState = state[1]
+        for number, subquery, relation, statuses, narrowing in self._again:
+            cycles: CycleState = state.view
             inner = cycles.relations[relation]
             if narrowing is None or narrowing.other not in inputs:
                 rows = inner.read(statuses)
             else:
                 rows = inner.among(narrowing.column, narrowing.keys(inputs[narrowing.other]), statuses)
-            state[place] = subquery["new_state"](None, now)
-            subquery["on_change"](state[place], rows, (), 0, now)
+            state.subqueries[number] = subquery["new_state"](None, now)
+            subquery["on_change"](state.subqueries[number], rows, (), 0, now)
         if self._program.subqueries:
-            state_of_select = program["new_state"](None, now, tuple(state[FIRST_SUBQUERY_SLOT:]))
+            state_of_select = program["new_state"](None, now, state.subqueries)
         else:
             state_of_select = program["new_state"](None, now)
         if steps.join is not None or steps.aggregate is not None:
@@ -183,7 +182,7 @@ class CycleMember(ActivationMember):
 
     def _read(self, state: Any, number: int) -> Sequence[StageRow]:
         """Return the rows of an input: of a partition, or of the correlator."""
-        cycles: CycleState = state[1]
+        cycles: CycleState = state.view
         input_ = self._inputs[number]
         assert input_ is not None
         relation, statuses = input_

@@ -66,8 +66,8 @@ class MergeCodegen:
             **lower.property_codes(self.event, 1),
             **lower.property_codes(self.initial, 2),
         }
-        self.scope = scope.at(props=places, events={0: "r", 1: "e", 2: "i[-1]"}, now="now", partition="S[0]")
-        self.filter_scope = scope.at(props=lower.property_codes(self.event), events={0: "e"}, partition="S[0]")
+        self.scope = scope.at(props=places, events={0: "r", 1: "e", 2: "i[-1]"}, now="now", partition="S.partition")
+        self.filter_scope = scope.at(props=lower.property_codes(self.event), events={0: "e"}, partition="S.partition")
         access = lower_statement(plan).emit.target_path
         assert access is not None
         self.access = access

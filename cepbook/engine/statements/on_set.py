@@ -15,6 +15,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.statements.variables import RuntimeVariable
 from cepbook.lang.plan import nodes as p
 
@@ -114,17 +115,26 @@ def _present(names: Iterable[str], scope: CodeScope) -> str:
 
 
 def write_state(
-    source: SourceWriter, rows: str, own: str = "", *, subqueries: Sequence[str] = (), first: str | None = None
+    source: SourceWriter,
+    rows: str,
+    own: Sequence[str] = (),
+    *,
+    subqueries: Sequence[str] = (),
+    first: str | None = None,
 ) -> None:
     """Write the functions that every program has: `new_state`, `settle` and `rows`, the iterator.
 
-    The states of `subqueries` come first, then `own`. `first` is a line before the state is created.
+    `own` are the initial values of its slots. `first` is a line before the state is created.
     """
     inner = [f"_{name}_state(P, now)" for name in subqueries]
     with source.block("def new_state(P, now):"):
         if first is not None:
             source.line(first)
-        source.line(f"return [{', '.join(['P', 'None', 'None', '{}', *inner, *filter(None, [own])])}]")
+        source.line(f"S = {source.bind('_StatementState', StatementState)}(P)")
+        for name, values in (("subqueries", inner), ("slots", own)):
+            if values:
+                source.line(f"S.{name} = [{', '.join(values)}]")
+        source.line("return S")
     with source.block("def settle(S, now):"):
         source.line("return None")
     with source.block("def rows(S, now):"):

@@ -129,7 +129,7 @@ def _fullest_source(statement: RunningStatement) -> Span:
     counts = [0] * len(spans)
     for _, state in statement.states():
         own, *of_subqueries = statement.subquery_inputs.retained_by_source(state)
-        inputs = [own] if statement.steps.join is None else [s[1].retained() for s in state[1].states]
+        inputs = [own] if statement.steps.join is None else [s.view.retained() for s in state.view.states]
         for place, count in enumerate((*inputs, *of_subqueries)):
             counts[place] += count
     return spans[counts.index(max(counts))]

@@ -341,7 +341,7 @@ class RunningStatement(StoreAccess, ContextMember):
         namespace["out"], namespace["push"] = (None, None) if ports is None else ports
         values = dict(namespace)
         if self.context is None and state is not None:
-            values.update(S=state, W=state[1], A=state[2], groups=self.groups_in(state))
+            values.update(S=state, W=state.view, A=state.cells, groups=self.groups_in(state))
         for name, parameters in self.program.bound.items():
             namespace[name].__defaults__ = tuple(values.get(parameter) for parameter in parameters)
 
@@ -379,7 +379,7 @@ class RunningStatement(StoreAccess, ContextMember):
         if self._matchings:
             matchers = [matching.matcher(state) for _, state in self.states() for matching in self._matchings.values()]
         elif self.steps.recognize is not None:
-            matchers = [state[1].then for _, state in self.states()]
+            matchers = [state.view.then for _, state in self.states()]
         return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
 
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
@@ -393,13 +393,13 @@ class RunningStatement(StoreAccess, ContextMember):
         entry: dict[str, Any] = {
             "partition": id_,
             "retained": self.subquery_inputs.retained(state),
-            "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
+            "groups": None if state.groups is None else len(state.groups),
             "next_timer": due if due < NEVER else None,
         }
         if self._matchings:
             entry["partials"] = merge_partials([m.inspect(state, partials) for m in self._matchings.values()])
         elif self.steps.recognize is not None:
-            entry["partials"] = state[1].then.inspect(partials)
+            entry["partials"] = state.view.then.inspect(partials)
         return entry
 
     def waiting_rows(self, state: Any) -> int:
@@ -554,7 +554,7 @@ class RunningStatement(StoreAccess, ContextMember):
         if raised_in is None:
             return [state for _, state in self.states()] if len(self.context.partitions) <= _FEW else []
         # This may be the state of one input of a join, or one that could not begin.
-        partition = raised_in[0]
+        partition = raised_in.partition
         return [] if partition is None or partition.ended else partition.states[self.program.namespace["slot"] :][:1]
 
     def caused(self, failure: Exception) -> bool:

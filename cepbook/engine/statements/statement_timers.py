@@ -14,7 +14,6 @@ from typing import Any
 
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.delivery.delta import Rows
-from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
 from cepbook.engine.patterns.statement_pattern import StatementPattern
 from cepbook.engine.statements.store_access import StoreAccess
 from cepbook.engine.time.timers import (
@@ -113,7 +112,7 @@ class StatementTimers(OwnerTimers):
 
     def _arm_place(self, due: int, state: Any, place: int) -> None:
         if _of_subquery(place):
-            self._arm_inner(place, due, state[FIRST_SUBQUERY_SLOT + place - SUBQUERY], None, None)
+            self._arm_inner(place, due, state.subqueries[place - SUBQUERY], None, None)
         else:
             self._arm_part(due, state, None, place)
 
@@ -123,7 +122,7 @@ class StatementTimers(OwnerTimers):
         if "dues" in self._program.namespace:
             due_times += self._program["dues"](state)
         due_times += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
-        due_times += [(SUBQUERY + n, inner["dues"](state[FIRST_SUBQUERY_SLOT + n])) for n, inner in self._timed]
+        due_times += [(SUBQUERY + n, inner["dues"](state.subqueries[n])) for n, inner in self._timed]
         return due_times
 
     def mend(self, states: Iterable[Any]) -> None:
@@ -169,7 +168,7 @@ class StatementTimers(OwnerTimers):
         if self._expire_all is not None and not self._matchings:
             state = self._states[0]
             push = self._statement.outlet.push
-            self.arm(_ONE_VIEW, self._expire_all(state, state[1], now, None, push or _discard))
+            self.arm(_ONE_VIEW, self._expire_all(state, state.view, now, None, push or _discard))
             return
         entries_before_pattern: list[DueEntry] = []
         for entry in entries:
@@ -229,9 +228,9 @@ class StatementTimers(OwnerTimers):
                 states.append(state)
         self._program["expire_all"](states, now, out, cause_of)
         for state in states:
-            view = state[1]
+            view = state.view
             view.armed = view.due
-            DueQueue.arm(self, (state[0].id, WINDOW), view.due)
+            DueQueue.arm(self, (state.partition.id, WINDOW), view.due)
         self._moved()
 
     def _collected(self, now: int, entries: list[DueEntry]) -> tuple[Rows, Rows] | None:
@@ -264,7 +263,7 @@ class StatementTimers(OwnerTimers):
     def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
         deliveries: list[tuple[Rows, Rows]] = []
         state = self._states[0]
-        self.arm(_ONE_VIEW, expire_all(state, state[1], now, None, lambda _, *sides: deliveries.append(sides)))
+        self.arm(_ONE_VIEW, expire_all(state, state.view, now, None, lambda _, *sides: deliveries.append(sides)))
         return deliveries[0] if deliveries else None
 
     def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, sides: dict[int, TimerRows]) -> bool:
@@ -278,18 +277,18 @@ class StatementTimers(OwnerTimers):
                 continue
             if place == WINDOW and id_ in outputs and at <= outputs[id_]:
                 held_back.add(id_)
-                if state[1].due > outputs[id_]:
+                if state.view.due > outputs[id_]:
                     continue
-                state[1].limit_advance(outputs[id_])
+                state.view.limit_advance(outputs[id_])
             forced |= self._tick_one(state, id_, place, now, sides)
             if place == OUTPUT and id_ in held_back:
-                state[1].limit_advance(NEVER)
+                state.view.limit_advance(NEVER)
                 forced |= self._tick_one(state, id_, WINDOW, now, sides)
         return forced
 
     def _tick_one(self, state: Any, id_: int, place: int, now: int, sides: dict[int, TimerRows]) -> bool:
         try:
-            return bool(self._program["tick"](state, state[1], now, *sides.setdefault(id_, ([], [])), place))
+            return bool(self._program["tick"](state, state.view, now, *sides.setdefault(id_, ([], [])), place))
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self._statement.failed(failure)
             return False
@@ -304,7 +303,7 @@ class StatementTimers(OwnerTimers):
             try:
                 arranged = sides if arrange is None else [arrange(side) or [] for side in sides]
                 if self._statement.outlet.inserts_into_own_partition:
-                    self._statement.outlet.insert_rows(self._states[id_][0], *arranged)
+                    self._statement.outlet.insert_rows(self._states[id_].partition, *arranged)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._statement.failed(failure)
                 forced = False  # a failure must not appear as an empty delivery
@@ -322,7 +321,7 @@ def _of_subquery(place: int) -> bool:
 
 def partition_id(state: Any) -> int:
     """Return the partition id in the paths of a state."""
-    return 0 if state[0] is None else int(state[0].id)
+    return 0 if state.partition is None else int(state.partition.id)
 
 
 def _discard(*_: object) -> None: ...

@@ -89,7 +89,11 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     def groups_in(self, state: Any) -> Any:
         """Return the groups of a state; for a statement that feeds a table, these are the items of the table."""
         into = self.steps.into
-        return state[2] if into is None else self.program[self.program["__tables__"][into.store.name]].items(state[0])
+        return (
+            state.groups
+            if into is None
+            else self.program[self.program["__tables__"][into.store.name]].items(state.partition)
+        )
 
     def insert(self, row: dict[str, Any]) -> None:
         """Insert a row into the named window of this statement."""
@@ -119,7 +123,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
         program = self.program
-        program.namespace.update(store.functions(lambda state: None if self.context is None else state[0]))
+        program.namespace.update(store.functions(lambda state: None if self.context is None else state.partition))
         if action.silent:
             program.namespace["move"] = partial(store.move, silent=True)
         self.lookups = StoreLookups(program.namespace, program.index_requests, self.name, {0: store}, changes=True)
@@ -163,7 +167,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     def _owner_states(self, state: Any, number: int) -> Iterable[Any]:
         store = self.stores[number]
         if self.context is not None and store.type.context == self.context.name:
-            own = store.owner.state_of(state[0])  # of a partition that ends, too
+            own = store.owner.state_of(state.partition)  # of a partition that ends, too
             return () if own is None else (own,)
         return (owner_state for _, owner_state in store.owner.states())
 

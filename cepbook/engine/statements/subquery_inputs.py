@@ -11,7 +11,6 @@ from functools import partial, wraps
 from typing import Any
 
 from cepbook.engine.codegen.program import StatementProgram
-from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
 from cepbook.engine.relations.store import Item, Store, StoreObserver
 from cepbook.engine.relations.store_lookups import StoreLookups
 from cepbook.engine.relations.table import Table
@@ -30,16 +29,16 @@ _PARTITION_BITS = 64  # bits; no partition has that many rows
 class StoreSubquery(StoreObserver):
     """A subquery over a store, in all states of its statement; partitioned if the store has the same context."""
 
-    def __init__(self, statement: StoreAccess, store: Store, place: int, program: StatementProgram) -> None:
+    def __init__(self, statement: StoreAccess, store: Store, number: int, program: StatementProgram) -> None:
         self.store = store
         self._statement = statement
-        self._place = place
+        self._number = number
         self._program = program
         self._followed: Table | None = None
         lookup = program.steps.lookup
         # A lookup keeps no rows. A table does not report changes: it is followed, or read again as a whole.
         self._notified = store.type.kind == "window" and not (lookup is not None and lookup.shared)
-        reader = f"{statement.name}.{place}"
+        reader = f"{statement.name}.{number}"
         program.namespace["held"] = self.held
         if lookup is not None and lookup.follows:
             assert isinstance(store, Table)
@@ -63,7 +62,7 @@ class StoreSubquery(StoreObserver):
             return
         divided = self._partitioned
         for _, state in self._statement.states():
-            if state is not None and (not divided or state[0] is partition):
+            if state is not None and (not divided or state.partition is partition):
                 try:
                     self._change(state, partition, entered, left)
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
@@ -71,7 +70,7 @@ class StoreSubquery(StoreObserver):
 
     def _change(self, state: Any, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
         base = self._base(partition)
-        self._program["on_change"](state[self._place], entered, left, base, self._statement.now)
+        self._program["on_change"](state.subqueries[self._number], entered, left, base, self._statement.now)
 
     def _base(self, partition: Any) -> int:
         """Return the offset of row numbers in a partition, so that rows of different partitions differ."""
@@ -81,18 +80,18 @@ class StoreSubquery(StoreObserver):
         """Return (row number offset, rows) of the store's states that concern a state of the statement."""
         states = [owner_state for _, owner_state in self.store.owner.states() if owner_state is not None]
         if self._partitioned:
-            states = [owner_state for owner_state in states if owner_state[0] is state[0]]
-        return [(self._base(owner_state[0]), self.store.posted([owner_state])) for owner_state in states]
+            states = [owner_state for owner_state in states if owner_state.partition is state.partition]
+        return [(self._base(owner_state.partition), self.store.posted([owner_state])) for owner_state in states]
 
     def fill(self, state: Any) -> None:
         """Fill a state with the contents of the store."""
         for base, rows in self.held(state) if self._notified else ():
-            self._program["on_change"](state[self._place], rows, (), base, self._statement.now)
+            self._program["on_change"](state.subqueries[self._number], rows, (), base, self._statement.now)
 
     def refill_from_stores(self, state: Any) -> None:
         """Refill a restored state from stores that are not in its context."""
         if self._notified and not self._partitioned:
-            state[self._place] = self._program["new_state"](state[0], self._statement.now)
+            state.subqueries[self._number] = self._program["new_state"](state.partition, self._statement.now)
             self.fill(state)
 
 
@@ -113,7 +112,6 @@ class SubqueryInputs:
             program.namespace.update(failed=failed)
         self.bind()
         self._lookers: list[StoreSubquery] = []
-        self._places = range(FIRST_SUBQUERY_SLOT, FIRST_SUBQUERY_SLOT + len(programs))
         self._failed = failed
         self._host = host
         filters = _in_filters(plan)
@@ -121,7 +119,7 @@ class SubqueryInputs:
         self._late: list[tuple[int, StatementProgram]] = []
         for number, program in enumerate(programs):
             subqueries = self._early if ahead and number not in filters else self._late
-            subqueries.append((FIRST_SUBQUERY_SLOT + number, program))
+            subqueries.append((number, program))
 
     def bind(self) -> None:
         """Rebind the functions of the subqueries to the values in their namespaces."""
@@ -131,8 +129,8 @@ class SubqueryInputs:
     def find(self, stores: Mapping[str, Store], statement: StoreAccess) -> None:
         """Find the stores that subqueries of `statement` read."""
         self._lookers = [
-            StoreSubquery(statement, stores[program.steps.source.store.name], place, program)
-            for place, program in (*self._early, *self._late)
+            StoreSubquery(statement, stores[program.steps.source.store.name], number, program)
+            for number, program in (*self._early, *self._late)
             if program.steps.source.store is not None
         ]
 
@@ -166,8 +164,7 @@ class SubqueryInputs:
 
     def retained_by_source(self, state: Any) -> list[int]:
         """Return the number of events that a state of the statement retains itself, and that of each subquery."""
-        states = (state, *(state[place] for place in self._places))
-        return [0 if held_state[1] is None else held_state[1].retained() for held_state in states]
+        return [state.view.retained(), *(own.view.retained() for own in (state.subqueries if self._programs else ()))]
 
     def reads(self, type_name: str) -> bool:
         """Return True if a subquery reads events of the type."""
@@ -184,12 +181,12 @@ class SubqueryInputs:
             return main
         programs = [*early, *late]
         if main is None and len(programs) == 1:
-            ((place, only),) = programs
-            checked, matched = (self._taker([(place, only[name])]) for name in ("on_event", "on_match"))
+            ((number, only),) = programs
+            checked, matched = (self._taker([(number, only[name])]) for name in ("on_event", "on_match"))
             source = only.steps.source
             return EventReader(checked, matched, source.filter, False, source.event_type, True)
-        before = self._taker([(place, program["on_event"]) for place, program in early])
-        after = self._taker([(place, program["on_event"]) for place, program in late])
+        before = self._taker([(number, program["on_event"]) for number, program in early])
+        after = self._taker([(number, program["on_event"]) for number, program in late])
         if main is None:
             take, read = _in_turn(before, after, None), programs[0][1].steps.source.event_type
             return EventReader(take, take, None, False, read, True)
@@ -201,9 +198,9 @@ class SubqueryInputs:
         failed = self._failed
 
         def take(event: Any, state: Any) -> bool:
-            for place, take_inner in takes:
+            for number, take_inner in takes:
                 try:
-                    take_inner(event, state[place])
+                    take_inner(event, state.subqueries[number])
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     failed(failure)
             return False

@@ -13,7 +13,7 @@ from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import updated_copy_code
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT, CodeScope, ScopeFactory
+from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.statements.on_set import statement_program, write_state
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.subscriptions.filter_index import EventHandler
@@ -38,7 +38,7 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeFactory) -> Statement
     source.line("on_match = on_event")
     with source.function("update", ["e"], ["S"]):
         if seen:
-            former_values = f"S[{FIRST_SUBQUERY_SLOT + len(scope.subqueries)}]"
+            former_values = "S.slots[0]"
             source.line(f"{', '.join(seen.values())}, = {former_values}")
             source.line(f"{former_values} = {present}")
         for name, local in props.items():
@@ -49,7 +49,7 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeFactory) -> Statement
             with source.block(f"if {lower.truth(scope, plan.predicate)}:", plan.predicate.span):
                 _change(plan, props, scope)
             source.line("return e")
-    write_state(source, "()", present, subqueries=scope.subqueries)
+    write_state(source, "()", (present,), subqueries=scope.subqueries)
     program = statement_program(plan, source, tuple(names))
     program.row_columns = None
     return program

@@ -13,7 +13,7 @@ from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT, ReadableVariable
+from cepbook.engine.expressions.to_python import ReadableVariable
 from cepbook.engine.time.clock import Clock
 from cepbook.errors import UsageError
 from cepbook.lang.java.numbers import to_float32
@@ -239,9 +239,9 @@ class VariableWatcher:
         """Evaluate window conditions again at the next advance, because a variable has changed."""
         for state in self._states(partition) if self._program.watched else ():
             self._call(self._program["reevaluate"], state)
-        for place, program in enumerate(self._program.subqueries, FIRST_SUBQUERY_SLOT):
+        for number, program in enumerate(self._program.subqueries):
             for state in self._states(partition) if program.watched else ():
-                self._call(program["reevaluate"], state[place])
+                self._call(program["reevaluate"], state.subqueries[number])
 
     def _reconsider(self, partition: ContextPartition | None = None) -> None:
         """Evaluate the output condition again at the next advance, because a variable was assigned."""

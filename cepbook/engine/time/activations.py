@@ -84,7 +84,7 @@ class ActivationMember(ABC):
 
     def rest(self, now: int) -> None:
         """Schedule the next run: a further activation if something is due by now, else a timer."""
-        view = self._owner.state[1]
+        view = self._owner.state.view
         due: int = view.due
         if due <= self._owner.now:
             self._activations.wake(self, max(due, now))
@@ -93,7 +93,7 @@ class ActivationMember(ABC):
             self._arm(due, self._owner.state)
 
     def _wake_at_due_times(self, now: int, entries: list[DueEntry]) -> None:
-        self._owner.state[1].armed = NEVER
+        self._owner.state.view.armed = NEVER
         for due, _ in entries:
             self._activations.wake(self, due)
 

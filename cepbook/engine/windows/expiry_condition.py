@@ -111,7 +111,7 @@ def condition_code(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     """Return code of a new `ExpiryCondition` for `spec`. Its functions are written after those of the statement."""
     name = f"expr{len(code.helpers)}"
     cells = AggregateCodegen(code.base, spec.calls, Eviction.ARBITRARY, False)
-    scope = code.retained().at(aggregates=cells.values, window=_VALUES, partition="C.S[0]", now="C.now")
+    scope = code.retained().at(aggregates=cells.values, window=_VALUES, partition="C.S.partition", now="C.now")
     source, items = code.source, code.items
 
     def write() -> None:

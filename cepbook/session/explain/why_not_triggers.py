@@ -136,7 +136,7 @@ class TriggerProbe:
             yield from tried[:1]
 
     def _cycle(self, target: nodes.CycleStatement) -> Iterator[ProbeStep]:
-        cycle_state: Any = self._runtime.statement(target.name).state[1]
+        cycle_state: Any = self._runtime.statement(target.name).state.view
         known = self._runtime.catalog
         of = self.run.sent_events[id(self.event)].type_name if id(self.event) in self.run.sent_events else ""
         for number, (partition, rows) in enumerate(zip(target.partitions, self.run.cycle_rows(), strict=True)):

@@ -483,7 +483,7 @@ class ProvenanceRerun(StatementRerun):
         target = self.target
         if not isinstance(target, plan.CycleStatement) or target.name not in self.runtime.statements:
             return []
-        cycle_state = self.runtime.statement(target.name).state[1]
+        cycle_state = self.runtime.statement(target.name).state.view
         return [cycle_state.events(number, target) for number in range(len(target.partitions))]
 
     def store_rows(self) -> dict[str, list[Row]]:

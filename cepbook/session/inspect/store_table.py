@@ -88,7 +88,7 @@ def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
 
 
 def _held(store: Store, state: Any) -> Iterator[tuple[str, tuple[str, ...], int]]:
-    for index in () if state[2] is None else state[2].indexes:
+    for index in () if state.contents is None else state.contents.indexes:
         columns = tuple(getattr(index.key, "columns", ())) or ("an expression",)
         yield _KINDS[type(index)], columns, len(index.table)
 

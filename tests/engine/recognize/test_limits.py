@@ -118,7 +118,7 @@ def test_a_partition_that_waits_for_nothing_is_forgotten() -> None:
     )
     for key in range(1_000):
         runtime.send("R", {"k": str(key), "n": 1})
-    assert not runtime.statement("s").state[1].then.partitions
+    assert not runtime.statement("s").state.view.then.partitions
 
 
 def test_a_failing_condition_is_told_of_and_costs_the_open_matches_of_its_partition() -> None:

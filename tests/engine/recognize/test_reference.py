@@ -171,6 +171,6 @@ def test_intervals_replayed_saved_and_loaded(kind: str) -> None:
             loaded.send("R", dict(row))
         loaded.advance(now + 10_000)
         assert [*before, *after] == list(made), epl
-        view = loaded.statement("s").state[1].then
+        view = loaded.statement("s").state.view.then
         assert view.size == sum(len(partition.open) for partition in view.partitions.values()), epl
         assert not any(partition.held for partition in view.partitions.values()) or clause.skip == "past last row", epl

@@ -35,7 +35,7 @@ def _kept(kind: type[Any]) -> int:
 
 
 def _relation(runtime: Runtime, name: str = "W") -> StoreContents | None:
-    found: StoreContents | None = runtime.stores[name].owner.state_of(None)[2]
+    found: StoreContents | None = runtime.stores[name].owner.state_of(None).contents
     return found
 
 

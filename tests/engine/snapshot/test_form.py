@@ -78,8 +78,8 @@ def test_what_is_cut_off_or_added_is_refused() -> None:
 
 
 def test_another_format() -> None:
-    data = re.sub(rb"snapshot 4 ", b"snapshot 7 ", filled().snapshot(), count=1)
-    with pytest.raises(SnapshotError, match="format 7, and this version of cepbook reads format 4"):
+    data = re.sub(rb"snapshot 5 ", b"snapshot 7 ", filled().snapshot(), count=1)
+    with pytest.raises(SnapshotError, match="format 7, and this version of cepbook reads format 5"):
         Runtime.restored(data, {"twice": twice})
     for other in (b"", b"{}", zlib.compress(b"{}"), b"\x80\x04N."):
         with pytest.raises(SnapshotError, match="not a cepbook snapshot"):
