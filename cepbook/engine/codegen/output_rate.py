@@ -6,7 +6,8 @@ Grouped rows go to the limiter as (key, row), with None for a row that the havin
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields
+from typing import Any, NoReturn
 
 from cepbook.engine.codegen.emit import Emitter
 from cepbook.engine.codegen.statement import StatementCodegen
@@ -14,7 +15,7 @@ from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.codegen_context import CodegenContext, aggregate_indexes, row_expressions
 from cepbook.engine.output.clause_functions import write_clause_functions
 from cepbook.engine.output.collectors import CollectorOptions, DeferredRow, RowFactory
-from cepbook.engine.output.limiter import LimiterSpec
+from cepbook.engine.output.limiter import ClauseFunctions, LimiterSpec
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.timers import OUTPUT, WINDOW
@@ -100,7 +101,7 @@ class OutputRateCodegen(StatementCodegen):
 
         self.code.helpers.append(write)
         values_kept = "".join(f"{code}, " for code in captured.values())
-        return f"{source.bind('_Late', DeferredRow)}({source.const(name)}, ({values_kept}))"
+        return f"{source.bind('_Late', DeferredRow)}({name}, ({values_kept}))"
 
     def _count(self) -> None:
         source = self.source
@@ -313,4 +314,10 @@ def bind_limiter(steps: PhysicalPlan, output: OutputClause, namespace: dict[str,
     rows = CollectorOptions(
         steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases, steps.inserts_evicted_rows
     )
-    namespace["limiter"] = LimiterSpec(output, rows, RowFactory(namespace), namespace).limiter
+    made = (namespace.get(name, _unwritten) for name in ("group_rows", "event_rows", "snapshot_rows"))
+    clause = ClauseFunctions(**{f.name: namespace.get(f.name) for f in fields(ClauseFunctions)})
+    namespace["limiter"] = LimiterSpec(output, rows, RowFactory(*made), clause).limiter
+
+
+def _unwritten(*_: object) -> NoReturn:
+    raise AssertionError("the output clause of this statement makes no such rows")

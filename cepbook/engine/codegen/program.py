@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from cepbook.engine.codegen.join_loop import JoinColumns
+from cepbook.engine.codegen.join_view import JoinSpec
 from cepbook.engine.codegen.store_query import StoreQuery
+from cepbook.engine.delivery.delta import Row
 from cepbook.engine.delivery.outlet import Precedence
 from cepbook.engine.expressions.to_python import ReadableVariable
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.fragments.event_layout import EventLayout
+from cepbook.engine.output.row_order import RowOrder
 from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.physical.explain_operators import explain_operators
 from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.relations.statement_state import StatementState, StoreState
 from cepbook.engine.relations.store_indexes import IndexRequest
+from cepbook.engine.windows.window_view import Item, ViewDelta
 from cepbook.errors import Span
 from cepbook.lang.explain.expressions import show_expr
 
 _CELL_NAMES = {"n": "count", "nulls": "count of nulls", "s": "sum"}
 
+EventFunction = Callable[..., object]  # (e, S); the result is true if the event was consumed
+TimeFunction = Callable[[StatementState, int], None]  # (S, now)
+ChangeFunction = Callable[[StatementState, Sequence[Item], Sequence[Item], int], None]  # (S, entered, left, now)
 
-@dataclass(slots=True)
-class StatementProgram:
-    """The generated module of one statement or subquery, with the facts that a running statement needs.
 
-    `namespace` holds the functions; ``program["rows"]`` is one of them. ``S`` is the state of one context partition
-    ``P``, a list whose slots `CodegenContext` describes. ``e`` is an event, a dict; ``now`` is engine time.
+@dataclass(slots=True, init=False)
+class ProgramFunctions:
+    """The functions of a generated module. ``S`` is the `StatementState` of a context partition ``P``, ``e`` an event,
+    a dict, and ``now`` engine time in ms.
 
-    ==============================  ===================================================================================
-    ``new_state(P, now)``           create the state of a partition (every program)
-    ``on_event(e, S)``              handle one event; ``on_match``: one that already passed the filter
-    ``rows(S, now)``                return the present rows, as the statement's iterator does
-    ``settle(S, now)``              evict the expired events of a lazy window
-    ``dues(S)``, ``tick(S, …)``     return due times, and advance what is due (statements with timers)
-    ``run(…, *columns)``            handle a batch, one argument per column (statements that a replay can batch)
-    ==============================  ===================================================================================
+    Every program has the first five. A further function is set only in statements that need it; those that may be None
+    are None in all others.
 
     Parameters of ``run``: ``times`` and ``marks`` have one value per event; a mark says which event a delivery is due
     to. ``out`` receives insert rows as flat records, ``push`` other deliveries, each with the mark of its event.
@@ -44,6 +45,77 @@ class StatementProgram:
     ``mark_of(time)`` returns. ``catch_up(time)`` fires the due timers of the statement. ``fire(due)`` returns the
     time at which the clock stops for a due time. ``partitions`` has the partition of each event; without a
     context ``prefiltered`` takes its place: True if all events are known to pass the filter.
+    """
+
+    new_state: Callable[..., StatementState]  # (P, now)
+    on_event: EventFunction  # (e, S): handle one event
+    on_match: EventFunction  # (e, S): handle one event that already passed the filter
+    rows: Callable[[StatementState, int], list[Any]]  # (S, now): the present rows, as the iterator returns them
+    settle: TimeFunction  # evict the expired events of a lazy window
+    run: Callable[..., Any]  # (…, *columns): handle a batch, one argument per column
+    run_joined: Callable[..., None]  # (order, S, out, push, advance, reads): the same for a join
+    on_events: EventFunction  # (e, S, inputs): handle an event that several inputs of a join read
+    tick: Callable[..., bool | None]  # (S, W, now, ins, rem, place): advance what is due; of a subquery (S, now)
+    ended: Callable[..., bool]  # (S, now, ins, rem): rows of the output clause at the end of the partition
+    waiting: Callable[[StatementState], int]  # (S): the number of rows that wait for the output clause
+    prefill: TimeFunction  # begin with the contents of stores
+    refreshed: Callable[[StatementState, int], StatementState]  # (S, now): a state with the present rows of tables
+    copied: Callable[[StatementState, Row, int], Row | None]  # (S, e, now): a row made of one of another named window
+    arrive: Callable[[Row, StoreState, int], ViewDelta | None]  # (e, S, now): insert a row into a named window
+    apply: Callable[..., None]  # (S, entered, left, now, silent): a change of a named window by other statements
+    moved: Callable[[StatementState, ViewDelta, int], None]  # (S, change, now): deliver a delta of buffered input
+    reevaluate: TimeFunction  # a variable of a window's condition was assigned
+    reconsider: TimeFunction  # a variable of the output clause's condition was assigned
+    ask: Callable[[StatementState], object]  # (S): an on-trigger without an event
+    update: Callable[[Row], Row | None]  # (e): change an event before other statements see it
+    lookup: Callable[..., Any]  # (S, now, v0, …): the result of a subquery
+    on_change: Callable[..., None]  # (S, entered, left, base, now): a change of the store that a subquery reads
+    due: Callable[[StatementState], int]  # (S): the due time of a subquery
+    dues: Callable[[StatementState], list[tuple[int, int]]] | None  # (S): places and due times
+    run_expiry: Callable[..., int] | None  # (S, W, upto, fire, push): advance the only view with timers
+    expire_all: Callable[..., None] | None  # (states, now, out, cause_of): advance the views of partitions in a batch
+    begin_output: TimeFunction | None  # start the clock of a snapshot of stores
+    post: Callable[[StatementState], None] | None  # (S): deliver the delta of the matches of one event
+    arrange: RowOrder | None  # distinct, order and limit of one delivery
+    on_event_of: dict[int, EventFunction]  # by input of a join
+    on_change_of: dict[int, ChangeFunction]  # by input that is a named window
+    item_of: dict[int, Callable[..., Item | None]]  # by buffered input: (e, S, now); None if the filter rejects `e`
+
+    def __init__(self, namespace: Mapping[str, Any], inputs: int) -> None:
+        for name in _SOMETIMES & namespace.keys():
+            setattr(self, name, namespace[name])
+        for name in _OPTIONAL:
+            setattr(self, name, namespace.get(name))
+        for name in _BY_INPUT:
+            numbered = ((number, f"{name.removesuffix('_of')}{number}") for number in range(inputs))
+            setattr(self, name, {number: namespace[key] for number, key in numbered if key in namespace})
+        if not inputs and "on_change" in namespace:
+            self.on_change_of[0] = namespace["on_change"]
+
+
+_OPTIONAL = frozenset(field.name for field in fields(ProgramFunctions) if str(field.type).endswith("None"))
+_BY_INPUT = frozenset(field.name for field in fields(ProgramFunctions) if field.name.endswith("_of"))
+_SOMETIMES = frozenset(field.name for field in fields(ProgramFunctions)) - _OPTIONAL - _BY_INPUT
+
+
+@dataclass(frozen=True, slots=True)
+class CycleFunctions:
+    """The functions of a query that is run in cycles: `takes` by partition, `conditions` by partition and stage.
+
+    `aggregates` are the registered aggregates that the query uses, as functions of the values in a window.
+    """
+
+    takes: tuple[Callable[..., Any], ...]  # (e, S): the values of an event; None if the pre-filter rejects it
+    conditions: tuple[tuple[Callable[..., Any] | None, ...], ...]  # (values, S): True if a row enters the stage
+    aggregates: Mapping[str, Callable[..., Any]]
+
+
+@dataclass(slots=True)
+class StatementProgram:
+    """The generated module of one statement or subquery, with the facts that a running statement needs.
+
+    `namespace` is that of the module. A running statement puts values into it that the functions read, such as the
+    outlet; what it calls itself is in `functions`.
 
     `bound` lists, for each function, the parameters that get values of the namespace as default values.
     """
@@ -73,9 +145,32 @@ class StatementProgram:
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
     delivery_key: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
     precedences: tuple[Precedence | None, ...] = ()  # of the inserts, if one of them has a precedence
+    join: JoinSpec | None = None  # what the states of a join share
+    cycles: CycleFunctions | None = None  # of a query run in cycles
+    functions: ProgramFunctions = field(init=False)
 
-    def __getitem__(self, name: str) -> Any:
-        return self.namespace[name]
+    def __post_init__(self) -> None:
+        several = self.steps.inputs or self.steps.buffers_input
+        self.functions = ProgramFunctions(self.namespace, len(self.steps.scans) if several else 0)
+
+    @property
+    def slot(self) -> int:
+        """The position of the statement's state in `ContextPartition.states`; 0 without a context."""
+        number: int = self.namespace["slot"]
+        return number
+
+    @slot.setter
+    def slot(self, number: int) -> None:
+        self.namespace["slot"] = number
+
+    def table(self, name: str) -> Any:
+        """Return the table `name`, once tables are bound."""
+        return self.namespace[self.namespace["__tables__"][name]]
+
+    def bind_tables(self, table_of: Callable[[str], Any]) -> None:
+        """Bind the tables that the functions read; `table_of` returns them by name."""
+        for name, local in self.namespace["__tables__"].items():
+            self.namespace[local] = table_of(name)
 
     @property
     def reads_types(self) -> bool:

@@ -61,8 +61,9 @@ def compile_select(
         if source_.pattern is not None
     ]
     namespace = source.load()
+    join = None
     if writer.body.joins is not None:
-        namespace["join_form"] = writer.body.joins.form(namespace)
+        namespace["join_form"] = join = writer.body.joins.form(namespace)
     if writer.body.pipeline.recognize is not None:
         namespace[RECOGNIZE_PROGRAM] = writer.body.pipeline.recognize.form(namespace)
     if plan.output is not None:
@@ -79,7 +80,7 @@ def compile_select(
     program.items = writer.code.items
     program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
     program.index_requests = writer.lookups.requests
-    program.loop = writer.loop
+    program.loop, program.join = writer.loop, join
     program.store_query = cache(partial(compile_store_query, steps, scope_in))
     return program
 

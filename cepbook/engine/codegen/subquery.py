@@ -4,7 +4,7 @@
 ``new_state(P, now)``                         create the state, a slot of its statement's state
 ``on_event(e, S)``, ``on_match(e, S)``        add an event of its stream; `on_match` skips the filter
 ``on_change(S, entered, left, base, now)``    apply a change of the named window that it reads
-``tick(S, now)``, ``dues(S)``                 advance its windows to `now`; return when that is next due
+``tick(S, now)``, ``due(S)``                  advance its windows to `now`; return when that is next due
 ``lookup(S, now, v0, …)``                     return the result for the values of the outer statement: a value, a row,
                                               an event, or True, False, None
 ============================================  ======================================================================
@@ -56,9 +56,9 @@ def scope_with_subqueries(subqueries: Sequence[StatementProgram], scope_in: Scop
         return scope_in
 
     def scope(source: SourceWriter) -> CodeScope:
-        names = [source.bind(f"sub{number}", subquery["lookup"]) for number, subquery in enumerate(subqueries)]
+        names = [source.bind(f"sub{number}", subquery.functions.lookup) for number, subquery in enumerate(subqueries)]
         for name, subquery in zip(names, subqueries, strict=True):
-            source.bind(f"_{name}_state", subquery["new_state"])
+            source.bind(f"_{name}_state", subquery.functions.new_state)
         return scope_in(source).at(subqueries=names)
 
     return scope
@@ -255,7 +255,7 @@ class _Writer(StatementCodegen):
     def _tick(self) -> None:
         source = self.source
         source.bind("_NEVER", NEVER)
-        with source.block("def dues(S):"):
+        with source.block("def due(S):"):
             source.line("return S.view.due")
         with source.block("def tick(S, now):"):
             source.line("W = S.view")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cepbook.engine.codegen.program import StatementProgram
+from cepbook.engine.codegen.program import CycleFunctions, StatementProgram
 from cepbook.engine.codegen.select import compile_select
 from cepbook.engine.cycles.cycle import CycleState
 from cepbook.engine.expressions import to_python as lower
@@ -72,12 +72,19 @@ def compile_cycles(
     namespace = source.load()
     stages = [stage for partition in plan.partitions for stage in partition.stages]
     named = {call.name for stage in stages for call in stage.aggregates if call.name not in CYCLE_AGGREGATES}
-    namespace["aggregating"] = {name: _of_values(scope.user_functions[name]) for name in named}
     constants = {name: value for name, value in source.constants.items() if name != "clock"}
     columns = tuple(plan.output_type.properties)
     steps = lower_statement(plan)
     program = StatementProgram(steps, source.text, namespace, source.spans, (), constants, source.bound, columns)
     program.select = select
+    program.cycles = CycleFunctions(
+        tuple(namespace[f"take{number}"] for number in range(len(plan.partitions))),
+        tuple(
+            tuple(namespace.get(f"where{number}_{place}") for place in range(len(partition.stages)))
+            for number, partition in enumerate(plan.partitions)
+        ),
+        {name: _of_values(scope.user_functions[name]) for name in named},
+    )
     return program
 
 

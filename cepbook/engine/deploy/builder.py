@@ -15,6 +15,7 @@ from cepbook.engine.deploy.deployments import Deployment
 from cepbook.engine.relations.store import Store
 from cepbook.engine.relations.table import Table
 from cepbook.engine.services import EngineServices
+from cepbook.engine.statements.create_table import table_functions
 from cepbook.engine.statements.cycle_member import CycleMember
 from cepbook.engine.statements.statement import DeliveringPlan, RunningStatement
 from cepbook.errors import BindError, Diagnostic
@@ -84,7 +85,7 @@ def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServic
         return statement.create_store(plan.output_type.properties, host.changes)
     if not isinstance(plan, p.CreateTableStatement):
         return None
-    table = Table(plan.store, plan.output_type.properties, host.changes, statement.program.namespace)
+    table = Table(plan.store, plan.output_type.properties, host.changes, table_functions(statement.program))
     table.owner, statement.owned = statement, table
     return table
 
@@ -139,11 +140,10 @@ def try_to_start(host: EngineServices, plan: p.SelectStatement, compiled: Compil
     """Create trial states. Errors: BindError if values of variables or tables do not allow the statement to start."""
     statement = RunningStatement(host, plan, compiled.programs[plan.name], (0, 0), "", compiled.plan.source)
     for program in (statement.program, *statement.program.subqueries):
-        for name, local in program.namespace.get("__tables__", {}).items():
-            program.namespace[local] = host.stores.get(name, _NO_ROWS)
+        program.bind_tables(lambda name: host.stores.get(name, _NO_ROWS))
     try:
         for partition in live:
-            statement.program["new_state"](partition, host.clock.now)
+            statement.program.functions.new_state(partition, host.clock.now)
     except ValueError as failure:
         at = plan.windows[0].span if plan.windows else plan.span
         diagnostic = Diagnostic("wrong-parameter", f"`{plan.name}` cannot start: {failure}", at)

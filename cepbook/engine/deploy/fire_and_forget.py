@@ -271,7 +271,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
         try:
             for _, state in _meant(runtime, store, selector):
                 program.namespace["target"] = partial(_same, state)
-                program["ask"](statement.new_state(state.partition))
+                program.functions.ask(statement.new_state(state.partition))
             for state, old, new, _ in moves:
                 store.check(state, old, new)
         except Exception as failure:
@@ -326,8 +326,8 @@ def _states(
         state = statement.new_state(partition)
         steps = program.steps
         if steps.kind != "unaggregated" or steps.inputs or steps.windows or steps.recognize is not None:
-            program["prefill"](state, now)  # otherwise no state is needed, and rows are computed once
-        yield program["rows"](state, now)
+            program.functions.prefill(state, now)  # otherwise no state is needed, and rows are computed once
+        yield program.functions.rows(state, now)
 
 
 def _held(

@@ -125,7 +125,7 @@ def latest_rows(
         total = sum(len(items) for _, items in views)
         parts: list[list[Any]] = []
         for (state, _), tail in _tails(views, _places(total, most, shown)):
-            parts.append(statement.program["rows"](_with_view(state, _Tail(state.view, tail)), now))
+            parts.append(statement.program.functions.rows(_with_view(state, _Tail(state.view, tail)), now))
         return LatestRows(total, [fresh(row) for page in parts for row in page])
     except Exception as failure:
         raise statement.error(failure) from failure
@@ -221,7 +221,7 @@ def _views(statement: RunningStatement, now: int, wanted: PartitionIds | None) -
     views: list[tuple[Any, Sequence[Any]]] = []
     for id_, state in statement.states():
         if wanted is None or id_ in wanted:
-            statement.program["settle"](state, now)
+            statement.program.functions.settle(state, now)
             items = state.view.contents()
             views.append((state, items if isinstance(items, deque | list | tuple) else list(items)))
     return views

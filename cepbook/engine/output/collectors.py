@@ -10,7 +10,7 @@ keyed_start_end_time_props). They come as `DeferredRow`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -23,31 +23,22 @@ KeyedItems = Sequence[tuple[Any, Any, Any]]
 
 
 class DeferredRow(State):
-    """A row that is made at delivery, by the function `maker` of the statement from the `values` of its event."""
+    """A row that is made at delivery, by the generated function `maker` from the `values` of its event."""
 
     __slots__ = ("maker", "values")
 
-    def __init__(self, maker: str, values: tuple[Any, ...]) -> None:
+    def __init__(self, maker: Callable[..., Any], values: tuple[Any, ...]) -> None:
         self.maker = maker
         self.values = values
 
 
 @dataclass(frozen=True, slots=True)
 class RowFactory:
-    """Makes rows at output, by functions of the generated module `namespace`."""
+    """The generated functions that make rows at output; no rows if the having clause rejects them."""
 
-    namespace: Mapping[str, Callable[..., Rows]]
-
-    def group_rows(self, state: Any, key: Any, now: int) -> Rows:
-        """Return the present row of a group, which may be empty; no row if the having clause rejects it."""
-        return self.namespace["group_rows"](state, key, now)
-
-    def event_rows(self, state: Any, key: Any, item: Any, now: int) -> Rows:
-        """Return the present row of an event of a group; no row if the having clause rejects it."""
-        return self.namespace["event_rows"](state, key, item, now)
-
-    def snapshot_rows(self, state: Any, now: int) -> Rows:
-        return self.namespace["snapshot_rows"](state, now)
+    group_rows: Callable[[Any, Any, int], Rows]  # (S, key, now): the present row of a group, which may be empty
+    event_rows: Callable[[Any, Any, Any, int], Rows]  # (S, key, item, now): the present row of an event of a group
+    snapshot_rows: Callable[[Any, int], Rows]  # (S, now)
 
 
 class RowCollector(State):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,20 +18,32 @@ DeliveredRows = tuple[Rows, Rows]
 TimedRows = tuple[Rows, Rows, bool]  # the last: it is delivered even without rows
 
 
+ClauseFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseFunctions:
+    """The generated functions of an output clause; None where the clause has no such part. ``P`` is the context
+    partition, ``C`` the counters.
+    """
+
+    output_rate: ClauseFunction | None = None  # (P, now): a number or a `PeriodLength`
+    output_after: ClauseFunction | None = None  # (P, now): likewise
+    output_point: ClauseFunction | None = None  # (P, now): the next point of the crontab
+    output_when: ClauseFunction | None = None  # (C, P, now): a condition
+    output_ends: ClauseFunction | None = None  # (C, P, now): a condition
+    output_then: ClauseFunction | None = None  # (C, P, now): assignments
+    output_ended: ClauseFunction | None = None  # (C, P, now): assignments
+
+
 @dataclass(frozen=True, slots=True)
 class LimiterSpec:
-    """The properties that all limiters of a statement share. `functions` are those of the generated module:
-
-    ``output_rate(P, now)`` and ``output_after(P, now)`` return a number or a `PeriodLength`, ``output_point(P, now)``
-    the next point of the crontab. ``output_when(C, P, now)`` and ``output_ends(C, P, now)`` are conditions over the
-    counters ``C``, ``output_then(C, P, now)`` and ``output_ended(C, P, now)`` assignments. ``P`` is the context
-    partition.
-    """
+    """The properties that all limiters of a statement share."""
 
     output: OutputClause
     rows: collectors.CollectorOptions
     make: collectors.RowFactory
-    functions: Mapping[str, Callable[..., Any]]
+    functions: ClauseFunctions
 
     @property
     def steady(self) -> bool:
@@ -43,8 +55,8 @@ class LimiterSpec:
     def rate(self, partition: Any) -> Callable[[int], Any]:
         """Return the function of the number of events, or of the period, of the output."""
         if self.steady:
-            return ConstantRate(self.functions["output_rate"](partition, 0))
-        return BoundFunction(self, "output_rate", (partition,))
+            return ConstantRate(BoundFunction(self.functions.output_rate, (partition,))(0))
+        return BoundFunction(self.functions.output_rate, (partition,))
 
     def limiter(self, partition: Any, now: int) -> Limiter:
         if self.output.which == "first":
@@ -53,23 +65,20 @@ class LimiterSpec:
 
     def present(self, state: Any, rows: Rows, now: int) -> Rows:
         """Return the rows at `now`, with deferred rows made."""
-        functions = self.functions
-        return [
-            functions[row.maker](state, now, *row.values) if isinstance(row, collectors.DeferredRow) else row
-            for row in rows
-        ]
+        deferred = collectors.DeferredRow
+        return [row.maker(state, now, *row.values) if isinstance(row, deferred) else row for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class BoundFunction(State):
     """A function of the generated module with its first arguments: the counters, if needed, and the partition."""
 
-    form: LimiterSpec
-    name: str
+    function: ClauseFunction | None
     args: tuple[Any, ...]
 
     def __call__(self, *rest: Any) -> Any:
-        return self.form.functions[self.name](*self.args, *rest)
+        assert self.function is not None
+        return self.function(*self.args, *rest)
 
 
 class ConstantRate(State):
@@ -154,9 +163,9 @@ class Limiter(State):
         output, functions = self._form.output, self._form.functions
         if not output.and_terminated or self._delivered_at == now:
             return None
-        holds = "output_ends" not in functions or functions["output_ends"](self._counters, self._partition, now)
-        if "output_ended" in functions:
-            functions["output_ended"](self._counters, self._partition, now)
+        holds = functions.output_ends is None or functions.output_ends(self._counters, self._partition, now)
+        if functions.output_ended is not None:
+            functions.output_ended(self._counters, self._partition, now)
         if not holds or not self._passes(now, 0):
             return None
         return self._rest(state, now)
@@ -246,7 +255,9 @@ class GroupConditionGate(first_rows.OutputGate):
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         self._counters.add(n_in, n_out)
-        return bool(self._form.functions["output_when"](self._counters, self._partition, now))
+        when = self._form.functions.output_when
+        assert when is not None
+        return bool(when(self._counters, self._partition, now))
 
     def shut(self, now: int, n_in: int, n_out: int) -> None:
         self._counters.reset(now)
@@ -281,7 +292,7 @@ class _UntilCount(State):
 def _left_out(form: LimiterSpec, partition: Any, start: int) -> _UntilTime | _UntilCount | None:
     if form.output.after is None:
         return None
-    amount = form.functions["output_after"](partition, start)
+    amount = BoundFunction(form.functions.output_after, (partition,))(start)
     return (
         _UntilTime(first_rows.end_of_period(amount, start)) if isinstance(amount, tuple) else _UntilCount(amount or 0)
     )
@@ -294,10 +305,10 @@ def _trigger(form: LimiterSpec, partition: Any, counters: triggers.OutputCounter
         case "time":
             return triggers.PeriodTrigger(form.rate(partition))
         case "at":
-            return triggers.CrontabTrigger(BoundFunction(form, "output_point", (partition,)))
+            return triggers.CrontabTrigger(BoundFunction(form.functions.output_point, (partition,)))
         case "when":
-            then = BoundFunction(form, "output_then", (counters, partition)) if form.output.then_set else None
-            return triggers.ConditionTrigger(BoundFunction(form, "output_when", (counters, partition)), then)
+            then = BoundFunction(form.functions.output_then, (counters, partition)) if form.output.then_set else None
+            return triggers.ConditionTrigger(BoundFunction(form.functions.output_when, (counters, partition)), then)
         case "terminated":
             return triggers.TerminationTrigger()
     return triggers.ImmediateTrigger()
@@ -318,5 +329,5 @@ def _gate(form: LimiterSpec, partition: Any) -> first_rows.OutputGate:
             on_grid = not (form.rows.grouped or form.rows.having or form.rows.releases)
             return first_rows.GridGate(period) if on_grid else first_rows.PeriodGate(period, within=form.rows.releases)
         case "at":
-            return first_rows.CrontabGate(BoundFunction(form, "output_point", (partition,)))
+            return first_rows.CrontabGate(BoundFunction(form.functions.output_point, (partition,)))
     return first_rows.ConditionGate()

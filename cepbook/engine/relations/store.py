@@ -41,7 +41,7 @@ class StoreOwner(ABC):
     output_type: EventType
     state: Any
     program: Any
-    """Has the functions `arrive(row, state, now)` and `apply(state, entered, left, now)`."""
+    """A `StatementProgram`, whose `functions` have `arrive` and `apply`."""
 
     @abstractmethod
     def insert(self, row: Row) -> None:
@@ -266,7 +266,7 @@ class Store:
         if not why:
             return change
         if admitted or left:
-            self.owner.program["apply"](state, admitted, left, now)
+            self.owner.program.functions.apply(state, admitted, left, now)
         raise ValueError(why)
 
     def _clash(self, state: Any, row: Row, gone: Container[int], more: Sequence[Item]) -> str | None:
@@ -313,7 +313,7 @@ class Store:
         entered: list[Item] = []
         left: list[Item] = []
         posted = [view.after_deletions(now)] if old else []
-        posted += [self.owner.program["arrive"](row, state, now) for row, _ in new]
+        posted += [self.owner.program.functions.arrive(row, state, now) for row, _ in new]
         for change in posted:
             if change is not None:
                 entered += change[0]
@@ -321,7 +321,7 @@ class Store:
         if not self.collects_batches:
             left += old
         if entered or left:
-            self.owner.program["apply"](state, entered, left, now, silent)
+            self.owner.program.functions.apply(state, entered, left, now, silent)
 
     def stored(self, states: Iterable[Any]) -> list[Item]:
         """Return the items in some states of the owner, in the order of the iterator."""

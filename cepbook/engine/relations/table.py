@@ -7,6 +7,7 @@ dict of all columns. A statement that feeds an aggregation column also updates t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.delivery.delta import Row
@@ -40,6 +41,16 @@ class TableRows(PassThroughView):
         return len(self.items)
 
 
+@dataclass(frozen=True, slots=True)
+class TableFunctions:
+    """The generated functions of a table, and the places of its aggregation columns among the cells of a row."""
+
+    new_cells: Callable[[Row], list[Any]]  # the cells of a new row, with the row itself at the end
+    key_of: Callable[[Row], Any]  # the primary key: one value, a tuple of several, or () for a table of one row
+    accumulators: Mapping[str, Callable[[list[Any]], Any]]  # (cells): the accumulator of a column with methods
+    places: Mapping[str, slice]
+
+
 class TableState(StoreState):
     """The state of a statement that created a table."""
 
@@ -55,7 +66,7 @@ class Table(Store):
     """
 
     def __init__(
-        self, type_: StoreType, columns: Iterable[str], changes: PendingChanges, functions: Mapping[str, Any]
+        self, type_: StoreType, columns: Iterable[str], changes: PendingChanges, functions: TableFunctions
     ) -> None:
         super().__init__(type_, columns, changes, False)
         self._functions = functions
@@ -73,7 +84,7 @@ class Table(Store):
     def held(self, partition: Any, key: Any, column: str) -> Any:
         """Return the accumulator of a column of the row under `key`, or null."""
         item = self._state(partition).view.items.get(key)
-        return None if item is None else self._functions["HELD"][column](item[1])
+        return None if item is None else self._functions.accumulators[column](item[1])
 
     def row(self, partition: Any, key: Any) -> Row | None:
         """Return the row under `key`, or null."""
@@ -131,7 +142,7 @@ class Table(Store):
 
     def fresh(self, row: Row) -> list[Any]:
         """Return the cells of a new row."""
-        cells: list[Any] = self._functions["new_cells"](row)
+        cells: list[Any] = self._functions.new_cells(row)
         return cells
 
     def blank(self, row: Row, names: Sequence[str]) -> None:
@@ -141,7 +152,7 @@ class Table(Store):
 
     def renew(self, item: Item, names: Sequence[str]) -> None:
         """Reset the cells of aggregation columns of a row."""
-        begin, places = self.fresh({}), self._functions["PLACES"]
+        begin, places = self.fresh({}), self._functions.places
         for name in names:
             item[1][places[name]] = begin[places[name]]
         self.touch(self.key(item[-1]))
@@ -160,7 +171,7 @@ class Table(Store):
 
     def key(self, row: Row) -> Any:
         """Return the key of a row."""
-        return self._functions["key_of"](row)
+        return self._functions.key_of(row)
 
     def inserted(self, row: Row, partition: Any = None) -> None:
         """Insert a row. Errors: ValueError if the key or a unique index is taken."""

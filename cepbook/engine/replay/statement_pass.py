@@ -222,7 +222,7 @@ class StatementPass:
         if out.keyed:
             times, marks, self._present_cause = out.watched(batch, keys)
         ports = out.flat.extend, out.taken, out.expired, out.told, catch_up
-        output = program["run"](times, marks, statement.state, *ports, self._stops.fire, rest, *columns)
+        output = program.functions.run(times, marks, statement.state, *ports, self._stops.fire, rest, *columns)
         if output is not None:
             out.take(InsertColumns(batch.times, output[1]), output[0])
 
@@ -309,7 +309,7 @@ class StatementPass:
         """Pass events one by one; all matches of one event, or of one stop of the clock, are one delivery."""
         clock, timed = self._runtime.clock, statement.timed
         before, keyed, divided = clock.now, out.keyed, statement.context is not None
-        slot = statement.program.namespace["slot"]
+        slot = statement.program.slot
         pending = PendingDelivery(statement.outlet.layout) if statement.steps.reads_pattern or shared else None
         advance = self._advancing(statement, out, pending)
         receivers = out.one, out.push
@@ -377,7 +377,7 @@ class StatementPass:
         _, order = merge_positions([() if read is None else read[0].places for read in inputs])
         before = clock.now
         try:
-            program["run_joined"](order, statement.state, out.one, out.push, advance, reads)
+            program.functions.run_joined(order, statement.state, out.one, out.push, advance, reads)
             advance(self.last)
         finally:
             clock.now = before
@@ -415,8 +415,8 @@ class StatementPass:
         catch_up = self._catch_up(statement, out)
         before = clock.now
         with statement.outlet.redirected(out.one, out.push):
-            take: Any = statement.program["on_event"]
-            slot = statement.program.namespace["slot"]
+            take: Any = statement.program.functions.on_event
+            slot = statement.program.slot
             try:
                 for out.key, number in order:
                     time, event, partition = next(streams[number])
@@ -443,7 +443,7 @@ class StatementPass:
     def _catch_up(self, statement: RunningStatement, out: OutputCollector) -> Callable[[int], None]:
         """Return a function that runs the statement's timers up to a time, at the stops of the clock."""
         timed, fire, push, flat, cause_of = statement.timed, self._stops.fire, out.expired, out.flat.extend, out.told
-        if "expire_all" in statement.program.namespace:
+        if statement.program.functions.expire_all is not None:
             expire = timed.expire
 
             def catch_up(t: int) -> None:

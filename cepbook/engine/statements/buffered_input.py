@@ -74,12 +74,12 @@ class BufferedInput(ActivationMember):
             items = [self._items(buffers[n], n, view.states[n] if joined else state, now) for n in self._inputs]
             change = view.take_lots(items, now) if joined else view.take(items[0], now)
             if change is not None:
-                program["moved"](state, change, now)
+                program.functions.moved(state, change, now)
         finally:
             self.rest(now)
 
     def _items(self, events: list[Any], number: int, state: Any, now: int) -> list[Any]:
-        make, items = self._program[f"item{number}"], []
+        make, items = self._program.functions.item_of[number], []
         for event in events:
             try:
                 item = make(event, state, now)

@@ -48,7 +48,7 @@ def _for_contained(
             source.line(f"return {lower.filter_condition(seen, trigger.filter)}", trigger.filter.span)
     outer, inner = source.load(), program.namespace
     unfold, passes = outer["unfold"], outer["passes"]
-    take_contained = inner["each"] = inner["on_event"]
+    take_contained = inner["each"] = program.functions.on_event
     bound = {"each": program.bound["on_event"]}
     program.bound = {**{name: names for name, names in program.bound.items() if name not in _TAKERS}, **bound}
 
@@ -61,7 +61,8 @@ def _for_contained(
     def on_event(event: Any, *state: Any) -> bool:
         return bool(passes(event, *(state or (None,)))) and on_match(event, *state)
 
-    inner["on_event"], inner["on_match"] = on_event, on_match
+    inner["on_event"] = program.functions.on_event = on_event
+    inner["on_match"] = program.functions.on_match = on_match
     return program
 
 

@@ -20,10 +20,16 @@ from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
 from cepbook.engine.physical.operators import Eviction
-from cepbook.engine.relations.table import TableRows, TableState
+from cepbook.engine.relations.table import TableFunctions, TableRows, TableState
 from cepbook.engine.statements.on_set import statement_program
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.registry.aggregates import aggregate_row
+
+
+def table_functions(program: StatementProgram) -> TableFunctions:
+    """Return the functions of a `create table` that the running table calls."""
+    namespace = program.namespace
+    return TableFunctions(namespace["new_cells"], namespace["key_of"], namespace["HELD"], namespace["PLACES"])
 
 
 def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -> StatementProgram:

@@ -57,18 +57,14 @@ class CycleMember(ActivationMember):
         self._program = program
         self._stores: Mapping[str, Store] = {}
         self._lookups = NO_LOOKUPS
-        assert program.select is not None
+        assert program.select is not None and program.cycles is not None
         self._select = program.select
-        functions = program.namespace["aggregating"]
+        self._functions = program.cycles
         stages = tuple(
-            tuple(StageSpec(s, plan.fills, functions, owner.failed) for s in partition.stages)
+            tuple(StageSpec(s, plan.fills, program.cycles.aggregates, owner.failed) for s in partition.stages)
             for partition in plan.partitions
         )
-        conditions = tuple(
-            tuple(program.namespace.get(f"where{number}_{place}") for place in range(len(partition.stages)))
-            for number, partition in enumerate(plan.partitions)
-        )
-        self._form = CycleSpec(plan, stages, conditions, owner.failed)
+        self._form = CycleSpec(plan, stages, program.cycles.conditions, owner.failed)
         self._relations = {partition.store.name: number for number, partition in enumerate(plan.partitions)}
         self._inputs = [self._input(scan.source) for scan in self._select.steps.scans]
         large = {n for n, read in enumerate(self._inputs) if read is not None and STAYING in read[1]}
@@ -110,7 +106,7 @@ class CycleMember(ActivationMember):
         """Return a function that takes an event of `types`; None if no partition reads them."""
         plan, clock = self._plan, self._owner
         takes = [
-            (number, self._program[f"take{number}"], partition.weight, partition.time)
+            (number, self._functions.takes[number], partition.weight, partition.time)
             for number, partition in enumerate(plan.partitions)
             if partition.source.event_type in types
         ]
@@ -168,15 +164,15 @@ class CycleMember(ActivationMember):
                 rows = inner.read(statuses)
             else:
                 rows = inner.among(narrowing.column, narrowing.keys(inputs[narrowing.other]), statuses)
-            state.subqueries[number] = subquery["new_state"](None, now)
-            subquery["on_change"](state.subqueries[number], rows, (), 0, now)
+            state.subqueries[number] = subquery.functions.new_state(None, now)
+            subquery.functions.on_change(state.subqueries[number], rows, (), 0, now)
         if self._program.subqueries:
-            state_of_select = program["new_state"](None, now, state.subqueries)
+            state_of_select = program.functions.new_state(None, now, state.subqueries)
         else:
-            state_of_select = program["new_state"](None, now)
+            state_of_select = program.functions.new_state(None, now)
         if steps.join is not None or steps.aggregate is not None:
-            program["prefill"](state_of_select, now)
-        selected: list[Any] = program["rows"](state_of_select, now)
+            program.functions.prefill(state_of_select, now)
+        selected: list[Any] = program.functions.rows(state_of_select, now)
         self._input_rows = {}
         return selected
 

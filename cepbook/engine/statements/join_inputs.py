@@ -48,9 +48,9 @@ def join_handler(
 
 def _of_inputs(program: StatementProgram, numbers: tuple[int, ...], alone: bool) -> Take:
     if len(numbers) == 1:
-        function = program[f"on_event{numbers[0]}"]
+        function = program.functions.on_event_of[numbers[0]]
         return ignore_state(function) if alone else function
-    several = program["on_events"]
+    several = program.functions.on_events
     if alone:
         return lambda event, state: several(event, numbers)
     return lambda event, state: several(event, state, numbers)

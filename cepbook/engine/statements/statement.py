@@ -129,10 +129,10 @@ class RunningStatement(StoreAccess, ContextMember):
         at = number if self.steps.inputs and self.steps.on_select is None else None
         take: Callable[[Any, Any], object] = self._match
         if at is not None:  # a match is an event of one input
-            take = self.program[f"on_event{number}"]
+            take = self.program.functions.on_event_of[number]
             take = take if self.steps.context is not None else ignore_state(take)
         arm, limit = partial(self.timed.arm_pattern, place), services.config.pattern_limit
-        on_limit, post = partial(self._crowded, number), self.program.namespace.get("post")
+        on_limit, post = partial(self._crowded, number), self.program.functions.post
         matching = StatementPattern(program, services.clock, arm, take, self.failed, limit, on_limit, at, post)
         self.timed.add_matching(matching)
         return matching
@@ -174,7 +174,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.bind_tables()
         self.timed.attach(self._services.clock)
         if context is not None:
-            self.program.namespace["slot"] = context.join(self)
+            self.program.slot = context.join(self)
         elif not self._services.restoring:
             self.state = self.new_state(None)
         self._watching.begin()
@@ -193,8 +193,7 @@ class RunningStatement(StoreAccess, ContextMember):
     def bind_tables(self) -> None:
         """Bind the tables that the generated code reads."""
         for program in (self.program, *self.program.subqueries):
-            for name, local in program.namespace.get("__tables__", {}).items():
-                program.namespace[local] = self._services.stores[name]
+            program.bind_tables(self._services.stores.__getitem__)
         self.subquery_inputs.bind()
 
     def _attach(self) -> None:
@@ -204,21 +203,21 @@ class RunningStatement(StoreAccess, ContextMember):
             for store in {id(store): store for store in self.stores.values()}.values():
                 store.readers.append(self)
             for _, state in self.states() if self.fills else ():
-                self.program["prefill"](state, self._services.clock.now)
+                self.program.functions.prefill(state, self._services.clock.now)
                 self.begin_output(state)
             self.program.namespace["stored"] = self.stored_of
         if self.steps.initial_rows is not None:
             store = self._services.stores[self.steps.initial_rows.store]
-            now, copied, on_event = self._services.clock.now, self.program["copied"], self.program["on_event"]
+            now, functions = self._services.clock.now, self.program.functions
             for _, state in self.states():
                 for item in store.stored(owner_state for _, owner_state in store.owner.states()):
-                    row = copied(state, item[-1], now)
+                    row = functions.copied(state, item[-1], now)
                     if row is not None:
-                        on_event(row) if self.context is None else on_event(row, state)
+                        functions.on_event(row) if self.context is None else functions.on_event(row, state)
 
     def _states_in(self, partition: ContextPartition | None) -> list[Any]:
         if partition is not None:
-            return [partition.states[self.program.namespace["slot"]]]
+            return [partition.states[self.program.slot]]
         return [state for _, state in self.states()]
 
     def stop(self) -> None:
@@ -241,12 +240,12 @@ class RunningStatement(StoreAccess, ContextMember):
     def resumed(self) -> None:
         """Continue with a restored state."""
         if self.context is not None:
-            self.program.namespace["slot"] = self.context.statements.index(self)
+            self.program.slot = self.context.statements.index(self)
         self.outlet.set_holding(self._services.deliveries.holds)
 
     def new_state(self, partition: ContextPartition | None) -> Any:
         """Return a fresh state, for `partition` or for the whole statement."""
-        state = self.program["new_state"](partition, self._services.clock.now)
+        state = self.program.functions.new_state(partition, self._services.clock.now)
         self.subquery_inputs.fill(state)
         if self.owned is not None:
             self.owned.build_indexes(state)
@@ -267,7 +266,7 @@ class RunningStatement(StoreAccess, ContextMember):
     def opened(self, partition: ContextPartition) -> None:
         """Start in a new partition: deliver the row without from-clause, or process the contents of stores."""
         if self.steps.source.without_from:
-            self.guarded(self.program["on_event"], {}, (partition,))
+            self.guarded(self.program.functions.on_event, {}, (partition,))
         elif self.stores and self.fills:
             self.fill_from_stores(partition)
             self.begin_output(self.state_of(partition))
@@ -276,9 +275,9 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:
         """Return (partition id, the engine's own rows) of live partitions, or of those `wanted`, by id."""
-        rows, states = self.program["rows"], self.states(wanted)
+        rows, states = self.program.functions.rows, self.states(wanted)
         if self.reads_only_tables:
-            states = [(id_, self.program["refreshed"](state, now)) for id_, state in states]
+            states = [(id_, self.program.functions.refreshed(state, now)) for id_, state in states]
         return [(id_, rows(state, now)) for id_, state in states]
 
     def add_listener(self, listener: Listener) -> None:
@@ -313,8 +312,8 @@ class RunningStatement(StoreAccess, ContextMember):
         for matching in self._matchings.values():
             matching.watch(tuple(self._match_listeners))
         self.program.namespace["matched"] = tuple(self._match_listeners)
-        if "join_form" in self.program.namespace:
-            self.program.namespace["join_form"].listeners[:] = self._match_listeners
+        if self.program.join is not None:
+            self.program.join.listeners[:] = self._match_listeners
         self._services.deliveries.rewired()
 
     @property
@@ -332,7 +331,7 @@ class RunningStatement(StoreAccess, ContextMember):
             return True
         if self.steps.reads_pattern or context is None:
             return self.steps.reads_pattern
-        at_end = self.steps.output is not None or "dues" in self.program.namespace
+        at_end = self.steps.output is not None or self.program.functions.dues is not None
         return context.delivers_repeatedly(self.steps.event_types, at_end)
 
     def _wire(self, ports: DeliveryPorts | None) -> None:
@@ -347,7 +346,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def end(self, partition: ContextPartition, now: int) -> None:
         try:
-            sides = self.ended(partition.states[self.program.namespace["slot"]], now)
+            sides = self.ended(partition.states[self.program.slot], now)
             push = self.outlet.push
             if sides is not None and push is not None:
                 push(now, *sides)
@@ -359,7 +358,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.timed.settle()
 
     def forget(self, partition: ContextPartition) -> None:
-        slot = self.program.namespace["slot"]
+        slot = self.program.slot
         for matching in self._matchings.values():
             matching.end(partition.states[slot])
         partition.states[slot] = None
@@ -370,7 +369,7 @@ class RunningStatement(StoreAccess, ContextMember):
         if self.steps.output is None:
             return None
         sides: tuple[list[Any], list[Any]] = [], []
-        forced = self.program["ended"](state, now, *sides)
+        forced = self.program.functions.ended(state, now, *sides)
         return self.timed.selected({partition_id(state): sides}, forced)
 
     def pulse(self) -> tuple[int, int]:
@@ -388,7 +387,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def inspected(self, id_: int | None, state: Any, now: int, partials: int) -> dict[str, Any]:
         """Return the same for the state of one partition."""
-        self.program["settle"](state, now)
+        self.program.functions.settle(state, now)
         due = min((due for _, due in self.timed.dues(state)), default=NEVER)
         entry: dict[str, Any] = {
             "partition": id_,
@@ -404,10 +403,10 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def waiting_rows(self, state: Any) -> int:
         """Return the number of rows of a state that wait for the output clause."""
-        return 0 if self.steps.output is None else self.program["waiting"](state)
+        return 0 if self.steps.output is None else self.program.functions.waiting(state)
 
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[ContextPartition]) -> bool:
-        slot, consumed = self.program.namespace["slot"], False
+        slot, consumed = self.program.slot, False
         for partition in partitions:
             if partition.ended:  # ended by hand in a listener of an earlier statement
                 continue
@@ -435,7 +434,7 @@ class RunningStatement(StoreAccess, ContextMember):
         elif self.steps.inputs:
             take = join_handler(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
         elif not self._matchings:
-            on_event, on_match = self.program["on_event"], self.program["on_match"]
+            on_event, on_match = self.program.functions.on_event, self.program.functions.on_match
             if condition is not self.steps.source.filter:  # the index does not test all of it
                 on_match = on_event
             if alone:
@@ -523,7 +522,7 @@ class RunningStatement(StoreAccess, ContextMember):
         return any(self._services.catalog.is_a(type_name, read) for read in source.event_types)
 
     def _match(self, match: Any, state: Any) -> None:
-        take = self.program.namespace["on_event"]
+        take = self.program.functions.on_event
         if self.context is None:
             take(match)
         else:
@@ -555,7 +554,7 @@ class RunningStatement(StoreAccess, ContextMember):
             return [state for _, state in self.states()] if len(self.context.partitions) <= _FEW else []
         # This may be the state of one input of a join, or one that could not begin.
         partition = raised_in.partition
-        return [] if partition is None or partition.ended else partition.states[self.program.namespace["slot"] :][:1]
+        return [] if partition is None or partition.ended else partition.states[self.program.slot :][:1]
 
     def caused(self, failure: Exception) -> bool:
         own = [program.namespace for program in (self.program, *self.program.subqueries)]

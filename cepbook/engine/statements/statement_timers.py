@@ -59,8 +59,8 @@ class StatementTimers(OwnerTimers):
         self._timed = [(n, each) for n, each in enumerate(program.subqueries) if each.steps.ticks]
         self._gone = 0  # partitions that ended and may have left timers
         # set if only one window, without partitions and groups, has timers
-        self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
-        self._arrange: Callable[..., Any] | None = program.namespace.get("arrange")
+        self._expire_all: Callable[..., int] | None = program.functions.run_expiry
+        self._arrange: Callable[..., Any] | None = program.functions.arrange
         self._delivers = program.steps.delivered_selector
         program.namespace.update(timed=self, arm=self._arm_part, rearm=self._rearm_all)
         for number, each in self._timed:
@@ -119,10 +119,10 @@ class StatementTimers(OwnerTimers):
     def dues(self, state: Any) -> list[tuple[Any, int]]:
         """Return (place, due time) of all parts of a state; `NEVER` for those that are not due."""
         due_times: list[tuple[Any, int]] = []
-        if "dues" in self._program.namespace:
-            due_times += self._program["dues"](state)
+        if self._program.functions.dues is not None:
+            due_times += self._program.functions.dues(state)
         due_times += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
-        due_times += [(SUBQUERY + n, inner["dues"](state.subqueries[n])) for n, inner in self._timed]
+        due_times += [(SUBQUERY + n, inner.functions.due(state.subqueries[n])) for n, inner in self._timed]
         return due_times
 
     def mend(self, states: Iterable[Any]) -> None:
@@ -226,7 +226,9 @@ class StatementTimers(OwnerTimers):
                 DueQueue.arm(self, path, NEVER)
             else:
                 states.append(state)
-        self._program["expire_all"](states, now, out, cause_of)
+        expire_all = self._program.functions.expire_all
+        assert expire_all is not None
+        expire_all(states, now, out, cause_of)
         for state in states:
             view = state.view
             view.armed = view.due
@@ -251,7 +253,7 @@ class StatementTimers(OwnerTimers):
         if state is None:
             return None
         if _of_subquery(place):
-            self._program.subqueries[place - SUBQUERY]["tick"](state, now)
+            self._program.subqueries[place - SUBQUERY].functions.tick(state, now)
             return None
         sides: dict[int, TimerRows] = {}
         forced = self._tick_one(state, id_, place, now, sides)
@@ -273,7 +275,7 @@ class StatementTimers(OwnerTimers):
         held_back: set[int] = set()
         for state, id_, place, at in due:
             if _of_subquery(place):
-                self._program.subqueries[place - SUBQUERY]["tick"](state, now)
+                self._program.subqueries[place - SUBQUERY].functions.tick(state, now)
                 continue
             if place == WINDOW and id_ in outputs and at <= outputs[id_]:
                 held_back.add(id_)
@@ -288,7 +290,7 @@ class StatementTimers(OwnerTimers):
 
     def _tick_one(self, state: Any, id_: int, place: int, now: int, sides: dict[int, TimerRows]) -> bool:
         try:
-            return bool(self._program["tick"](state, state.view, now, *sides.setdefault(id_, ([], [])), place))
+            return bool(self._program.functions.tick(state, state.view, now, *sides.setdefault(id_, ([], [])), place))
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self._statement.failed(failure)
             return False

@@ -53,7 +53,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """Apply `take(event, state)` in the partitions, report failures, and return True if any consumed the event."""
 
     def state_of(self, partition: ContextPartition | None) -> Any:
-        return self.state if partition is None else partition.states[self.program.namespace["slot"]]
+        return self.state if partition is None else partition.states[self.program.slot]
 
     def states(self, wanted: Container[int | None] | None = None) -> list[tuple[int | None, Any]]:
         """Return (partition id, state) of every live partition or those `wanted`; id None without a context.
@@ -62,7 +62,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """
         if self.context is None:
             return [(None, self.state)] if self.state is not None and (wanted is None or None in wanted) else []
-        slot = self.program.namespace["slot"]
+        slot = self.program.slot
         partitions = self.context.partitions.values()
         return [(p.id, p.states[slot]) for p in partitions if wanted is None or p.id in wanted]
 
@@ -89,18 +89,14 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     def groups_in(self, state: Any) -> Any:
         """Return the groups of a state; for a statement that feeds a table, these are the items of the table."""
         into = self.steps.into
-        return (
-            state.groups
-            if into is None
-            else self.program[self.program["__tables__"][into.store.name]].items(state.partition)
-        )
+        return state.groups if into is None else self.program.table(into.store.name).items(state.partition)
 
     def insert(self, row: dict[str, Any]) -> None:
         """Insert a row into the named window of this statement."""
         if self.context is None:
-            self.program["on_event"](row)
+            self.program.functions.on_event(row)
         else:
-            self.guarded(self.program["on_event"], row, self._partitions_of(row))
+            self.guarded(self.program.functions.on_event, row, self._partitions_of(row))
 
     def owning(self, row: dict[str, Any]) -> list[int] | None:
         return None if self.context is None else [partition.id for partition in self._partitions_of(row)]
@@ -130,16 +126,16 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
 
     def fill_from_stores(self, partition: ContextPartition) -> None:
         """Fill a new partition with the contents of the stores, one input after the other."""
-        slot = self.program.namespace["slot"]
+        slot = self.program.slot
         contents = {number: self.posted_of(partition.states[slot], number) for number in self.stores}
         self.lookups.record_initial_contents(contents, partition)
         for number in self.stores:
-            if self._on_change(number) in self.program.namespace:  # a joined table is only looked up
+            if number in self.program.functions.on_change_of:  # a joined table is only looked up
                 self.guarded(partial(self._begin_with, contents), number, (partition,))
 
     def _begin_with(self, contents: Mapping[int, list[Item]], number: int, state: Any) -> None:
         self.lookups.mark_reported(number, None)
-        self.program[self._on_change(number)](state, contents[number], (), self.now)
+        self.program.functions.on_change_of[number](state, contents[number], (), self.now)
 
     @property
     def external_state(self) -> str | None:
@@ -152,9 +148,6 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         if into is not None and into.store.context != self.context.name:
             return f"feeds table `{into.store.name}`, which is not in the context"
         return "joins a named window without rows that `@Drop` kept from it" if self.lookups.lacks_rows else None
-
-    def _on_change(self, number: int) -> str:
-        return f"on_change{number}" if self.steps.inputs else "on_change"
 
     def stored_of(self, state: Any, number: int = 0) -> list[Item]:
         """Return the rows of input `number` for `state`: all, or those of its own context partition."""
@@ -179,7 +172,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
                 for number, store in self.stores.items():
                     if store is own[0].store:
                         self.lookups.mark_reported(number, own)
-                        self._take(own, self.program[self._on_change(number)])
+                        self._take(own, self.program.functions.on_change_of[number])
         finally:
             for number in self.stores:
                 self.lookups.mark_reported(number, moved)
@@ -189,7 +182,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         if self.context is None:
             on_change(self.state, *combine_changes(moved), now)
             return
-        slot = self.program.namespace["slot"]
+        slot = self.program.slot
         shared = moved[0].store.type.context != self.context.name
         for partition in list(self.context.partitions.values()):
             own = moved if shared else [change for change in moved if change.partition is partition]
@@ -205,5 +198,5 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """Start the clock of ``output snapshot`` over a store whose rows are output without an event: a table, or a
         named window that has rows (recorded: snapshot_of_a_window_that_has_rows).
         """
-        if "begin_output" in self.program.namespace:
-            self.program["begin_output"](state, self.now)
+        if self.program.functions.begin_output is not None:
+            self.program.functions.begin_output(state, self.now)

@@ -70,7 +70,7 @@ class StoreSubquery(StoreObserver):
 
     def _change(self, state: Any, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
         base = self._base(partition)
-        self._program["on_change"](state.subqueries[self._number], entered, left, base, self._statement.now)
+        self._program.functions.on_change(state.subqueries[self._number], entered, left, base, self._statement.now)
 
     def _base(self, partition: Any) -> int:
         """Return the offset of row numbers in a partition, so that rows of different partitions differ."""
@@ -86,12 +86,12 @@ class StoreSubquery(StoreObserver):
     def fill(self, state: Any) -> None:
         """Fill a state with the contents of the store."""
         for base, rows in self.held(state) if self._notified else ():
-            self._program["on_change"](state.subqueries[self._number], rows, (), base, self._statement.now)
+            self._program.functions.on_change(state.subqueries[self._number], rows, (), base, self._statement.now)
 
     def refill_from_stores(self, state: Any) -> None:
         """Refill a restored state from stores that are not in its context."""
         if self._notified and not self._partitioned:
-            state.subqueries[self._number] = self._program["new_state"](state.partition, self._statement.now)
+            state.subqueries[self._number] = self._program.functions.new_state(state.partition, self._statement.now)
             self.fill(state)
 
 
@@ -182,11 +182,12 @@ class SubqueryInputs:
         programs = [*early, *late]
         if main is None and len(programs) == 1:
             ((number, only),) = programs
-            checked, matched = (self._taker([(number, only[name])]) for name in ("on_event", "on_match"))
+            functions = only.functions
+            checked, matched = (self._taker([(number, take)]) for take in (functions.on_event, functions.on_match))
             source = only.steps.source
             return EventReader(checked, matched, source.filter, False, source.event_type, True)
-        before = self._taker([(number, program["on_event"]) for number, program in early])
-        after = self._taker([(number, program["on_event"]) for number, program in late])
+        before = self._taker([(number, program.functions.on_event) for number, program in early])
+        after = self._taker([(number, program.functions.on_event) for number, program in late])
         if main is None:
             take, read = _in_turn(before, after, None), programs[0][1].steps.source.event_type
             return EventReader(take, take, None, False, read, True)

@@ -82,7 +82,7 @@ def combine_updates(statements: Sequence[RunningStatement]) -> Callable[[Any], A
         return None
     ordered = sorted(statements, key=lambda s: (s.plan.priority, s.order[1]))
     updates: list[tuple[Callable[[Any], Any], Callable[[Exception], None]]] = []
-    updates += [(statement.program["update"], statement.failed) for statement in ordered]
+    updates += [(statement.program.functions.update, statement.failed) for statement in ordered]
 
     def updated(event: Any) -> Any:
         for update, failed in updates:

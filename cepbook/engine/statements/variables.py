@@ -238,15 +238,15 @@ class VariableWatcher:
     def _reevaluate(self, partition: ContextPartition | None = None) -> None:
         """Evaluate window conditions again at the next advance, because a variable has changed."""
         for state in self._states(partition) if self._program.watched else ():
-            self._call(self._program["reevaluate"], state)
+            self._call(self._program.functions.reevaluate, state)
         for number, program in enumerate(self._program.subqueries):
             for state in self._states(partition) if program.watched else ():
-                self._call(program["reevaluate"], state.subqueries[number])
+                self._call(program.functions.reevaluate, state.subqueries[number])
 
     def _reconsider(self, partition: ContextPartition | None = None) -> None:
         """Evaluate the output condition again at the next advance, because a variable was assigned."""
         for state in self._states(partition):
-            self._call(self._program["reconsider"], state)
+            self._call(self._program.functions.reconsider, state)
 
     def _call(self, evaluate: Callable[[Any, int], object], state: Any) -> None:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.output.collectors import CollectorOptions
-from cepbook.engine.output.limiter import Limiter, LimiterSpec
+from cepbook.engine.output.limiter import ClauseFunctions, Limiter, LimiterSpec
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
@@ -49,8 +49,8 @@ def limiter(
     **functions: Callable[..., Any],
 ) -> Limiter:
     form = CollectorOptions(kind, output.which, selector, levels)
-    named = {f"output_{name}": function for name, function in functions.items()}
-    return LimiterSpec(output, form, sums or Sums(), named).limiter(None, 0)
+    clause = ClauseFunctions(**{f"output_{name}": function for name, function in functions.items()})
+    return LimiterSpec(output, form, sums or Sums(), clause).limiter(None, 0)
 
 
 def one(limiter: Limiter, row: str, now: int = 0) -> list[Any] | None:
