@@ -32,7 +32,7 @@ from cepbook.engine.replay.batch_replayer import BatchReplayer
 from cepbook.engine.snapshot.file_format import SnapshotReader
 from cepbook.engine.snapshot.partition_snapshot import restore_partition, save_partition
 from cepbook.engine.snapshot.runtime_snapshot import restore_runtime, save_runtime
-from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.statements.statement import RunningStatement, StateSummary
 from cepbook.engine.statements.variables import SIMPLE, RuntimeVariable, convert_value
 from cepbook.engine.time.clock_stops import LateTimers
 from cepbook.errors import UsageError
@@ -267,7 +267,9 @@ class Runtime(EventEngine):
         self._notices.remove(context, listener)
         self.rewired()
 
-    def state(self, statement: str, partitions: Container[int] | None = None, partials: int = 200) -> list[Row]:
+    def state(
+        self, statement: str, partitions: Container[int | None] | None = None, partials: int = 200
+    ) -> list[StateSummary]:
         """Return plain data about a statement's state, one entry per partition: retained events, groups, timers, and
         for a pattern the number of partial matches and the first `partials` of them. `partitions` restricts the result.
 

@@ -32,9 +32,9 @@ def wait_for_packages(display: Callable[[str | None], object], state_file: Path 
     try:
         while True:
             try:
-                state = json.loads(path.read_text(encoding="utf-8"))
+                progress = json.loads(path.read_text(encoding="utf-8"))
                 silent = time.time() - path.stat().st_mtime
-                step, failed = str(state["step"]), bool(state["failed"])
+                step, failed = str(progress["step"]), bool(progress["failed"])
             except FileNotFoundError:  # the installation is complete
                 importlib.invalidate_caches()
                 return None

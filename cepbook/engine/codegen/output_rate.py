@@ -314,9 +314,9 @@ def bind_limiter(steps: PhysicalPlan, output: OutputClause, namespace: dict[str,
     rows = CollectorOptions(
         steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases, steps.inserts_evicted_rows
     )
-    made = (namespace.get(name, _unwritten) for name in ("group_rows", "event_rows", "snapshot_rows"))
+    makers = (namespace.get(name, _unwritten) for name in ("group_rows", "event_rows", "snapshot_rows"))
     clause = ClauseFunctions(**{f.name: namespace.get(f.name) for f in fields(ClauseFunctions)})
-    namespace["limiter"] = LimiterSpec(output, rows, RowFactory(*made), clause).limiter
+    namespace["limiter"] = LimiterSpec(output, rows, RowFactory(*makers), clause).limiter
 
 
 def _unwritten(*_: object) -> NoReturn:

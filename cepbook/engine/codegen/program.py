@@ -18,6 +18,7 @@ from cepbook.engine.output.row_order import RowOrder
 from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.physical.explain_operators import explain_operators
 from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.recognize.recognize_program import RecognizeProgram
 from cepbook.engine.relations.statement_state import StatementState, StoreState
 from cepbook.engine.relations.store_indexes import IndexRequest
 from cepbook.engine.windows.window_view import Item, ViewDelta
@@ -146,6 +147,7 @@ class StatementProgram:
     delivery_key: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
     precedences: tuple[Precedence | None, ...] = ()  # of the inserts, if one of them has a precedence
     join: JoinSpec | None = None  # what the states of a join share
+    recognize: RecognizeProgram | None = None  # the same of match_recognize
     cycles: CycleFunctions | None = None  # of a query run in cycles
     functions: ProgramFunctions = field(init=False)
 

@@ -61,11 +61,9 @@ def compile_select(
         if source_.pattern is not None
     ]
     namespace = source.load()
-    join = None
-    if writer.body.joins is not None:
-        namespace["join_form"] = join = writer.body.joins.form(namespace)
-    if writer.body.pipeline.recognize is not None:
-        namespace[RECOGNIZE_PROGRAM] = writer.body.pipeline.recognize.form(namespace)
+    joins, recognize = writer.body.joins, writer.body.pipeline.recognize
+    join = namespace["join_form"] = None if joins is None else joins.form(namespace)
+    row_pattern = namespace[RECOGNIZE_PROGRAM] = None if recognize is None else recognize.form(namespace)
     if plan.output is not None:
         bind_limiter(steps, plan.output, namespace)
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
@@ -80,7 +78,7 @@ def compile_select(
     program.items = writer.code.items
     program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
     program.index_requests = writer.lookups.requests
-    program.loop, program.join = writer.loop, join
+    program.loop, program.join, program.recognize = writer.loop, join, row_pattern
     program.store_query = cache(partial(compile_store_query, steps, scope_in))
     return program
 

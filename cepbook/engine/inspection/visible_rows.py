@@ -97,9 +97,9 @@ class _Tail:
 
 
 def _with_view(state: StatementState, view: Any) -> StatementState:
-    shown = copy(state)
-    shown.view = view
-    return shown
+    changed = copy(state)
+    changed.view = view
+    return changed
 
 
 def latest_rows(

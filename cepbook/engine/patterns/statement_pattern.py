@@ -7,13 +7,20 @@ form one delivery.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 from cepbook.engine.patterns.state_node import PatternOwner
 from cepbook.engine.time.clock import NEVER, Clock
 
 TakeMatch = Callable[[Any, Any], object]  # (match or event, state)
+
+
+class PartialsSummary(TypedDict):
+    """Plain data about partial matches: the number of all, and the first of them."""
+
+    total: int
+    rows: list[dict[str, Any]]
 
 
 class StatementPattern(PatternOwner):
@@ -172,13 +179,13 @@ class StatementPattern(PatternOwner):
         matcher.armed = NEVER
         self._arm(matcher, state)
 
-    def inspect(self, state: Any, most: int) -> dict[str, Any]:
+    def inspect(self, state: Any, most: int) -> PartialsSummary:
         """Return plain data about the partial matches of a state: the total and the first `most`."""
         matcher = self.matcher(state)
         return {"total": matcher.size, "rows": matcher.partials(most) if most else []}
 
 
-def merge_partials(partials: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def merge_partials(partials: Sequence[PartialsSummary]) -> PartialsSummary:
     """Return the partial matches of several patterns as one list."""
     return {
         "total": sum(pattern["total"] for pattern in partials),

@@ -38,6 +38,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from cepbook.engine.patterns.statement_pattern import PartialsSummary
 from cepbook.engine.recognize.recognize_program import MatchRows, RecognizeProgram, Transition
 from cepbook.engine.recognize.row_aggregates import RowRun, run_rows
 from cepbook.engine.state import State
@@ -46,9 +47,8 @@ from cepbook.engine.windows.derived_value import PackItem
 from cepbook.engine.windows.view_chain import DownstreamView, ViewChain
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 
-OpenMatch = tuple[
-    int, int, int, MatchRows, int, int
-]  # ordinal and time of the first row, position, rows, mark, tail or -1
+# ordinal and time of the first row, position, rows, mark, tail or -1
+OpenMatch = tuple[int, int, int, MatchRows, int, int]
 CompleteRowMatch = tuple[int, int, MatchRows]  # ordinal and time of the first row, rows
 IteratedRow = tuple[int, Any, Sequence[Any]]  # ordinal, row, rows before it
 _LEAST, _MOST = 8, 256  # rows of a log
@@ -144,10 +144,10 @@ class MatchView(DownstreamView):
         self._look()
         if not matches:
             return None
-        form, state, listeners = self.form, self.state, self.form.namespace.get("matched")
+        form, state = self.form, self.state
         entered: list[Item] = []
         for rows in matches:
-            for listener in listeners or ():
+            for listener in form.listeners:
                 listener(form.named(rows))
             try:
                 entered.append(self.pack(state, form.measures(rows, state, now), now, True))
@@ -495,7 +495,7 @@ class MatchView(DownstreamView):
                 yield begin, matches
                 past = end
 
-    def inspect(self, most: int) -> dict[str, Any]:
+    def inspect(self, most: int) -> PartialsSummary:
         """Return the number of open matches, and plain data about the first `most` of them."""
         return {"total": self.size, "rows": self.partials(most)}
 

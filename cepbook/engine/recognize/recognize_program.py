@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cepbook.engine.recognize.row_aggregates import run_rows
@@ -56,7 +56,8 @@ class RecognizeProgram:
       error.
     - `leaves`: rows may leave while they are still needed.
     - `iterate_only`: matches are found for the iterator alone.
-    - `waiting` describes the variables for users. `namespace` has the ports of the running statement.
+    - `waiting` describes the variables for users. `namespace` has the ports of the running statement, `listeners` are
+      called with the rows of each match by variable.
     """
 
     ways: tuple[tuple[GuardedTransition, ...], ...]
@@ -82,6 +83,7 @@ class RecognizeProgram:
     iterate_only: bool
     waiting: tuple[str, ...]
     namespace: Mapping[str, Any]
+    listeners: list[Callable[[dict[str, Any]], object]] = field(default_factory=list)
 
     def failed(self, failure: Exception) -> None:
         """Report a failure of a user expression."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.contexts.context import Context
@@ -15,7 +15,7 @@ from cepbook.engine.delivery.delta import DeliveryPorts, Listener, Rows, Sink
 from cepbook.engine.delivery.outlet import DeliveryOutlet, OutletSpec, stream_inserter
 from cepbook.engine.delivery.row_layout import RowLayout
 from cepbook.engine.patterns.matcher import AtomGroup
-from cepbook.engine.patterns.statement_pattern import StatementPattern, merge_partials
+from cepbook.engine.patterns.statement_pattern import PartialsSummary, StatementPattern, merge_partials
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS
 from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.buffered_input import BufferedInput
@@ -43,6 +43,16 @@ from cepbook.lang.plan.expressions import BoundExpr, conjuncts
 
 DeliveringPlan = p.StreamStatement | p.CreateVariableStatement | p.CreateTableStatement
 _FEW = 1000  # states
+
+
+class StateSummary(TypedDict):
+    """Plain data about the state in one context partition: its id, events, groups, the next due time and `partials`."""
+
+    partition: int | None
+    retained: int
+    groups: int | None
+    next_timer: int | None
+    partials: NotRequired[PartialsSummary]
 
 
 class ProcessorTime:
@@ -311,9 +321,9 @@ class RunningStatement(StoreAccess, ContextMember):
     def _tell_listeners(self) -> None:
         for matching in self._matchings.values():
             matching.watch(tuple(self._match_listeners))
-        self.program.namespace["matched"] = tuple(self._match_listeners)
-        if self.program.join is not None:
-            self.program.join.listeners[:] = self._match_listeners
+        for spec in (self.program.join, self.program.recognize):
+            if spec is not None:
+                spec.listeners[:] = self._match_listeners
         self._services.deliveries.rewired()
 
     @property
@@ -381,25 +391,25 @@ class RunningStatement(StoreAccess, ContextMember):
             matchers = [state.view.then for _, state in self.states()]
         return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
 
-    def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
+    def inspect(self, now: int, partitions: Container[int | None] | None, partials: int) -> list[StateSummary]:
         """Return plain data about the states of `partitions`: retained events, groups, next timer, `partials`."""
         return [self.inspected(id_, state, now, partials) for id_, state in self.states(partitions)]
 
-    def inspected(self, id_: int | None, state: Any, now: int, partials: int) -> dict[str, Any]:
+    def inspected(self, id_: int | None, state: Any, now: int, partials: int) -> StateSummary:
         """Return the same for the state of one partition."""
         self.program.functions.settle(state, now)
         due = min((due for _, due in self.timed.dues(state)), default=NEVER)
-        entry: dict[str, Any] = {
+        summary: StateSummary = {
             "partition": id_,
             "retained": self.subquery_inputs.retained(state),
             "groups": None if state.groups is None else len(state.groups),
             "next_timer": due if due < NEVER else None,
         }
         if self._matchings:
-            entry["partials"] = merge_partials([m.inspect(state, partials) for m in self._matchings.values()])
+            summary["partials"] = merge_partials([m.inspect(state, partials) for m in self._matchings.values()])
         elif self.steps.recognize is not None:
-            entry["partials"] = state.view.then.inspect(partials)
-        return entry
+            summary["partials"] = state.view.then.inspect(partials)
+        return summary
 
     def waiting_rows(self, state: Any) -> int:
         """Return the number of rows of a state that wait for the output clause."""

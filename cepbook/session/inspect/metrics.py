@@ -16,8 +16,8 @@ from cepbook.session.io.output.result_frames import rows_frame
 def state_size(runtime: Runtime, name: str) -> int:
     """Return how many events, groups and partial matches the states of a statement hold."""
     return sum(
-        state["retained"] + (state["groups"] or 0) + (state["partials"]["total"] if "partials" in state else 0)
-        for state in runtime.state(name, partials=0)
+        summary["retained"] + (summary["groups"] or 0) + (summary["partials"]["total"] if "partials" in summary else 0)
+        for summary in runtime.state(name, partials=0)
     )
 
 

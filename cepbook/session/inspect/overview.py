@@ -59,7 +59,7 @@ def overview_items(workbench: WorkbenchCore) -> Iterator[OverviewItem]:
         running = runtime.contexts.get(name)
         yield OverviewItem("contexts", name, context.kind, f"{0 if running is None else len(running.partitions):,}")
     for name, store in runtime.stores.items():
-        rows = sum(state["retained"] for state in runtime.state(store.owner.name, partials=0))
+        rows = sum(summary["retained"] for summary in runtime.state(store.owner.name, partials=0))
         yield OverviewItem("stores", name, "named window" if store.type.kind == "window" else "table", f"{rows:,}")
     for name, variable in runtime.catalog.variables.items():
         kind = f"{'constant ' * variable.constant}{variable.type}"

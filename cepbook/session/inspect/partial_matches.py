@@ -59,15 +59,15 @@ def partial_matches(runtime: Runtime, statement: str, partition: int | None = No
     if pattern_tags(runtime, statement) is None:
         raise UsageError(f"`{statement}` has no pattern: it waits for nothing but events")
     total = 0
-    first: list[int] = []  # partitions with the first matches
-    for state in runtime.state(statement, None if partition is None else (partition,), partials=0):
-        if total < SHOWN and state["partials"]["total"]:
-            first.append(state["partition"])
-        total += state["partials"]["total"]
+    first: list[int | None] = []  # partitions with the first matches
+    for summary in runtime.state(statement, None if partition is None else (partition,), partials=0):
+        if total < SHOWN and summary["partials"]["total"]:
+            first.append(summary["partition"])
+        total += summary["partials"]["total"]
     rows = [
-        PartialMatch(state["partition"], **match)
-        for state in runtime.state(statement, first, partials=SHOWN)
-        for match in state["partials"]["rows"]
+        PartialMatch(summary["partition"], **match)
+        for summary in runtime.state(statement, first, partials=SHOWN)
+        for match in summary["partials"]["rows"]
     ]
     return PartialMatches(total, tuple(rows[:SHOWN]))
 

@@ -97,18 +97,18 @@ def partitions_frame(
 
 def partition_sizes(
     runtime: Runtime, context: str, ids: Container[int] | None = None
-) -> dict[int, dict[str, int | None]]:
+) -> dict[int | None, dict[str, int | None]]:
     """Return the sizes of the states by partition id; null if no statement has such state."""
-    sizes_by_partition: dict[int, dict[str, int | None]] = {}
+    sizes_by_partition: dict[int | None, dict[str, int | None]] = {}
     for statement in runtime.context(context).statements:
         if statement is None:
             continue
-        for state in runtime.state(statement.name, ids, partials=0):
-            sizes = sizes_by_partition.setdefault(state["partition"], dict.fromkeys(SIZES))
+        for summary in runtime.state(statement.name, ids, partials=0):
+            sizes = sizes_by_partition.setdefault(summary["partition"], dict.fromkeys(SIZES))
             for name, size in (
-                ("retained", state["retained"]),
-                ("groups", state["groups"]),
-                ("partials", _total(state.get("partials"))),
+                ("retained", summary["retained"]),
+                ("groups", summary["groups"]),
+                ("partials", _total(summary.get("partials"))),
             ):
                 if size is not None:
                     sizes[name] = (sizes[name] or 0) + size

@@ -51,12 +51,12 @@ class PartitionFigures:
     def sizes(self, partition: ContextPartition) -> dict[str, int]:
         """Return the number of events in windows, if there are any, of groups, and of partial matches."""
         statement = self._statement
-        state = statement.inspected(partition.id, statement.state_of(partition), self._now, 0)
-        sizes = {"events": state["retained"]} if self._windows else {}
-        if state["groups"] is not None:
-            sizes["groups"] = state["groups"]
-        if "partials" in state:
-            sizes["waiting"] = state["partials"]["total"]
+        summary = statement.inspected(partition.id, statement.state_of(partition), self._now, 0)
+        sizes = {"events": summary["retained"]} if self._windows else {}
+        if summary["groups"] is not None:
+            sizes["groups"] = summary["groups"]
+        if "partials" in summary:
+            sizes["waiting"] = summary["partials"]["total"]
         return sizes
 
     def column(self, name: str, counted: Sequence[Any]) -> list[Any]:
