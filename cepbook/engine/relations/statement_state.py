@@ -51,7 +51,7 @@ class StatementState(State):
     matcher: Matcher
     """The partial matches of the pattern."""
 
-    subqueries: list[SubqueryState]
+    subqueries: list[StatementState]
     """The states of the subqueries, by number."""
 
     slots: list[Any]

@@ -19,6 +19,7 @@ from typing import Any
 
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.relations.relation import HashIndex, ItemKey
+from cepbook.engine.relations.statement_state import StoreState
 from cepbook.engine.relations.store_indexes import (
     ColumnKey,
     IndexName,
@@ -129,7 +130,7 @@ class Store:
         """Return the ids of the live partitions that a queried row belongs to; None: it is for all."""
         return self.owner.owning(row)
 
-    def refusal(self, state: Any, old: Iterable[Item], new: Sequence[Row]) -> str | None:
+    def refusal(self, state: StoreState, old: Iterable[Item], new: Sequence[Row]) -> str | None:
         """Return why the rows `new` cannot stand in place of the items `old` in `state`, or None."""
         fresh: list[Item] = []
         gone = {item[0] for item in old} if self.uniques else ()
@@ -140,13 +141,13 @@ class Store:
             fresh.append((-1, row))
         return None
 
-    def check(self, state: Any, old: Iterable[Item], new: Iterable[tuple[Row, Item | None]]) -> None:
+    def check(self, state: StoreState, old: Iterable[Item], new: Iterable[tuple[Row, Item | None]]) -> None:
         """Raise ValueError if `move` would violate a key or a unique index."""
         why = self.refusal(state, old, [row for row, _ in new])
         if why is not None:
             raise ValueError(why)
 
-    def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
+    def changed(self, state: StoreState, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """Process a change of the contents in `state`."""
         if state.contents is not None:
             state.contents.change(entered, left)
@@ -162,7 +163,7 @@ class Store:
         """Return the functions that on-triggers call; `partition_of` returns the context partition of their state."""
         return {"target": lambda state: self.owner.state_of(partition_of(state)), "move": self.move}
 
-    def contents(self, state: Any) -> list[Item]:
+    def contents(self, state: StoreState) -> list[Item]:
         """Return the items in a state of the owner, including those still collected for a batch."""
         return list(state.view.contents())
 
@@ -192,7 +193,7 @@ class Store:
         for state in states if not self.wanted else ():
             state.contents = None
 
-    def build_indexes(self, state: Any) -> None:
+    def build_indexes(self, state: StoreState) -> None:
         """Build the relation of a state with all requested indexes, if there are any."""
         if state is None or not self.wanted or self.collects_batches:
             return
@@ -229,7 +230,7 @@ class Store:
         parts = (name[1:] for name, requested in self.wanted.items() if requested.kind == "hash" and name[1])
         return want.name("") in self.wanted or (want.kind == "hash" and any({*p} <= {*want.columns} for p in parts))
 
-    def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
+    def _some(self, state: StoreState, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
         indexes = [(name[1:], self.by_key) for name, index in self.wanted.items() if index.kind == "hash" and name[1]]
         indexes = [index for index in indexes if set(index[0]) <= set(want.columns)]
         if not indexes or self.collects_batches:
@@ -242,13 +243,13 @@ class Store:
             return lambda key: look(state, columns, key[places[0]])
         return lambda key: look(state, columns, tuple(key[place] for place in places))
 
-    def by_key(self, state: Any, columns: tuple[str, ...], key: Any) -> list[Item]:
+    def by_key(self, state: StoreState, columns: tuple[str, ...], key: Any) -> list[Item]:
         """Return the items whose `columns` equal `key`, by a requested index."""
-        index = state.contents.named["hash", *columns]
+        index = None if state.contents is None else state.contents.named["hash", *columns]
         assert isinstance(index, HashIndex)
         return list(index.table.get(key, {}).values())
 
-    def admit(self, state: Any, change: tuple[Sequence[Item], Sequence[Item]], now: int) -> Any:
+    def admit(self, state: StoreState, change: tuple[Sequence[Item], Sequence[Item]], now: int) -> Any:
         """Return `change` without rows whose unique key a remaining row has; these raise ValueError."""
         if not self.uniques:
             return change
@@ -269,7 +270,7 @@ class Store:
             self.owner.program.functions.apply(state, admitted, left, now)
         raise ValueError(why)
 
-    def _clash(self, state: Any, row: Row, gone: Container[int], more: Sequence[Item]) -> str | None:
+    def _clash(self, state: StoreState, row: Row, gone: Container[int], more: Sequence[Item]) -> str | None:
         """Error text if `row` violates a unique index, given the current rows minus `gone` plus `more`; else None."""
         for index in self.uniques:
             key = ColumnKey(tuple(name for name, _ in index.columns))
@@ -280,7 +281,7 @@ class Store:
                 return f"unique index `{index.name}`: `{self.name}` has a row with {_shown(key.columns, row)} already"
         return None
 
-    def _with_key(self, state: Any, key: ColumnKey, value: Any) -> list[Item]:
+    def _with_key(self, state: StoreState, key: ColumnKey, value: Any) -> list[Item]:
         """Return the items with a key. Batches that are being collected, and arrays, have no index."""
         if state.contents is not None and ("hash", *key.columns) in self.wanted:
             return self.by_key(state, key.columns, value)
@@ -299,7 +300,12 @@ class Store:
         return None
 
     def move(
-        self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int, silent: bool = False
+        self,
+        state: StoreState,
+        old: Sequence[Item],
+        new: Sequence[tuple[Row, Item | None]],
+        now: int,
+        silent: bool = False,
     ) -> None:
         """Remove rows and insert rows (with the items that they replace) as one change, with its evictions. With
         `silent` the statement of the window delivers nothing; readers see the change. Errors: ValueError, before any
@@ -323,11 +329,11 @@ class Store:
         if entered or left:
             self.owner.program.functions.apply(state, entered, left, now, silent)
 
-    def stored(self, states: Iterable[Any]) -> list[Item]:
+    def stored(self, states: Iterable[StoreState]) -> list[Item]:
         """Return the items in some states of the owner, in the order of the iterator."""
         return [item for state in states for item in state.view.display_order()]
 
-    def posted(self, states: Iterable[Any]) -> list[Item]:
+    def posted(self, states: Iterable[StoreState]) -> list[Item]:
         """Return the items in some states of the owner that readers were notified of: no batch being collected."""
         return [item for state in states for item in state.view.posted()]
 

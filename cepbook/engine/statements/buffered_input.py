@@ -13,6 +13,7 @@ from typing import Any
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.statements.statement_timers import StatementTimers
 from cepbook.engine.statements.store_access import StoreAccess
 from cepbook.engine.time.activations import ActivationMember, ActivationScheduler
@@ -78,7 +79,7 @@ class BufferedInput(ActivationMember):
         finally:
             self.rest(now)
 
-    def _items(self, events: list[Any], number: int, state: Any, now: int) -> list[Any]:
+    def _items(self, events: list[Any], number: int, state: StatementState, now: int) -> list[Any]:
         make, items = self._program.functions.item_of[number], []
         for event in events:
             try:

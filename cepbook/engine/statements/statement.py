@@ -16,6 +16,7 @@ from cepbook.engine.delivery.outlet import DeliveryOutlet, OutletSpec, stream_in
 from cepbook.engine.delivery.row_layout import RowLayout
 from cepbook.engine.patterns.matcher import AtomGroup
 from cepbook.engine.patterns.statement_pattern import PartialsSummary, StatementPattern, merge_partials
+from cepbook.engine.relations.statement_state import StatementState, StoreState
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS
 from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.buffered_input import BufferedInput
@@ -257,7 +258,7 @@ class RunningStatement(StoreAccess, ContextMember):
         """Return a fresh state, for `partition` or for the whole statement."""
         state = self.program.functions.new_state(partition, self._services.clock.now)
         self.subquery_inputs.fill(state)
-        if self.owned is not None:
+        if isinstance(state, StoreState) and self.owned is not None:
             self.owned.build_indexes(state)
         for matching in self._matchings.values():
             matching.add(state)
@@ -374,7 +375,7 @@ class RunningStatement(StoreAccess, ContextMember):
         partition.states[slot] = None
         self.timed.end(partition.id)
 
-    def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
+    def ended(self, state: StatementState, now: int) -> tuple[Rows, Rows] | None:
         """Return the rows that the output clause delivers when `state`'s partition ends, or None."""
         if self.steps.output is None:
             return None
@@ -411,7 +412,7 @@ class RunningStatement(StoreAccess, ContextMember):
             summary["partials"] = state.view.then.inspect(partials)
         return summary
 
-    def waiting_rows(self, state: Any) -> int:
+    def waiting_rows(self, state: StatementState) -> int:
         """Return the number of rows of a state that wait for the output clause."""
         return 0 if self.steps.output is None else self.program.functions.waiting(state)
 
@@ -531,7 +532,7 @@ class RunningStatement(StoreAccess, ContextMember):
     def _takes(self, source: p.SourceNode, type_name: str) -> bool:
         return any(self._services.catalog.is_a(type_name, read) for read in source.event_types)
 
-    def _match(self, match: Any, state: Any) -> None:
+    def _match(self, match: Any, state: StatementState) -> None:
         take = self.program.functions.on_event
         if self.context is None:
             take(match)
@@ -575,5 +576,5 @@ class RunningStatement(StoreAccess, ContextMember):
         return statement_error(failure, self.name, programs, self.source, query=self.kind == "query")
 
 
-def _in_state(take: Callable[[Any, Any], object], state: Any) -> EventHandler:
+def _in_state(take: Callable[[Any, Any], object], state: StatementState) -> EventHandler:
     return without_state(take) or (lambda event: take(event, state))

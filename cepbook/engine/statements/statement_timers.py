@@ -15,6 +15,7 @@ from typing import Any
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.delivery.delta import Rows
 from cepbook.engine.patterns.statement_pattern import StatementPattern
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.statements.store_access import StoreAccess
 from cepbook.engine.time.timers import (
     NEVER,
@@ -70,30 +71,30 @@ class StatementTimers(OwnerTimers):
         """Add a pattern of the statement."""
         self._matchings.append(matching)
 
-    def _arm_part(self, due: int, state: Any, part: Any, place: Any) -> None:
+    def _arm_part(self, due: int, state: StatementState, part: Any, place: Any) -> None:
         id_ = partition_id(state)
         self._states[id_] = state
         self.arm((id_, place), due)
 
-    def _arm_inner(self, place: int, due: int, state: Any, _part: Any, _place: Any) -> None:
+    def _arm_inner(self, place: int, due: int, state: StatementState, _part: Any, _place: Any) -> None:
         path = partition_id(state), place
         self._inner[path] = state
         self.arm(path, due)
 
-    def arm_view(self, due: int, state: Any) -> None:
+    def arm_view(self, due: int, state: StatementState) -> None:
         """Set the only due time of the windows of `state`."""
         self._arm_part(due, state, None, WINDOW)
 
-    def arm_pattern(self, number: int, due: int, state: Any) -> None:
+    def arm_pattern(self, number: int, due: int, state: StatementState) -> None:
         """Set the due time of pattern `number` in `state`."""
         self._arm_part(due, state, None, PATTERN + number)
 
-    def _rearm_all(self, due: int, state: Any, window: Any) -> None:
+    def _rearm_all(self, due: int, state: StatementState, window: Any) -> None:
         """Arm the one window of the statement after a batch, which ran without timers."""
         self._states[0] = state
         self.arm(_ONE_VIEW, due)
 
-    def armed_timers(self, state: Any) -> list[tuple[int, int]]:
+    def armed_timers(self, state: StatementState) -> list[tuple[int, int]]:
         """Return (place, due time) of all timers of a state, including early ones at which nothing will happen."""
         id_ = partition_id(state)
         places = (*self._own_places, *(SUBQUERY + number for number, _ in self._timed))
@@ -105,18 +106,18 @@ class StatementTimers(OwnerTimers):
         """The places of everything but subqueries."""
         return WINDOW, OUTPUT, *range(PATTERN, PATTERN + len(self._matchings))
 
-    def resume(self, state: Any, armed_timers: Iterable[tuple[int, int]]) -> None:
+    def resume(self, state: StatementState, armed_timers: Iterable[tuple[int, int]]) -> None:
         """Arm the timers of a state that was restored, as `armed_timers` returned them."""
         for place, due in armed_timers:
             self._arm_place(due, state, place)
 
-    def _arm_place(self, due: int, state: Any, place: int) -> None:
+    def _arm_place(self, due: int, state: StatementState, place: int) -> None:
         if _of_subquery(place):
             self._arm_inner(place, due, state.subqueries[place - SUBQUERY], None, None)
         else:
             self._arm_part(due, state, None, place)
 
-    def dues(self, state: Any) -> list[tuple[Any, int]]:
+    def dues(self, state: StatementState) -> list[tuple[Any, int]]:
         """Return (place, due time) of all parts of a state; `NEVER` for those that are not due."""
         due_times: list[tuple[Any, int]] = []
         if self._program.functions.dues is not None:
@@ -125,7 +126,7 @@ class StatementTimers(OwnerTimers):
         due_times += [(SUBQUERY + n, inner.functions.due(state.subqueries[n])) for n, inner in self._timed]
         return due_times
 
-    def mend(self, states: Iterable[Any]) -> None:
+    def mend(self, states: Iterable[StatementState]) -> None:
         """Arm everything in `states` that is due later than now and has no timer, because of a failure."""
         now = self._statement.now
         for state in states:
@@ -288,7 +289,7 @@ class StatementTimers(OwnerTimers):
                 forced |= self._tick_one(state, id_, WINDOW, now, sides)
         return forced
 
-    def _tick_one(self, state: Any, id_: int, place: int, now: int, sides: dict[int, TimerRows]) -> bool:
+    def _tick_one(self, state: StatementState, id_: int, place: int, now: int, sides: dict[int, TimerRows]) -> bool:
         try:
             return bool(self._program.functions.tick(state, state.view, now, *sides.setdefault(id_, ([], [])), place))
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
@@ -321,7 +322,7 @@ def _of_subquery(place: int) -> bool:
     return SUBQUERY <= place < OUTPUT
 
 
-def partition_id(state: Any) -> int:
+def partition_id(state: StatementState) -> int:
     """Return the partition id in the paths of a state."""
     return 0 if state.partition is None else int(state.partition.id)
 

@@ -13,6 +13,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.relations.store import (
     Item,
     PendingChanges,
@@ -86,7 +87,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         self.program.namespace.update(changed=self.owned.changed, admit=self.owned.admit)
         return self.owned
 
-    def groups_in(self, state: Any) -> Any:
+    def groups_in(self, state: StatementState) -> Any:
         """Return the groups of a state; for a statement that feeds a table, these are the items of the table."""
         into = self.steps.into
         return state.groups if into is None else self.program.table(into.store.name).items(state.partition)
@@ -133,7 +134,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
             if number in self.program.functions.on_change_of:  # a joined table is only looked up
                 self.guarded(partial(self._begin_with, contents), number, (partition,))
 
-    def _begin_with(self, contents: Mapping[int, list[Item]], number: int, state: Any) -> None:
+    def _begin_with(self, contents: Mapping[int, list[Item]], number: int, state: StatementState) -> None:
         self.lookups.mark_reported(number, None)
         self.program.functions.on_change_of[number](state, contents[number], (), self.now)
 
@@ -149,15 +150,15 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
             return f"feeds table `{into.store.name}`, which is not in the context"
         return "joins a named window without rows that `@Drop` kept from it" if self.lookups.lacks_rows else None
 
-    def stored_of(self, state: Any, number: int = 0) -> list[Item]:
+    def stored_of(self, state: StatementState, number: int = 0) -> list[Item]:
         """Return the rows of input `number` for `state`: all, or those of its own context partition."""
         return self.stores[number].stored(self._owner_states(state, number))
 
-    def posted_of(self, state: Any, number: int = 0) -> list[Item]:
+    def posted_of(self, state: StatementState, number: int = 0) -> list[Item]:
         """Return the rows of input `number` that readers of the store were notified of."""
         return self.stores[number].posted(self._owner_states(state, number))
 
-    def _owner_states(self, state: Any, number: int) -> Iterable[Any]:
+    def _owner_states(self, state: StatementState, number: int) -> Iterable[Any]:
         store = self.stores[number]
         if self.context is not None and store.type.context == self.context.name:
             own = store.owner.state_of(state.partition)  # of a partition that ends, too
@@ -194,7 +195,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """True if the statement reads only tables, which do not report changes."""
         return self.fills and self.steps.reads_only_tables
 
-    def begin_output(self, state: Any) -> None:
+    def begin_output(self, state: StatementState) -> None:
         """Start the clock of ``output snapshot`` over a store whose rows are output without an event: a table, or a
         named window that has rows (recorded: snapshot_of_a_window_that_has_rows).
         """

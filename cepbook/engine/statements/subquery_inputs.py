@@ -11,6 +11,7 @@ from functools import partial, wraps
 from typing import Any
 
 from cepbook.engine.codegen.program import StatementProgram
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.relations.store import Item, Store, StoreObserver
 from cepbook.engine.relations.store_lookups import StoreLookups
 from cepbook.engine.relations.table import Table
@@ -68,7 +69,7 @@ class StoreSubquery(StoreObserver):
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     self._statement.failed(failure)
 
-    def _change(self, state: Any, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
+    def _change(self, state: StatementState, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
         base = self._base(partition)
         self._program.functions.on_change(state.subqueries[self._number], entered, left, base, self._statement.now)
 
@@ -76,19 +77,19 @@ class StoreSubquery(StoreObserver):
         """Return the offset of row numbers in a partition, so that rows of different partitions differ."""
         return 0 if partition is None or self._partitioned else int(partition.id) << _PARTITION_BITS
 
-    def held(self, state: Any) -> list[tuple[int, list[Item]]]:
+    def held(self, state: StatementState) -> list[tuple[int, list[Item]]]:
         """Return (row number offset, rows) of the store's states that concern a state of the statement."""
         states = [owner_state for _, owner_state in self.store.owner.states() if owner_state is not None]
         if self._partitioned:
             states = [owner_state for owner_state in states if owner_state.partition is state.partition]
         return [(self._base(owner_state.partition), self.store.posted([owner_state])) for owner_state in states]
 
-    def fill(self, state: Any) -> None:
+    def fill(self, state: StatementState) -> None:
         """Fill a state with the contents of the store."""
         for base, rows in self.held(state) if self._notified else ():
             self._program.functions.on_change(state.subqueries[self._number], rows, (), base, self._statement.now)
 
-    def refill_from_stores(self, state: Any) -> None:
+    def refill_from_stores(self, state: StatementState) -> None:
         """Refill a restored state from stores that are not in its context."""
         if self._notified and not self._partitioned:
             state.subqueries[self._number] = self._program.functions.new_state(state.partition, self._statement.now)
@@ -148,21 +149,21 @@ class SubqueryInputs:
                 looker.store.observers.remove(looker)
             looker.reads.release()
 
-    def fill(self, state: Any) -> None:
+    def fill(self, state: StatementState) -> None:
         """Fill a state of the statement from the stores."""
         for looker in self._lookers:
             looker.fill(state)
 
-    def refill_from_stores(self, state: Any) -> None:
+    def refill_from_stores(self, state: StatementState) -> None:
         """Refill a restored state of the statement."""
         for looker in self._lookers:
             looker.refill_from_stores(state)
 
-    def retained(self, state: Any) -> int:
+    def retained(self, state: StatementState) -> int:
         """Return the number of events in a state of the statement, including subqueries."""
         return sum(self.retained_by_source(state))
 
-    def retained_by_source(self, state: Any) -> list[int]:
+    def retained_by_source(self, state: StatementState) -> list[int]:
         """Return the number of events that a state of the statement retains itself, and that of each subquery."""
         return [state.view.retained(), *(own.view.retained() for own in (state.subqueries if self._programs else ()))]
 
@@ -198,7 +199,7 @@ class SubqueryInputs:
         """Return a function that passes an event to subqueries. A failure of one is reported and stops nothing."""
         failed = self._failed
 
-        def take(event: Any, state: Any) -> bool:
+        def take(event: Any, state: StatementState) -> bool:
             for number, take_inner in takes:
                 try:
                     take_inner(event, state.subqueries[number])
@@ -210,7 +211,7 @@ class SubqueryInputs:
 
 
 def _in_turn(before: TakeEvent, after: TakeEvent, main: TakeEvent | None) -> TakeEvent:
-    def take(event: Any, state: Any) -> object:
+    def take(event: Any, state: StatementState) -> object:
         before(event, state)
         try:
             return False if main is None else main(event, state)

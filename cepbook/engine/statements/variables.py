@@ -14,6 +14,7 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.plain_values import plain_value
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ReadableVariable
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.time.clock import Clock
 from cepbook.errors import UsageError
 from cepbook.lang.java.numbers import to_float32
@@ -248,7 +249,7 @@ class VariableWatcher:
         for state in self._states(partition):
             self._call(self._program.functions.reconsider, state)
 
-    def _call(self, evaluate: Callable[[Any, int], object], state: Any) -> None:
+    def _call(self, evaluate: Callable[[Any, int], object], state: StatementState) -> None:
         try:
             evaluate(state, self._clock.now)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
