@@ -22,6 +22,7 @@ from cepbook.engine.cycles.cycle import CycleState
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
+from cepbook.engine.fragments.codegen_context import write_new_state
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.relations.statement_state import StatementState
 from cepbook.lang.plan import expressions as x
@@ -53,13 +54,10 @@ def compile_cycles(
                         source.line(f"p{at} = e[{source.const(name, 'n')}]")
                     props = lower.property_codes({name: f"p{at}" for at, name in enumerate(names)})
                     source.line(f"return {lower.truth(scope.at(props=props), stage.where)}", stage.where.span)
-    inner = ", ".join(f"_{name}_state(P, now)" for name in scope.subqueries)
-    state = source.bind("_StatementState", StatementState)
     fresh, node = source.bind("_CycleState", CycleState), source.bind("_node", plan)
     with source.block("def new_state(P, now):"):
-        source.line(f"S = {state}(P)")
+        write_new_state(source, StatementState, scope.subqueries)
         source.line(f"S.view = {fresh}({node}, now)")
-        source.line(f"S.subqueries = [{inner}]")
         source.line("return S")
     with source.block("def settle(S, now):"):
         source.line("return None")

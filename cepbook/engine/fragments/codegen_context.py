@@ -50,7 +50,7 @@ class CodegenContext:
         calls = steps.calls
         counted = steps.grouped and steps.eviction is not Eviction.NONE
         own = [call for call in calls if call.group_by is None]
-        self._subqueries = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
+        self._subqueries = scope.subqueries if steps.subqueries else ()
         self._slots: list[str] = []  # the initial values of the slots of the state
         self.limits = False  # True if the state has a limiter
         self.aggregates = (
@@ -161,16 +161,8 @@ class CodegenContext:
         return f"S.slots[{len(self._slots) - 1}]"
 
     def new_state(self, kind: type, ordinal: str = "", *, former: str = "") -> None:
-        """Write ``S``, a new state of the class `kind` without its view and groups, once all slots are known.
-
-        `former` is a local with the states of subqueries that ran before, or None.
-        """
-        self.source.line(f"S = {self.source.bind(f'_{kind.__name__}', kind)}(P{ordinal})")
-        if self._subqueries:
-            fresh = f"[{', '.join(self._subqueries)}]"
-            self.source.line(f"S.subqueries = {f'{fresh} if {former} is None else {former}' if former else fresh}")
-        if self._slots:
-            self.source.line(f"S.slots = [{', '.join(self._slots)}]")
+        """Write ``S``, a new state without its view and groups, once all slots are known (see `write_new_state`)."""
+        write_new_state(self.source, kind, self._subqueries, self._slots, ordinal=ordinal, former=former)
         if self.limits:
             self.source.line("S.limiter = limiter(P, now)")
 
@@ -442,6 +434,27 @@ class CodegenContext:
         """Bind ``A`` to the cells of the only row of the table, for a statement without groups."""
         if not self.steps.grouped:
             self._find_in_table("A", "()")
+
+
+def write_new_state(
+    source: SourceWriter,
+    kind: type,
+    subqueries: Sequence[str] = (),
+    slots: Sequence[str] = (),
+    *,
+    ordinal: str = "",
+    former: str = "",
+) -> None:
+    """Write ``S``, a new state of the class `kind` with the states of `subqueries`, and the initial values of `slots`.
+
+    `former` is a local with the states of subqueries that ran before, or None.
+    """
+    source.line(f"S = {source.bind(f'_{kind.__name__}', kind)}(P{ordinal})")
+    if subqueries:
+        fresh = f"[{', '.join(f'_{name}_state(P, now)' for name in subqueries)}]"
+        source.line(f"S.subqueries = {f'{fresh} if {former} is None else {former}' if former else fresh}")
+    if slots:
+        source.line(f"S.slots = [{', '.join(slots)}]")
 
 
 def _shuffled(steps: PhysicalPlan) -> bool:

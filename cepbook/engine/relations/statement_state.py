@@ -30,32 +30,15 @@ class StatementState(State):
 
     __slots__ = ("cells", "groups", "limiter", "matcher", "ordinal", "partition", "slots", "subqueries", "view")
 
-    partition: Any
-    """The context partition; None without a context."""
-
-    view: WindowView
-    """The windows with the events that they retain; a view that retains nothing without windows."""
-
-    groups: dict[Any, Any] | None
-    """The aggregate cells by group key; None without groups."""
-
-    cells: Any
-    """The aggregate cells of a statement with one group; None without aggregates."""
-
-    ordinal: int
-    """The number of the latest event, if events are told apart by numbers."""
-
-    limiter: Limiter
-    """The rows that wait for the output clause, and its clock."""
-
-    matcher: Matcher
-    """The partial matches of the pattern."""
-
-    subqueries: list[StatementState]
-    """The states of the subqueries, by number."""
-
-    slots: list[Any]
-    """Window parameters, local groups and other values of the generated code."""
+    partition: Any  # the context partition; None without a context
+    view: WindowView  # the windows with the events that they retain; without windows a view that retains nothing
+    groups: dict[Any, Any] | None  # the aggregate cells by group key; None without groups
+    cells: Any  # the aggregate cells of a statement with one group; None without aggregates
+    ordinal: int  # the number of the latest event, if events are told apart by numbers
+    limiter: Limiter  # the rows that wait for the output clause, and its clock
+    matcher: Matcher  # the partial matches of the pattern
+    subqueries: list[StatementState]  # the states of the subqueries, by number
+    slots: list[Any]  # window parameters, local groups and other values of generated code
 
     def __init__(self, partition: Any, ordinal: int = 0) -> None:
         self.partition = partition
@@ -70,8 +53,7 @@ class StoreState(StatementState):
 
     __slots__ = ("contents",)
 
-    contents: StoreContents | None
-    """The items once more as a relation with indexes; None while no reader requests an index."""
+    contents: StoreContents | None  # the items once more with indexes; None while no reader requests an index
 
     def __init__(self, partition: Any, ordinal: int = 0) -> None:
         super().__init__(partition, ordinal)
@@ -83,11 +65,8 @@ class SubqueryState(StatementState):
 
     __slots__ = ("followed", "relation")
 
-    relation: Relation
-    """The rows of the subquery with the index that its conditions need."""
-
-    followed: dict[Any, Any] | None
-    """The items of a followed table, by the key of the row that they were made from; None: rebuild all of them."""
+    relation: Relation  # the rows with the index that the conditions need
+    followed: dict[Any, Any] | None  # the items of a followed table, by the key of their row; None: rebuild all of them
 
     def __init__(self, partition: Any) -> None:
         super().__init__(partition)

@@ -13,6 +13,7 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import write_assignments, write_new_values
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.fragments.codegen_context import write_new_state
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.relations.statement_state import StatementState
@@ -126,14 +127,10 @@ def write_state(
 
     `own` are the initial values of its slots. `first` is a line before the state is created.
     """
-    inner = [f"_{name}_state(P, now)" for name in subqueries]
     with source.block("def new_state(P, now):"):
         if first is not None:
             source.line(first)
-        source.line(f"S = {source.bind('_StatementState', StatementState)}(P)")
-        for name, values in (("subqueries", inner), ("slots", own)):
-            if values:
-                source.line(f"S.{name} = [{', '.join(values)}]")
+        write_new_state(source, StatementState, subqueries, own)
         source.line("return S")
     with source.block("def settle(S, now):"):
         source.line("return None")
