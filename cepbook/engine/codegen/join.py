@@ -199,26 +199,26 @@ class JoinCodegen(ViewCodegen):
                 self.source.line(f"S.view = {input_.view}")
                 self.source.line("return S")
 
-    def form(self, namespace: Mapping[str, object]) -> join_view.JoinSpec:
+    def form(self, namespace: Mapping[str, Any]) -> join_view.JoinSpec:
         """Return what running joins share."""
         numbers, steps = range(len(self.inputs)), self.steps
-        find: Any = {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]}
+        find = {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]}
         gone = find
         if self._may_fail:
             report = partial(join_view.report_condition_failure, namespace)
             gone = {n: partial(function, failing=join_view.ignore_condition_failure) for n, function in find.items()}
             find = {n: partial(function, failing=report) for n, function in find.items()}
         return join_view.JoinSpec(
-            arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.buffers_input},  # type: ignore[misc]
+            arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.buffers_input},
             find=find,
             gone=gone,
-            changed={n: namespace[f"changed{n}"] for n in numbers},  # type: ignore[misc]
-            contents=namespace["joined_rows"],  # type: ignore[arg-type]
+            changed={n: namespace[f"changed{n}"] for n in numbers},
+            contents=namespace["joined_rows"],
             active=self.join.active,
             keeps=tuple(map(self.keeps, numbers)),
             leaving=self._leaving,
             ordinals=tuple(self.rows.place(n) for n in numbers),
-            tables=tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
+            tables=tuple((n, namespace[f"table{n}"]) for n in self.tables),
             passing=tuple(map(self._passes, numbers)),
             transient=self.join.transient,
             layout=tuple(self._side(n, name) for n, name in enumerate(stream_names(self.join.node))),
