@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -358,6 +359,28 @@ def test_rows_of_every_kind_come_back(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         for name in ("q", "t"):
             assert repr(again.feed(name).whole()) == repr(cep.feed(name).whole())
+
+
+def test_threads_read_rows_while_snapshots_are_written(tmp_path: Path) -> None:
+    cep, other = begun(tmp_path / "j"), begun()
+    ended, wrong = threading.Event(), []
+
+    def read() -> None:
+        while not ended.wait(0.001):
+            rows = cep.feed("s").whole()
+            if rows.lost or rows.column("a") != list(range(len(rows.times))):
+                wrong.append(rows)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(0, 400, 20):
+        send(cep, number, number + 20)
+        cep.journaling.checkpoint()
+    ended.set()
+    reader.join()
+    send(other, 0, 400)
+    assert not wrong and same(cep, other)
+    assert same(recovered_copy(cep, tmp_path), other)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

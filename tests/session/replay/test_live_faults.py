@@ -216,9 +216,7 @@ def test_a_database_that_is_stopped_among_its_rows_closes_the_connection(tmp_pat
 
 
 def test_the_path_of_a_database_is_no_connection() -> None:
-    with pytest.raises(
-        UsageError, match=r"a function that opens a connection, not 't.db'\n  hint: `lambda"
-    ):
+    with pytest.raises(UsageError, match=r"a function that opens a connection, not 't.db'\n  hint: `lambda"):
         inlets.database("t.db", "select 1")  # type: ignore[arg-type]
 
 
