@@ -69,7 +69,7 @@ class Segment(NamedTuple):
 
 
 class SpillMedium:
-    """Where spill files are: anonymous files, which are deleted with their feeds."""
+    """The place of spill files: anonymous files, which are deleted with their feeds."""
 
     def create(self) -> IO[bytes]:
         """Return a new file without a buffer. Raises OSError."""

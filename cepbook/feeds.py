@@ -360,7 +360,7 @@ class Feed:
 
     @property
     def medium(self) -> SpillMedium:
-        """Where the spill file is from its next row on."""
+        """The place of the spill file from its next row on."""
         return self._log.medium
 
     @medium.setter
