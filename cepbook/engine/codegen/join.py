@@ -437,7 +437,7 @@ class JoinCodegen(ViewCodegen):
 
     @property
     def _may_fail(self) -> bool:
-        return lower.may_fail(*self.join.conditions, *(e for _, filters in self.join.shared.values() for e in filters))
+        return self.join.may_fail
 
     @contextmanager
     def _if(self, conditions: Sequence[x.BoundExpr], *, guarded: bool = False) -> Iterator[None]:

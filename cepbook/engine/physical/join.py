@@ -15,7 +15,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import BoundExpr
-from cepbook.lang.plan.join_tree import JoinTree
+from cepbook.lang.plan.join_tree import JoinTree, equates_streams
 from cepbook.lang.plan.references import streams_read
 
 
@@ -79,7 +79,7 @@ class JoinOperator:
     @property
     def follows_tree(self) -> bool:
         """True if events meet along the on-clauses; else the where clause decides in which order they are found."""
-        ties = [stream.on is not None for stream in self.node.inputs[1:]]
+        ties = [stream.on is not None and len(streams_read(stream.on)) == 2 for stream in self.node.inputs[1:]]
         return not self.inner or (len(ties) > 1 and all(ties))
 
     @property
@@ -113,8 +113,9 @@ class JoinOperator:
     def step(self, number: int, neighbour: int) -> AccessPath:
         """Plan how an event of input `number` finds those of its neighbour in the tree."""
         later = max(number, neighbour)  # its on-clause ties the two
-        conditions = self.conditions if self.inner else self._ties(later)
-        return self.way([e for e in conditions if self.tested_by(e, number, neighbour)], neighbour, {number})
+        if not self.inner:
+            return self.way(self._ties(later), neighbour, {number})
+        return self.way([e for e in self.conditions if self.tested_by(e, number, neighbour)], neighbour, {number})
 
     @staticmethod
     def tested_by(e: BoundExpr, number: int, neighbour: int) -> bool:
@@ -133,10 +134,16 @@ class JoinOperator:
         return self.way([], number, ())
 
     def _ties(self, number: int) -> list[BoundExpr]:
-        """Return the equalities that tie input `number` to an earlier input; an outer join pairs null with null."""
+        """Return the conditions that tie input `number` to an earlier input; an outer join pairs null with null."""
         node = self.node.inputs[number]
         conditions = x.conjuncts(node.on)
         return conditions if node.kind == "inner" else [_null_safe(e) for e in conditions]
+
+    @property
+    def may_fail(self) -> bool:
+        """True if a condition that is tested while combinations are made may raise an exception."""
+        ties = () if self.inner else tuple(stream.on for stream in self.node.inputs)
+        return may_fail(*self.conditions, *ties, *(e for _, filters in self.shared.values() for e in filters))
 
 
 def _nearest(among: Sequence[int], number: int) -> int:
@@ -147,6 +154,6 @@ def _nearest(among: Sequence[int], number: int) -> int:
 
 def _null_safe(e: x.BoundExpr) -> x.BoundExpr:
     """Rewrite ``on a.x = b.y`` of an outer join, which pairs null with null (recorded: null_keys_on_clause)."""
-    if isinstance(e, x.ComparisonExpr) and e.op == "=":
+    if isinstance(e, x.ComparisonExpr) and equates_streams(e):
         return x.Is(e.type, e.left, e.right, False, span=e.span)
     return e

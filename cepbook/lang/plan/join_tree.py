@@ -2,7 +2,8 @@
 
 An event meets the others along the on-clauses, outwards from its own stream, whatever the order of the text. A
 neighbour may be missing if the join keeps events without it; then everything behind the neighbour is missing, too. A
-neighbour that is required ends the row. A join without an on-clause ties a stream to the one before it.
+neighbour that is required ends the row. A stream whose on-clause names no other, or that has none, is tied to the one
+before it.
 
 ::
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.references import streams_read
 from cepbook.lang.plan.relational import JoinInput
 
@@ -25,7 +27,7 @@ class JoinTree:
         self._optional: list[dict[int, bool]] = [{} for _ in inputs]  # by stream and neighbour
         self._inner: set[int] = set()  # the streams of inner joins, without whose events there is no row
         for number, node in enumerate(inputs[1:], 1):
-            partner = number - 1 if node.on is None else min(streams_read(node.on))
+            partner = _partner(node, number)
             self._optional[partner][number] = node.kind in ("left", "full")
             self._optional[number][partner] = node.kind in ("right", "full")
             if node.kind == "inner":
@@ -47,3 +49,30 @@ class JoinTree:
         """Return the streams that each row with an event of `stream` has."""
         neighbours = (n for n in self.beyond(stream, origin) if not self.optional(n, stream))
         return {stream}.union(*(self.required(n, stream) for n in neighbours))
+
+
+def _partner(node: JoinInput, number: int) -> int:
+    """Return the earlier stream to which the on-clause of input `number` ties it."""
+    others = set() if node.on is None else streams_read(node.on) - {number}
+    return min(others, default=number - 1)
+
+
+def equates_streams(e: x.BoundExpr) -> bool:
+    """Return whether `e` is ``a.x = b.y`` of properties of two streams, possibly nested or widened ones."""
+    if not isinstance(e, x.ComparisonExpr) or e.op != "=":
+        return False
+    streams = {_property_stream(e.left), _property_stream(e.right)}
+    return None not in streams and len(streams) == 2
+
+
+def _property_stream(e: x.BoundExpr) -> int | None:
+    match e:
+        case x.Prop() | x.EventOf():
+            return e.stream
+        case x.MemberAccess():
+            return _property_stream(e.target)
+        case x.IndexAccess():
+            return _property_stream(e.target) if isinstance(e.index, x.Const) else None
+        case x.Convert():
+            return _property_stream(e.operand)
+    return None

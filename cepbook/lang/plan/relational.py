@@ -149,8 +149,8 @@ JoinKind = Literal["inner", "left", "right", "full"]
 class JoinInput(PlanNode):
     """One stream of a join: a chain of its own, whose expressions call its events those of stream 0.
 
-    `kind` and `on` (a conjunction of equalities, None: every pair) join it to the streams before it. When any stream is
-    `unidirectional` only the events of such streams make rows, and nothing leaves.
+    `kind` and `on` join it to the streams before it. `on` reads this stream, and with outer joins at most one other;
+    None: every pair. When any stream is `unidirectional` only the events of such streams make rows, and nothing leaves.
     """
 
     stream: Windowed | Derivation | SourceNode

@@ -463,8 +463,8 @@ class _Judge:
         if self.delivered:
             return
         own = self._streams
-        parts = nodes.where_conjuncts(target.root)
-        parts += [conjunct for join_input in join.inputs for conjunct in x.conjuncts(join_input.on)]
+        parts = [("where", conjunct) for conjunct in nodes.where_conjuncts(target.root)]
+        parts += [("join", conjunct) for join_input in join.inputs for conjunct in x.conjuncts(join_input.on)]
         for number in range(len(target.sources)):
             if number not in own and self._others(number) == []:
                 what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
@@ -473,12 +473,12 @@ class _Judge:
                     what = f"what it held is not known: events are kept from {begin} on"
                 yield ProbeStep("join", None if run.is_incomplete else False, stream_name(target, number), note=what)
         left: dict[int, list[Row]] = {}  # rows of other streams with which all conditions so far are true
-        for conjunct in parts:
+        for clause, conjunct in parts:
             streams = streams_read(conjunct)
             for mine in [n for n in own if n in streams][:1]:
                 others = sorted(streams - {mine})
                 if not others and not target.sources[mine].contained:
-                    yield self._tested("where", conjunct, {mine: self._event})
+                    yield self._tested(clause, conjunct, {mine: self._event})
                 elif len(others) == 1 and self._others(others[0]) is not None:
                     yield self._tried(target, conjunct, mine, others[0], left)
 

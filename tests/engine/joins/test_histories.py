@@ -54,13 +54,41 @@ class Tie:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """Another condition of an on-clause between two streams; null makes it false."""
+
+    left: int
+    right: int
+    text: str
+    test: Callable[[Any, Any], bool]
+
+    def holds(self, row: Row | dict[int, dict[str, Any]], *, nulls: bool) -> bool:
+        one, two = row[self.left], row[self.right]
+        return one is not None and two is not None and self.test(one, two)
+
+
+def _comparison(draw: Random, one: int, two: int) -> Condition:
+    a, b = f"s{one}", f"s{two}"
+    text, test = draw.choice(
+        [
+            (f"{a}.x < {b}.x", lambda e, f: None not in (e["x"], f["x"]) and e["x"] < f["x"]),
+            (f"{b}.x > 0 and {a}.i is not null", lambda e, f: f["x"] is not None and f["x"] > 0),
+            (f"{a}.k = 'a' and {a}.i != {b}.i", lambda e, f: e["k"] == "a" and e["i"] != f["i"]),
+            (f"{a}.x + 1 = {b}.x", lambda e, f: None not in (e["x"], f["x"]) and e["x"] + 1 == f["x"]),
+            (f"({a}.k = {b}.k or {a}.x = {b}.x)", lambda e, f: _equal(e["k"], f["k"]) or _equal(e["x"], f["x"])),
+        ]
+    )
+    return Condition(one, two, text, test)
+
+
+@dataclass(frozen=True)
 class Join:
     """A join that was drawn: types, windows, kinds and ties of its streams; conditions of the where-clause."""
 
     types: tuple[str, ...]
     windows: tuple[str, ...]
     kinds: tuple[str, ...]
-    ties: tuple[tuple[Tie, ...], ...]
+    ties: tuple[tuple[Tie | Condition, ...], ...]
     where: tuple[tuple[str, Callable[[Row], bool]], ...]
     unidirectional: int | None
 
@@ -103,7 +131,7 @@ class Join:
     ) -> list[dict[int, dict[str, Any]]]:
         rows: list[dict[int, dict[str, Any]]] = [{stream: event}]
         for number in range(1, len(contents)):
-            partner = self.ties[number][0].left if self.ties[number] else number - 1
+            partner = self._partner(number)
             if stream not in (number, partner):
                 continue
             other = partner if stream == number else number
@@ -121,13 +149,18 @@ class Join:
             rows = [{**row, **branch} for row in rows for branch in branches]
         return rows
 
+    def _partner(self, number: int) -> int:
+        """The earlier stream to which a stream is tied: that of its on-clause, else the one before."""
+        text = " ".join(tie.text for tie in self.ties[number])
+        return next((n for n in range(number) if f"s{n}." in text), number - 1)
+
     def _needed(self) -> set[int]:
         if all(kind in ("inner", "comma") for kind in self.kinds):
             return set()
         found: set[int] = set()
         for number, (kind, ties) in enumerate(zip(self.kinds, self.ties, strict=True)):
             if number and kind in ("inner", "comma"):
-                found.update(*({tie.left, tie.right} for tie in ties) if ties else set(range(number + 1)))
+                found.update({self._partner(number), number} if ties else set(range(number + 1)))
         return found
 
 
@@ -142,7 +175,11 @@ def drawn(draw: Random) -> Join:
         partner = draw.randrange(number)
         names = draw.sample(["k", "x"], draw.choice([1, 1, 2]))
         tied = kinds[-1] == "inner" or (kinds[-1] != "comma" and draw.random() < 0.9)
-        ties.append(tuple(Tie(partner, number, name) for name in names) if tied else ())
+        on: list[Tie | Condition] = [Tie(partner, number, name) for name in names]
+        if draw.random() < 0.4:
+            sides = draw.choice([(partner, number), (number, partner)]) if draw.random() < 0.5 else None
+            on = [*(on if sides else ()), _comparison(draw, *(sides or (partner, number)))]
+        ties.append(tuple(on) if tied else ())
     where: list[tuple[str, Callable[[Row], bool]]] = []
     for _ in range(draw.choice([0, 1, 2]) if style != "comma" else count):
         one, two = draw.sample(range(count), 2)

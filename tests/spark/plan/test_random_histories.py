@@ -76,6 +76,7 @@ KEYED = (
     "select t.price as a, b.price as b, c.n as n from Tick#time(2 sec) as t, Bid#unique(symbol) as b, BigBid#groupwin(symbol)#length(2) as c where t.symbol = b.symbol and c.symbol = t.symbol",
     "select t.price as a, b.price as b from Tick#time(1 sec) as t left outer join Bid#time(2 sec) as b on t.symbol = b.symbol",
     "select t.price as a, b.price as b from Tick#groupwin(symbol)#length(2) as t full outer join Bid#time(2 sec) as b on t.symbol = b.symbol",
+    "select t.price as a, b.price as b from Tick#time(2 sec) as t full outer join Bid#groupwin(symbol)#length(2) as b on t.symbol = b.symbol and b.price > t.price and t.volume > 2",
     "select t.symbol as s, sum(b.price) as p from Tick#time(2 sec) as t right outer join Bid#groupwin(symbol)#length(2) as b on t.symbol = b.symbol group by t.symbol, b.symbol",
     "select t.price as a, b.price as b, c.price as c from Tick#time(1 sec) as t left outer join Bid#time(2 sec) as b on t.symbol = b.symbol right outer join Bid#groupwin(symbol)#length(2) as c on b.symbol = c.symbol",
     "select t.symbol as s, count(*) as n from Tick#keepall as t left outer join Bid#time(2 sec) as b on t.symbol = b.symbol group by t.symbol",

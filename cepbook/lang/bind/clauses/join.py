@@ -13,6 +13,7 @@ from cepbook.lang.bind.scope import ERROR, Scope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.nodes import OutputColumn
+from cepbook.lang.plan.references import streams_read
 from cepbook.lang.syntax import ast
 
 
@@ -20,6 +21,7 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
     """Return the join of `streams`; `scope` sees all of them."""
     marked = [source.unidirectional for source in node.sources]
     kinds = [join.kind for join in node.joins]
+    inner = set(kinds) <= {"inner"}
     if marked.count(True) > 1 and not (all(marked) and set(kinds) == {"full"}):
         fact = "several unidirectional streams"
         hint = "mark one stream, or all streams of full outer joins"
@@ -37,7 +39,7 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
         if not alone and not _meets_its_event(position, streams):
             _check_window(source, stream, any(marked), scope)
         join = node.joins[position - 1] if position else None
-        on = None if join is None or join.on is None else _bind_on(join.on, join.kind, position, scope)
+        on = None if join is None or join.on is None else _bind_on(join.on, inner, position, scope)
         kind = "inner" if join is None else join.kind
         inputs.append(nodes.JoinInput(stream, kind, on, source.unidirectional or alone, span=source.span))
     return nodes.StreamJoin(tuple(inputs), span=node.sources[0].span.to(node.sources[-1].span))
@@ -64,64 +66,43 @@ def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: 
         scope.wrong(fact, source.span, hint)
 
 
-def _elsewhere(condition: x.BoundExpr, kind: str, scope: Scope) -> str:
-    """Return where another condition of an on-clause goes: of an outer join the where-clause would drop rows."""
-    if kind == "inner":
-        return "other conditions belong in the where-clause"
-    text = scope.module.text(condition.span)
-    return f"the row stays without a match: test where a value is read, case when {text} then … end"
+# What an on-clause of an outer join cannot read: values that are no part of the events that meet
+_BEYOND_EVENTS = (x.Prev, x.Prior, x.InsertStream, x.SubqueryRef, x.ContextProp, x.TableRead)
 
 
-def _bind_on(node: ast.Expr, kind: str, position: int, scope: Scope) -> x.BoundExpr | None:
-    """Bind ``a.x = b.y and …``: equalities of properties, all between one pair of streams that are joined so far."""
+def _bind_on(node: ast.Expr, inner: bool, position: int, scope: Scope) -> x.BoundExpr | None:
+    """Bind the condition under which events of stream `position` meet those of the streams before it.
+
+    With outer joins (`inner` is False) the condition reads one of these streams, because the stream is missing together
+    with all that it ties. Esper takes equalities of properties only.
+    """
     on = bind_condition(node, scope.without_aggregates("the on-clause"), "the on-clause")
-    pairs: set[frozenset[int]] = set()
-    for conjunct in x.conjuncts(on):
-        if any(e.type == ERROR for e in x.walk(conjunct)):
-            return None
-        between = _joined_streams(conjunct)
-        if between is None:
-            fact = "the on-clause takes equalities of properties of two streams, joined by `and`"
-            scope.wrong(fact, conjunct.span, _elsewhere(conjunct, kind, scope))
-            return None
-        late = max(between)
-        if late > position:
-            scope.wrong(f"the stream `{scope.streams[late].label}` is joined later than this on-clause", conjunct.span)
-            return None
-        if late < position:
-            fact = f"the on-clause does not name the stream `{scope.streams[position].label}`, which it joins"
-            scope.wrong(fact, conjunct.span, "write a condition on other streams in the where-clause")
-            return None
-        pairs.add(between)
-    if len(pairs) > 1:
-        fact = "an on-clause joins one pair of streams, found several"
-        scope.wrong(fact, node.span, "write further equalities in the where-clause")
-    return on
-
-
-def _joined_streams(e: x.BoundExpr) -> frozenset[int] | None:
-    """Return the two streams of ``a.x = b.y``, or None for other expressions."""
-    if not isinstance(e, x.ComparisonExpr) or e.op != "=":
+    if any(e.type == ERROR for e in x.walk(on)):
         return None
-    sides = [_property_stream(e.left), _property_stream(e.right)]
-    numbers = frozenset(side for side in sides if side is not None)
-    return numbers if len(numbers) == 2 else None
-
-
-def _property_stream(e: x.BoundExpr) -> int | None:
-    """Return the stream of a property, also of a nested property and of one that is widened for the comparison."""
-    match e:
-        case x.Prop():
-            return e.stream
-        case x.EventOf():
-            return e.stream
-        case x.MemberAccess():
-            return _property_stream(e.target)
-        case x.IndexAccess():
-            return _property_stream(e.target) if isinstance(e.index, x.Const) else None
-        case x.Convert():
-            return _property_stream(e.operand)
-    return None
+    streams = streams_read(on)
+    late = [n for n in sorted(streams) if n > position]
+    if late:
+        span = next(e.span for e in x.conjuncts(on) if late[0] in streams_read(e))
+        hint = "write it in the on-clause of that stream"
+        scope.wrong(f"the stream `{scope.streams[late[0]].label}` is joined later than this on-clause", span, hint)
+        return None
+    if position not in streams:
+        fact = f"the on-clause does not name the stream `{scope.streams[position].label}`, which it joins"
+        hint = (
+            "compare a value of it with one of a stream before it" if streams else "leave out `on …` to join every pair"
+        )
+        scope.wrong(fact, on.span, hint)
+        return None
+    beyond = None if inner else next((e for e in x.walk(on) if isinstance(e, _BEYOND_EVENTS)), None)
+    if beyond is not None:
+        fact = "the on-clause of an outer join reads only events of its two streams"
+        scope.wrong(fact, beyond.span, "select the value into a stream first, with insert into, and join that stream")
+        return None
+    if not inner and len(streams) > 2:
+        fact = "an on-clause of outer joins ties a stream to one other stream, found several"
+        scope.wrong(fact, on.span, "join two of them first, with insert into, and join that stream")
+        return None
+    return on
 
 
 def whole_event_columns(span: Span, scope: Scope) -> list[OutputColumn]:
