@@ -46,7 +46,8 @@ AGGREGATES = (
     "count(*{o})|sum({v}{o})|sum(distinct {v}{o})|avg({v}{o})|min({v}{o})|max({v}{o})|count(distinct {v}{o})"
     "|stddev({v}{o})|median({v}{o})|avedev({v}{o})|first({v}{o})|last({v}{o})|nth({v}, 1{o})|minever({v}{o})"
     "|maxever({v}{o})|firstever({v}{o})|lastever({v}{o})|countever(*{o})|leaving()|rate(2)|stddevpop({v})"
-    "|fmin({v}, {w})|fmax({v}, {w})|maxbyever({v}).k|minbyever({v}).x"
+    "|fmin({v}, {w})|fmax({v}, {w})|maxbyever({v}).k|minbyever({v}).x|percentile_approx({v}, 75{o})"
+    "|approx_count_distinct({v}{o})"
 )
 OVER_WINDOWS = "window({v})|first({v}, 1)|last({v}, 1)|maxby({v}).x|minby({v}, d desc).k|sum(count(*))|sorted(x)"
 OPTIONS = "||||, filter:{w}|, group_by:()|, group_by:(k)|, group_by:(g, k)"

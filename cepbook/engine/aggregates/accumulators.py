@@ -10,7 +10,8 @@
 `Frequencies`                 mode                          O(log n)
 ============================  ============================  ================================================
 
-Aggregates that are sums of powers are in `power_sums`. Median and percentiles read a `SortedList`, O(log n).
+Aggregates that are sums of powers are in `power_sums`. Median and percentiles read a `SortedList`, O(log n). Sketches,
+which need bounded space, are in `quantile_sketch`, `distinct_sketch` and `count_min_sketch`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from cepbook.engine.aggregates.count_min_sketch import CountMinSketch
+from cepbook.engine.aggregates.distinct_sketch import DistinctSketch
 from cepbook.engine.aggregates.power_sums import PowerSums, dyadic_fraction
 from cepbook.engine.expressions import primitives
 from cepbook.engine.expressions.sort_keys import ascending_key, descending_key, value_of_key
@@ -583,6 +585,7 @@ class Accumulator(Protocol):
 
 # Aggregates whose value is that of one accumulator, by name
 ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {
+    "approx_count_distinct": DistinctSketch,
     "avedev": MeanDeviation,
     "countminsketchadd": CountMinSketch,
     "mode": Frequencies,

@@ -82,6 +82,7 @@ CELL_KINDS = {
     "once": CellKind(("{c}.enter({p}, {v})",), ("{c}.leave({p})",), nulls=True, by_ordinal=True),
     # orders and statistics
     "sorted": CellKind(("{c}.add({v})",), ("{c}.discard({v})",)),
+    "quantiles": CellKind(("{c}.enter({v})",), ("{c}.leave({v})",)),
     "spread": CellKind(("{c}.enter({v})",), ("{c}.leave({v})",)),
     "ranked": CellKind(("{c}.enter({k}, {v}, {o})",), ("{c}.leave({o})",), nulls=True, by_ordinal=True),
     "ranked once": CellKind(("{c}.enter({k}, {v}, {p})",), ("{c}.leave({p})",), nulls=True, by_ordinal=True),

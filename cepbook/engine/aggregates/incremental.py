@@ -28,6 +28,7 @@ from typing import Any, Literal
 from cepbook.engine.aggregates import accumulators
 from cepbook.engine.aggregates.accumulators import ACCUMULATORS
 from cepbook.engine.aggregates.cells import CELL_KINDS, ArgumentCells, CellUpdate, zero_code
+from cepbook.engine.aggregates.quantile_sketch import QuantileSketch
 from cepbook.engine.aggregates.user_aggregate import UserAggregate
 from cepbook.engine.expressions import primitives
 from cepbook.engine.expressions import to_python as lower
@@ -272,6 +273,11 @@ class AggregateCodegen:
         percent = lower.value(self.scope, call.index)
         return f"{self.source.bind('_percentile', accumulators.percentile_value)}({name}, {nans or 0}, {percent})"
 
+    def _sketched_percentile(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        assert call.index is not None
+        name = self._made(argument, "quantiles", QuantileSketch)
+        return f"{name}.value({lower.value(self.scope, call.index)})"
+
     def _joined(self, call: AggregateCall, argument: ArgumentCells) -> str:
         assert call.index is not None
         name, in_order = self._held(call, argument)
@@ -387,6 +393,7 @@ _VALUES: dict[str, _Rule] = {
     "nth": AggregateCodegen._nth,
     "median": AggregateCodegen._median,
     "percentile": AggregateCodegen._percentile,
+    "percentile_approx": AggregateCodegen._sketched_percentile,
     "string_agg": AggregateCodegen._joined,
     "rate": AggregateCodegen._rate,
     "leaving": lambda self, call, argument: self._cell(argument, "gone", "False"),

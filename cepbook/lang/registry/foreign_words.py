@@ -129,10 +129,11 @@ _WORDS = (
     _call("stddev_pop", "price", "stddevpop({0})"),
     _call("var var_samp", "price", "variance({0})"),
     _call(
-        "nunique distinctcount count_distinct approx_count_distinct approx_distinct uniq",
+        "nunique distinctcount count_distinct",
         "symbol",
         "count(distinct {0})",
     ),
+    _call("approx_distinct uniq ndv approx_unique hll_count_distinct", "symbol", "approx_count_distinct({0})"),
     _call("count_if countif", "price > 1", "count(*, {0})"),
     _call("sum_if sumif", "price & volume > 1", "sum({0}, {1})"),
     _call("first_value any_value earliest_by_offset", "price", "first({0})"),
@@ -142,10 +143,11 @@ _WORDS = (
     _call("arg_max argmax max_by", "symbol & price", "maxby({1}).{0}"),
     _call("arg_min argmin min_by", "symbol & price", "minby({1}).{0}"),
     _call(
-        "quantile percentile_cont approx_quantile percentile_approx approx_percentile",
+        "quantile percentile_cont",
         "price & 0.95",
         "percentile({0}, 100 * {1})",
     ),
+    _call("approx_quantile approx_percentile", "price & 0.95", "percentile_approx({0}, 100 * {1})"),
     _call(
         "lag shift",
         "price & 1",

@@ -69,6 +69,7 @@ KEYED = (
     "select irstream symbol, price from Tick#groupwin(symbol)#ext_timed(ts, 2 sec)",
     "select irstream symbol, price, prev(1, price) as p from Tick#groupwin(symbol)#ext_timed(ts, 2 sec)",
     "select irstream symbol, sum(price) as s from Tick#groupwin(symbol)#sort(2, price) group by symbol",
+    "select symbol, percentile_approx(price, 90) as p, approx_count_distinct(volume) as n from Tick#time(2 sec) group by symbol",
     "select irstream symbol, price from Tick#groupwin(symbol)#lastevent",
     "select irstream symbol, price from Tick#groupwin(symbol)#firstlength(2)",
     "select irstream symbol, price from Tick#groupwin(symbol)#ext_timed_batch(ts, 2 sec)",
