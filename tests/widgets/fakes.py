@@ -39,11 +39,11 @@ class FakeSheet:
     def __len__(self) -> int:
         return len(self.kept)
 
-    def column(self, name: str) -> list[object]:
-        return [row.get(name) for row in self.kept]
+    def column(self, name: str, start: int = 0) -> list[object]:
+        return [row.get(name) for row in self.kept[start:]]
 
-    def is_same(self, other: object) -> bool:
-        return False
+    def dropped_since(self, earlier: object) -> int | None:
+        return None
 
     def rows(self, places: Iterable[int]) -> list[Row]:
         return [self.kept[place] for place in places]

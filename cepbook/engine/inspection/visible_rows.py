@@ -62,18 +62,30 @@ class RowTable:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def column(self, name: str) -> list[Any]:
-        """Return the values of a column, row by row; null where a row lacks it."""
+    def column(self, name: str, start: int = 0) -> list[Any]:
+        """Return the values of a column, row by row from position `start`; null where a row lacks it."""
+        rows = list(islice(self._kept, start, None)) if start else self._kept
         if self._place is None:
-            return [row.get(name) for row in self._kept]
+            try:
+                return list(map(operator.itemgetter(name), rows))
+            except KeyError:
+                return [row.get(name) for row in rows]
         place = self._place.get(name)
-        return [None] * len(self._kept) if place is None else [row[place] for row in self._kept]
+        return [None] * len(rows) if place is None else list(map(operator.itemgetter(place), rows))
 
-    def is_same(self, other: RowTable) -> bool:
-        """Return True if the other table certainly has the same rows in the same order: they are the same objects."""
-        if not self._lasting or (self.names, self._place) != (other.names, other._place):
-            return False
-        return len(self) == len(other) and all(map(operator.is_, self._kept, other._kept))
+    def dropped_since(self, earlier: RowTable) -> int | None:
+        """Return how many rows of a table that was read earlier are gone, if they were the first ones and this table
+        certainly begins with the others: they are the same objects. None if it does not, or if nothing remains.
+        """
+        if not self._lasting or (self.names, self._place) != (earlier.names, earlier._place) or not self._kept:
+            return None
+        first = self._kept[0]
+        dropped = next((place for place, row in enumerate(earlier._kept) if row is first), len(earlier))
+        remaining = len(earlier) - dropped
+        if not 0 < remaining <= len(self):
+            return None
+        same = all(map(operator.is_, islice(earlier._kept, dropped, None), self._kept))
+        return dropped if same else None
 
     def rows(self, places: Iterable[int]) -> list[dict[str, Any]]:
         """Return the rows at these positions; the caller owns them."""

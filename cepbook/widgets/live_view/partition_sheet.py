@@ -93,9 +93,9 @@ class PartitionSheet:
     def __len__(self) -> int:
         return len(self._partitions)
 
-    def column(self, name: str) -> Sequence[object]:
-        """Return the column of a property, or one of `EVENT_COLUMNS` or `SIZE_COLUMNS`."""
-        partitions = self._partitions
+    def column(self, name: str, start: int = 0) -> Sequence[object]:
+        """Return the column of a property, or one of `EVENT_COLUMNS` or `SIZE_COLUMNS`, from position `start`."""
+        partitions = self._partitions[start:]
         if name == "id":
             return [partition.id for partition in partitions]
         if name in EVENT_COLUMNS:
@@ -111,9 +111,9 @@ class PartitionSheet:
             else [None] * len(partitions)
         )
 
-    def is_same(self, other: object) -> bool:
-        """Return False: figures about events change at any time."""
-        return False
+    def dropped_since(self, earlier: object) -> None:
+        """Return None: figures about events change at any time."""
+        return
 
     def rows(self, places: Iterable[int]) -> Sequence[Row]:
         """Return rows with figures about events, and sizes."""

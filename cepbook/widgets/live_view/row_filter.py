@@ -14,7 +14,7 @@ import numpy as np
 
 from cepbook.errors import UsageError, printable
 from cepbook.widgets.live_view.column_conditions import column_test
-from cepbook.widgets.live_view.value_columns import Array, ValueColumn, value_column
+from cepbook.widgets.live_view.value_columns import Array, ValueColumn, is_in_numbers, value_column
 
 Row = Mapping[str, object]
 
@@ -30,14 +30,16 @@ class RowSheet(Protocol):
 
     def __len__(self) -> int: ...
 
-    def column(self, name: str) -> Sequence[object]:
-        """Return the values of a column by row; null where a row lacks it."""
+    def column(self, name: str, start: int = 0) -> Sequence[object]:
+        """Return the values of a column by row, from position `start`; null where a row lacks it."""
 
     def rows(self, places: Iterable[int]) -> Sequence[Row]:
         """Return the rows at these places; they belong to the caller."""
 
-    def is_same(self, other: Any) -> bool:
-        """Return True if the other sheet certainly has the same rows."""
+    def dropped_since(self, earlier: Any) -> int | None:
+        """Return how many first rows of a sheet that was read earlier are gone, if this one certainly begins with the
+        others, else None.
+        """
 
 
 class NamedColumns:
@@ -49,21 +51,40 @@ class NamedColumns:
     def __getitem__(self, name: str) -> ValueColumn:
         raise NotImplementedError
 
+    def containing(self, name: str, word: str) -> Array:
+        """Return where a word in lower case is part of a value of column `name`."""
+        return self[name].containing(word)
+
 
 class SheetColumns(NamedColumns):
-    """The columns of a sheet, each made when it is first used. Columns in `timed` hold times in ms."""
+    """The columns of a sheet, each made when it is first used. Columns in `timed` hold times in ms, columns in
+    `numeric` nothing but numbers and null.
+    """
 
-    def __init__(self, sheet: RowSheet, timed: Collection[str] = ()) -> None:
+    def __init__(self, sheet: RowSheet, timed: Collection[str] = (), numeric: Collection[str] = ()) -> None:
         self._sheet = sheet
         self._timed = timed
+        self._numeric = numeric
         self._columns: dict[str, ValueColumn] = {}
 
-    def is_of(self, sheet: RowSheet, timed: Collection[str]) -> bool:
-        """Return True if these are the columns of `sheet`, too, which was read later."""
-        return timed == self._timed and sheet.is_same(self._sheet)
+    def followed(self, sheet: RowSheet, timed: Collection[str], numeric: Collection[str]) -> SheetColumns:
+        """Return the columns of `sheet`, which was read later. What is known of rows that stayed is used again."""
+        following = SheetColumns(sheet, timed, numeric)
+        dropped = sheet.dropped_since(self._sheet) if timed == self._timed else None
+        if dropped is not None:
+            for name, column in self._columns.items():
+                values = sheet.column(name, len(self) - dropped)
+                remaining = column.without_first(dropped) if dropped else column
+                following._columns[name] = remaining.extended(values) if values else remaining
+        return following
 
     def __len__(self) -> int:
         return len(self._sheet)
+
+    def containing(self, name: str, word: str) -> Array:
+        if name in self._numeric and name not in self._columns and not is_in_numbers(word, timed=name in self._timed):
+            return np.zeros(len(self), np.bool_)
+        return super().containing(name, word)
 
     def __getitem__(self, name: str) -> ValueColumn:
         column = self._columns.get(name)
@@ -125,7 +146,7 @@ class RowFilter:
         for word in self.words:
             hits = np.zeros(len(table), np.bool_)
             for name in names:
-                hits |= table[name].containing(word)
+                hits |= table.containing(name, word)
             passing &= hits
         return FoundRows(passing, problems)
 

@@ -41,6 +41,9 @@ from cepbook.widgets.live_view.stream_sheet import MAX_ROWS, StreamRequest, Stre
 from cepbook.widgets.live_view.view_source import Rows, ViewSource, WorkbenchSource
 
 WINDOW_ROWS = 1_000
+_NUMBERS = frozenset(
+    {"byte", "short", "int", "long", "biginteger", "float", "double"}
+)  # types of values without letters
 PARTITION_ROWS = 500
 VIEW_ROWS = 2_000  # the latest stream rows that a view has
 LIVE_ROWS = 500  # most stream rows of one frame while a replay runs
@@ -499,8 +502,11 @@ class StatementView(LiveWidget):
     def _chosen(self, sheet: RowSheet, columns: Sequence[ViewColumn]) -> tuple[FoundRows, Rows]:
         choice, visible = self._request.choice, self._visible_range
         timed = {column.name for column in columns if column.kind == "time"}
-        if self._searched is None or not self._searched.is_of(sheet, timed):
-            self._searched = SheetColumns(sheet, timed)
+        numeric = timed | {column.name for column in columns if column.type in _NUMBERS}
+        if self._searched is None:
+            self._searched = SheetColumns(sheet, timed, numeric)
+        else:
+            self._searched = self._searched.followed(sheet, timed, numeric)
         searched = self._searched
         matches = choice.found(searched, [column.name for column in columns])
         last = min(MAX_ROWS, visible.stop)  # behind these nobody sees the order

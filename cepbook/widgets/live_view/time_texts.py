@@ -6,7 +6,7 @@ A text may leave out the end of a time: ``2013-07`` is all of July, ``2013-07-02
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ _EXAMPLE = "for example `> 2013-07-02 10:00` or `2013-07-01 .. 2013-07-02`"
 def times_containing(times: Array, word: str) -> Array:
     """Return where times in ms contain a word as they are displayed.
 
-    Many times are of the same days: a day and a time of day are looked at once, and the word is in one of the two, or
-    ends the day and begins the time of day.
+    Many times are of the same days, so a day is looked at once. Times of day are compared by character. The word is in
+    one of the two, or ends the day and begins the time of day.
     """
     dated = (times >= DATE_THRESHOLD_MS) & (times < _MAX_DATE_MS)
     where = np.zeros(len(times), np.bool_)
@@ -35,14 +35,19 @@ def times_containing(times: Array, word: str) -> Array:
     head, space, tail = word.partition(" ")
     if space:
         hits = _hits(days, lambda day: _date(day).endswith(head))
-        where[dated] = hits & _hits(clocks, lambda clock: _clock(clock).startswith(tail))
+        where[dated] = hits & _clocks_with(clocks, tail, range(1))
     else:
         hits = _hits(days, lambda day: word in _date(day))
-        where[dated] = hits | _hits(clocks, lambda clock: word in _clock(clock))
+        where[dated] = hits | _clocks_with(clocks, word, range(len(_CLOCK_SIGNS)))
     return where
 
 
 def _hits(values: Array, is_so: Callable[[int], bool]) -> Array:
+    first, last = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if last - first < _MANY:
+        table = np.fromiter(map(is_so, range(first, last + 1)), np.bool_, last - first + 1)
+        there: Array = table[values - first]
+        return there
     different, places = np.unique(values, return_inverse=True)
     return np.fromiter(map(is_so, different.tolist()), np.bool_, len(different))[places]
 
@@ -51,9 +56,39 @@ def _date(day: int) -> str:
     return format_time(day * _DAY)[:10]
 
 
-def _clock(ms: int) -> str:
-    text = f"{ms // 3_600_000:02d}:{ms // 60_000 % 60:02d}:{ms // 1000 % 60:02d}"
-    return f"{text}.{ms % 1000:03d}" if ms % 1000 else text
+# The characters of a time of day: a sign, or how many ms the digit counts, and its base
+_CLOCK_SIGNS: tuple[str | tuple[int, int], ...] = (
+    *((36_000_000, 10), (3_600_000, 10), ":", (600_000, 6), (60_000, 10), ":", (10_000, 6), (1_000, 10)),
+    *(".", (100, 10), (10, 10), (1, 10)),
+)
+_MANY = 4_000  # values in a row that are looked at rather than sorted
+_WHOLE = 8  # characters of a time of day without ms
+
+
+def _clocks_with(clocks: Array, word: str, starts: Iterable[int]) -> Array:
+    """Return where times of day in ms have a word at one of these positions of their text."""
+    where, whole = np.zeros(len(clocks), np.bool_), clocks % 1000 == 0
+    digits: dict[int, Array] = {}
+
+    def has(position: int, character: str) -> Array | bool:
+        sign = _CLOCK_SIGNS[position]
+        if isinstance(sign, str) or not "0" <= character <= "9":
+            return sign == character
+        if position not in digits:
+            digits[position] = (clocks // sign[0] % sign[1]).astype(np.int8)
+        at: Array = digits[position] == int(character)
+        return at
+
+    for start in starts:
+        end = start + len(word)
+        if end <= len(_CLOCK_SIGNS):
+            hits: Array | bool = True
+            for position, character in enumerate(word, start):
+                hits = hits & has(position, character)
+                if hits is False:
+                    break
+            where |= hits & ~whole if end > _WHOLE else hits
+    return where
 
 
 def time_span(text: str, *, dated: bool) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -29,7 +29,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_NUMBER_CHARACTERS = frozenset("0123456789.+-einfa")  # in texts of numbers: 1.5, 1e-05, nan, inf
+_NUMBER_CHARACTERS = frozenset("0123456789.+-e")  # in texts of numbers such as 1.5 and 1e-05
 _TIME_CHARACTERS = frozenset("0123456789-:. dms")
 _NONE = type(None)
 
@@ -47,6 +47,10 @@ class ValueColumn:
 
     def values(self, places: Array | None = None) -> list[Any]:
         """Return the values at some places (None: all)."""
+        raise NotImplementedError
+
+    def without_first(self, count: int) -> ValueColumn:
+        """Return the column without its first `count` values."""
         raise NotImplementedError
 
     def extended(self, values: Sequence[Any]) -> ValueColumn:
@@ -78,27 +82,36 @@ class ValueColumn:
 
 def value_column(values: Sequence[Any], *, timed: bool = False) -> ValueColumn:
     """Return the column of these values. Whole numbers of a `timed` column are times in ms."""
-    kinds = set(map(type, values)) - {_NONE}
-    if kinds == {str}:
+    kinds = set(map(type, values))
+    if kinds - {_NONE} == {str}:
         return TextValues.of(values)
-    if len(kinds) == 1 and kinds <= {int, float, bool}:
-        kind = kinds.pop()
-        try:
-            return NumberValues(*_numbers(values, kind), kind, timed=timed)
-        except OverflowError:  # a whole number of more than 64 bits
-            pass
+    for kind in (int, float, bool):
+        if kinds - {_NONE} == {kind}:
+            try:
+                return NumberValues(*_numbers(values, kinds), kind, timed=timed)
+            except OverflowError:  # a whole number of more than 64 bits
+                break
     return ObjectValues(list(values))
 
 
-def _numbers(values: Sequence[Any], kind: type) -> tuple[Array, Array]:
-    """Return numbers and None as an array, and where None is."""
-    null = _null(values)
-    there = [0 if value is None else value for value in values] if null.any() else values
-    return np.array(there, np.float64 if kind is float else np.int64), null
+def is_in_numbers(word: str, *, timed: bool) -> bool:
+    """Return whether a word in lower case may be part of a number's text; `timed`: of a time in ms as it is
+    displayed.
+    """
+    if timed:
+        return _TIME_CHARACTERS.issuperset(word)
+    return _NUMBER_CHARACTERS.issuperset(word) or word in "-inf" or word in "nan"
 
 
-def _null(values: Sequence[Any]) -> Array:
-    if _NONE not in set(map(type, values)):
+def _numbers(values: Sequence[Any], kinds: Collection[type]) -> tuple[Array, Array]:
+    """Return numbers and None as an array, and where None is. `kinds` are the types of the values."""
+    null = _null(values, kinds)
+    there = [0 if value is None else value for value in values] if _NONE in kinds else values
+    return np.fromiter(there, np.float64 if float in kinds else np.int64, len(values)), null
+
+
+def _null(values: Sequence[Any], kinds: Collection[type]) -> Array:
+    if _NONE not in kinds:
         return np.zeros(len(values), np.bool_)
     return np.fromiter((value is None for value in values), np.bool_, len(values))
 
@@ -120,11 +133,15 @@ class NumberValues(ValueColumn):
             values[place] = None
         return values
 
+    def without_first(self, count: int) -> ValueColumn:
+        return NumberValues(self._numbers[count:], self.null[count:], self._kind, timed=self.timed)
+
     def extended(self, values: Sequence[Any]) -> ValueColumn:
-        if not set(map(type, values)) <= {self._kind, _NONE}:
+        kinds = set(map(type, values))
+        if not kinds <= {self._kind, _NONE}:
             return super().extended(values)
         try:
-            numbers, null = _numbers(values, self._kind)
+            numbers, null = _numbers(values, {*kinds, self._kind})
         except OverflowError:
             return super().extended(values)
         null = np.concatenate([self.null, null])
@@ -133,12 +150,12 @@ class NumberValues(ValueColumn):
     def containing(self, word: str) -> Array:
         if self._kind is bool:
             return np.array([word in "false", word in "true"])[self._numbers] & ~self.null
-        if not (_TIME_CHARACTERS if self.timed else _NUMBER_CHARACTERS).issuperset(word):
+        if not is_in_numbers(word, timed=self.timed):
             return np.zeros(len(self), np.bool_)
         if self.timed:
             return times_containing(self._numbers, word) & ~self.null
         if self._texts is None:
-            self._texts = _NumberTexts(self._numbers.tolist())
+            self._texts = _NumberTexts(self._numbers)
         return self._texts.containing(word) & ~self.null
 
     def compared(self, sign: str, text: str) -> Array:
@@ -217,6 +234,9 @@ class TextValues(ValueColumn):
         codes = (self._codes if places is None else self._codes[places]).tolist()
         return [self._texts[code] if code else None for code in codes]
 
+    def without_first(self, count: int) -> ValueColumn:
+        return TextValues(self._codes[count:], self._texts, self._codes_of)
+
     def extended(self, values: Sequence[Any]) -> ValueColumn:
         return self._with(values) if set(map(type, values)) <= {str, _NONE} else super().extended(values)
 
@@ -243,9 +263,12 @@ class ObjectValues(ValueColumn):
     """Any values: numbers of several types, numbers of more than 64 bits, dates, events, arrays."""
 
     def __init__(self, values: list[Any]) -> None:
-        super().__init__(_null(values))
+        super().__init__(_null(values, set(map(type, values))))
         self._values = values
         self._ranks: Array | None = None
+
+    def without_first(self, count: int) -> ValueColumn:
+        return value_column(self._values[count:])
 
     def values(self, places: Array | None = None) -> list[Any]:
         return list(self._values) if places is None else [self._values[place] for place in places.tolist()]
@@ -306,12 +329,14 @@ class _Meanings:
 
 
 class _NumberTexts:
-    """Numbers as one text, in which a word is searched for much faster than in each."""
+    """The different numbers as one text, in which a word is searched for much faster than in each."""
 
-    def __init__(self, numbers: list[Any]) -> None:
-        self._bytes = np.frombuffer(str(numbers).encode("ascii"), np.uint8)
+    def __init__(self, numbers: Array) -> None:
+        bits, self._places = np.unique(numbers.view(np.int64), return_inverse=True)  # 0.0 is not -0.0
+        different = bits.view(numbers.dtype).tolist()
+        self._bytes = np.frombuffer(str(different).encode("ascii"), np.uint8)
         self._ends = np.flatnonzero(self._bytes == ord(","))
-        self._count = len(numbers)
+        self._count = len(different)
 
     def containing(self, word: str) -> Array:
         """Return where the text of a number contains a word."""
@@ -321,4 +346,5 @@ class _NumberTexts:
             hits &= self._bytes[at : at + size] == character
         where = np.zeros(self._count, np.bool_)
         where[np.searchsorted(self._ends, np.flatnonzero(hits))] = True
-        return where
+        there: Array = where[self._places]
+        return there

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from cepbook.errors import UsageError
@@ -130,12 +132,43 @@ def test_columns_are_used_again_while_the_rows_are_the_same(epl: str) -> None:
         cep.send("Tick", symbol="A", price=price)
         before = source.every()
         columns = SheetColumns(before, ())
-        names = list(before.names)
-        assert columns[names[-1]].values() == before.column(names[-1])
-        if columns.is_of(source.every(), ()):
-            assert source.every().column(names[-1]) == before.column(names[-1])
+        name = list(before.names)[-1]
+        values = columns[name].values()
+        assert values == before.column(name)
+        same = columns.followed(source.every(), (), ())
+        assert same[name].values() == values
+        assert (same[name] is columns[name]) == (before.dropped_since(source.every()) == 0)
         cep.send("Tick", symbol="B", price=9.0)
-        assert not columns.is_of(source.every(), ())
+        after = source.every()
+        assert columns.followed(after, (), ())[name].values() == after.column(name)
+
+
+@pytest.mark.parametrize("window", ["keepall", "length(40)", "time(30 sec)", "sort(40, price)", "length_batch(7)"])
+@pytest.mark.parametrize("select", ["*", "price, symbol, n", "symbol, price as p, n"])
+def test_columns_follow_their_window(window: str, select: str) -> None:
+    """What is searched, after any change of the window, is what a search of all rows finds."""
+    cep, random = Workbench(), Random(5)
+    cep.run(f"create schema Tick(symbol string, price double, n long); @name('out') select {select} from Tick#{window}")
+    source = WorkbenchSource(cep, "out")
+    names = [column.name for column in source.columns]
+    numeric = {column.name for column in source.columns if column.type != "string"}
+    columns: SheetColumns | None = None
+    for step in range(120):
+        for _ in range(random.choice((0, 1, 1, 5, 30))):
+            price = random.choice((None, 1.5, 22.0, -0.0, 0.0, float("nan"), random.random()))
+            text = random.choice((None, "a1", "N2", f"s{step}"))
+            cep.send("Tick", symbol=text, price=price, n=random.randrange(30))
+        cep.advance(1000 * (step + 1))
+        sheet = source.every()
+        columns = SheetColumns(sheet, (), numeric) if columns is None else columns.followed(sheet, (), numeric)
+        rows = sheet.rows(range(len(sheet)))
+        for word in ("a1", "n2", "nan", "2", "-0", "n", "1.5", str(step)):
+            naive = [
+                place
+                for place, row in enumerate(rows)
+                if any(word in str(value).lower() for value in row.values() if value is not None)
+            ]
+            assert list(RowFilter.of({"filter": word}).found(columns, names).places) == naive, (step, word)
 
 
 def test_events_of_a_window_by_columns() -> None:
