@@ -17,6 +17,7 @@ import traitlets
 from cepbook.display import format_time
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
+from cepbook.lang import types as t
 from cepbook.session import Progress, Workbench
 from cepbook.session.inspect.match_record import KEPT as RECORDED_DELIVERIES
 from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
@@ -41,9 +42,7 @@ from cepbook.widgets.live_view.stream_sheet import MAX_ROWS, StreamRequest, Stre
 from cepbook.widgets.live_view.view_source import Rows, ViewSource, WorkbenchSource
 
 WINDOW_ROWS = 1_000
-_NUMBERS = frozenset(
-    {"byte", "short", "int", "long", "biginteger", "float", "double"}
-)  # types of values without letters
+_NUMBERS = frozenset(of.name for of in t.NUMERIC if of != t.BIGDECIMAL)  # types of values without letters
 PARTITION_ROWS = 500
 VIEW_ROWS = 2_000  # the latest stream rows that a view has
 LIVE_ROWS = 500  # most stream rows of one frame while a replay runs
