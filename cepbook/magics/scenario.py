@@ -73,7 +73,8 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
         if wrong:
             host.show(side_by_side(map(moments.written, results)))
             raise expectation_error(wrong)
-        agreed = f"✓ {_expected(results)} as expected"
+        reactions = format_count(sum(len(result.step.reactions) for result in results), "reaction")
+        agreed = f"✓ {reactions} as expected"
         host.show(_beside(results, moments, [note, agreed] if note else [agreed]))
     if options.save is not None:
         host.show(add_case(options.save, twin, options.title or "scenario"))
@@ -85,10 +86,6 @@ def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tu
     observed_statements(OPTIONS.parse(line).only, workbench)
     check_written(workbench, body, *parse_cell(body, workbench.start.units, workbench.runtime.config.second))
     return ()
-
-
-def _expected(results: Sequence[StepResult]) -> str:
-    return format_count(sum(len(result.step.reactions) for result in results), "reaction")
 
 
 def _beside(results: Sequence[StepResult], moments: EventTimes, notes: Sequence[str]) -> StaticPicture:

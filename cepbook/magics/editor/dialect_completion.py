@@ -23,7 +23,7 @@ _BEFORE_TYPE = re.compile(r"\b(?:all|in)\s+\Z")
 def dialect_offers(dialect: Dialect, scope: NamesInScope, cell: str, typed: str) -> Iterator[tuple[str, str]]:
     """Yield the completions and their kinds; `typed` is the text before the word at the cursor."""
     path = _PATH.search(typed)
-    types = _types(cell)
+    types = {match["alias"]: match["type"] for rule in (_ITEM, _PARTITION) for match in rule.finditer(cell)}
     if path is not None:
         event_type = scope.event_types.get(types.get(path["alias"], ""))
         yield from ((name, "property") for name in (event_type.properties if event_type is not None else ()))
@@ -41,7 +41,3 @@ def keyword_doc(dialect: Dialect, word: str) -> str | None:
     """Return the documentation of a keyword of the dialect, or None."""
     doc = dialect.keywords.get(word, dialect.keywords.get(word.lower()))
     return None if doc is None else f"{word}: {dialect.title}\n  {doc}"
-
-
-def _types(cell: str) -> dict[str, str]:
-    return {match["alias"]: match["type"] for rule in (_ITEM, _PARTITION) for match in rule.finditer(cell)}

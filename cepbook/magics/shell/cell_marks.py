@@ -35,12 +35,9 @@ class CellMarks:
 
     def begin(self, workbench: Workbench) -> None:
         """Begin a cell. The cell before had an effect if statements delivered or failed since it began."""
-        now = DeliveryMarks({n: (f, f.deliveries) for n, f in _feeds(workbench)}, workbench.failures)
+        feeds = {name: workbench.feed(name) for name in workbench.runtime.statements}
+        now = DeliveryMarks({name: (feed, feed.deliveries) for name, feed in feeds.items()}, workbench.failures)
         moved = any(count > self._begun.cursor(name, feed) for name, (feed, count) in now.feeds.items())
         if moved or any(self._begun.failed(name, workbench) for name in now.failures):
             self.latest = self._begun
         self._begun = now
-
-
-def _feeds(workbench: Workbench) -> list[tuple[str, Feed]]:
-    return [(name, workbench.feed(name)) for name in workbench.runtime.statements]

@@ -61,7 +61,7 @@ class TimeColumns:
 
     def _fillings(self, of: Any, name: str) -> Iterator[tuple[str, bool]]:
         """Yield the columns of the stream, table or named window `name` that a statement fills, and if with times."""
-        if name in _targets(of):
+        if isinstance(of, nodes.StreamStatement) and any(insert.target == name for insert in of.inserts):
             times = self.of_plan(of)
             yield from ((column, column in times) for column in self._runtime.catalog.event_types[name].properties)
         into, target = getattr(of, "into", None), getattr(of, "target", None)
@@ -207,7 +207,3 @@ def _types_of(source: nodes.SourceNode) -> Iterator[str]:
         yield from (of.event for of in source.pattern.match_type.properties.values() if of.event is not None)
     else:
         yield source.event_type if source.store is None else source.store.name
-
-
-def _targets(of: object) -> Iterator[str]:
-    return (insert.target for insert in of.inserts) if isinstance(of, nodes.StreamStatement) else iter(())
