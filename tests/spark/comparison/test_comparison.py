@@ -232,7 +232,7 @@ def bench(feed: Feed, failures: int = 0) -> Any:
     """As much of a workbench as `compare` looks at."""
     output_type = EventType("q", {"s": STRING, "x": DOUBLE})
     statements = {"q": SimpleNamespace(output_type=output_type)}
-    runtime = SimpleNamespace(statements=statements, deployments={}, catalog=Catalog(), config=Config())
+    runtime = SimpleNamespace(statements=statements, plans=[], catalog=Catalog(), config=Config())
     numbers = {"failed": {"q": failures}, "by_hand": {}, "clock_by_hand": None}
     return SimpleNamespace(feed=lambda name: feed, runtime=runtime, **numbers)
 
