@@ -28,8 +28,10 @@ def translate(text: str, catalog: Catalog, names: Collection[str], options: Opti
     return registry.translate(text, catalog, names, options)
 
 
-def declared_names(text: str) -> frozenset[str]:
-    """Return the names that a text gives to statements, event types and other objects. Raises ParseError."""
+def declared_names(text: str, catalog: Catalog | None = None) -> frozenset[str]:
+    """Return the names that a text gives to statements, event types and other objects. Raises ParseError, which knows
+    the columns of the event types in `catalog`.
+    """
     from cepbook.dialects import registry
 
-    return registry.declared_names(text)
+    return registry.declared_names(text, catalog)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from cepbook.dialects import apama, streamcruncher
 from cepbook.dialects.dialect import Dialect
-from cepbook.errors import UsageError, hint_line, rejecting_deep_nesting
+from cepbook.errors import ParseError, UsageError, hint_line, rejecting_deep_nesting
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.bind.substitution import substitute
 from cepbook.lang.explain.syntax_tree import show_ast
@@ -14,6 +14,7 @@ from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.nodes import ModulePlan
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader import parser
+from cepbook.lang.syntax.reader.keyword_columns import with_keyword_columns
 from cepbook.lang.syntax.source_text import dialect_of, settings_of
 
 __all__ = ["DIALECTS", "Dialect", "declared_names", "find_dialect", "translate"]
@@ -77,6 +78,15 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
 
 
 @rejecting_deep_nesting()
-def declared_names(text: str) -> frozenset[str]:
-    """Return the names that a text gives to statements, event types and other objects. Raises ParseError."""
-    return find_dialect(dialect_of(text)).declares(text)
+def declared_names(text: str, catalog: Catalog | None = None) -> frozenset[str]:
+    """Return the names that a text gives to statements, event types and other objects. Raises ParseError, which knows
+    the columns of the event types in `catalog`.
+    """
+    dialect = find_dialect(dialect_of(text))
+    try:
+        return dialect.declares(text)
+    except ParseError as error:
+        if catalog is None or dialect.name != "epl":
+            raise
+        columns = frozenset(name for of in catalog.event_types.values() for name in of.properties)
+        raise with_keyword_columns(error, text, columns) from None

@@ -69,7 +69,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             epl = with_dialect_settings(epl, dialect, settings, self._config)
         text = {"epl": str(epl), "dialect": dialect_of(epl), "settings": dict(settings_of(epl))}
         with self._lock, self._engine.action("run", **text, cell=cell):
-            names = declared_names(epl)
+            names = declared_names(epl, self.runtime.catalog)
             target = cells.replaced_deployment(names, epl, cell, self._cells)
             failed = set(map(id, self.runtime.errors))
             gone: frozenset[str] = frozenset()

@@ -47,7 +47,7 @@ def find_problems(
 
 
 def _bind_in_place(runtime: Runtime, owned: CellRuns, epl: str, cell: str | None) -> None:
-    target = replaced_deployment(declared_names(epl), epl, cell, owned)
+    target = replaced_deployment(declared_names(epl, runtime.catalog), epl, cell, owned)
     gone = [] if target is None else [runtime.deployments[target]]
     gone += dependants(runtime.deployments, gone)
     ids = {deployment.id for deployment in gone}

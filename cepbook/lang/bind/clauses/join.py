@@ -14,6 +14,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.plan.references import streams_read
+from cepbook.lang.registry.foreign_words import foreign_word
 from cepbook.lang.syntax import ast
 
 
@@ -63,6 +64,8 @@ def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: 
         hint = "add one, such as #lastevent, #keepall or #time(1 min)"
         if not directed:
             hint += ", or mark it unidirectional"
+        kind_of_join = foreign_word(source.alias or "", "clause")  # `from Tick asof join Quote`
+        hint = hint if kind_of_join is None else kind_of_join.doc
         scope.wrong(fact, source.span, hint)
 
 

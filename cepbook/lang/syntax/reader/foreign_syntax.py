@@ -58,11 +58,13 @@ INFIX = {
     "startswith": "write symbol.startsWith('A')",
 }
 BEGINNINGS = {
-    "from": "select goes before from: select symbol from Tick",
     "define": "write create schema",
     "partition": "write create context PerKey partition by key from Tick, then context PerKey select …",
     "rule": "a rule is a statement: select * from Tick(price > 1)",
     "drop": "%epl drop NAME removes a statement or what it creates",
+    "merge": "write on Quote as q merge W as w where w.symbol = q.symbol when matched then update set bid = q.bid",
+    "set": 'on Tick set limit = 5 sets a variable at each event, cep.set("limit", 5) sets it once',
+    "truncate": 'rows are deleted by a query: cep.query("delete from W")',
     "alter": "run the cell that creates it again: that replaces it",
     "explain": "write %epl show plan NAME",
     "describe": "write %epl show NAME",
@@ -97,6 +99,8 @@ def _interval_hint(stop: ParseFailure) -> str:
     period = stop.found.strip("'\"")
     period += f" {stop.text(1)}" if stop.text(1) in TIME_UNITS else ""
     words = stop.words_before()
+    if stop.kind(-2) in ("+", "-") and (moved := _moved_time(stop, stop.at - 2, period)) is not None:
+        return moved
     for word in words if "group" in words else ():
         row = foreign_word(word, "window")
         if row is not None or word in WINDOWS:
@@ -105,9 +109,137 @@ def _interval_hint(stop: ParseFailure) -> str:
     return f"write `{period}`"
 
 
+def _value_start(stop: ParseFailure, end: int) -> int:
+    """Return the number of the first token of the name or call that ends before token `end`; -1: there is none."""
+    start = end - 1
+    if start > 0 and stop.tokens[start].kind == ")":
+        start = next((i for i in range(start, -1, -1) if stop.tokens[i].kind == "("), 0) - 1
+    while start > 1 and stop.tokens[start - 1].kind == ".":
+        start -= 2
+    return start if start >= 0 and stop.tokens[start].kind in ("word", "tick") else -1
+
+
+def _value_before(stop: ParseFailure, end: int) -> str:
+    """Return the text of the name or call that ends before token number `end`; empty if there is none."""
+    start = _value_start(stop, end)
+    return stop.written(start, end) if start >= 0 else ""
+
+
+_COMPARED_TIMES = {">": "after", ">=": "after", "<": "before", "<=": "before"}
+
+
+def _moved_time(stop: ParseFailure, sign: int, period: str) -> str | None:
+    """Return a hint for a time to which a period is added, by the number of the sign: ``at > now() - …``."""
+    start = _value_start(stop, sign)
+    if start < 0:
+        return None
+    value = stop.written(start, sign)
+    row = foreign_word(value.removesuffix("()"), "call") if value.endswith("()") else None
+    value = value if row is None else row.forms[0]
+    moved = f"{value}.{'plus' if stop.tokens[sign].kind == '+' else 'minus'}({period})"
+    method = _COMPARED_TIMES.get(stop.tokens[start - 1].kind if start else "")
+    other = _value_before(stop, start - 1) if method is not None else ""
+    return f"write `{other}.{method}({moved})`" if other else f"write `{moved}`"
+
+
+def _period_added(stop: ParseFailure) -> str | None:
+    """Return a hint for ``at - 5 min``."""
+    if stop.kind(-1) != "NUMBER" or stop.kind(-2) not in ("+", "-"):
+        return None
+    return _moved_time(stop, stop.at - 2, f"{stop.text(-1)} {stop.text()}")
+
+
+def _over_hint(stop: ParseFailure) -> str:
+    """Return a hint for ``f(x) over (…)``, by the function and by the frame."""
+    closing = next((i for i in range(stop.at, -1, -1) if stop.tokens[i].kind == ")"), stop.at)
+    ranked = _value_before(stop, closing + 1).partition("(")[0].lower() in ("rank", "dense_rank", "row_number", "ntile")
+    behind = [token.text.lower() for token in stop.tokens[stop.at :]]
+    if ranked and "partition" in behind:
+        return "the three highest of each key are the data window #rank(symbol, 3, price desc)"
+    if ranked:
+        return "the three highest are the data window #sort(3, price desc)"
+    for frame, window in (("rows", "the last 11 rows are #length(11)"), ("range", "the last hour is #time(1 hour)")):
+        if frame in behind:
+            grouped = ", and group by has the partitions" if "partition" in behind else ""
+            return f"a frame is a data window behind the event type: {window}{grouped}"
+    return _NO_OVER
+
+
+def _from_first(stop: ParseFailure) -> str:
+    """Return a hint for a statement that begins with ``from``."""
+    if stop.text(1) in ("every", "not") or "->" in [token.kind for token in stop.tokens]:
+        example = "select a.symbol from pattern [every a=Tick -> b=Tick(symbol = a.symbol)]"
+        return f"select goes before from, and a pattern stands in brackets: {example}"
+    into = "insert into Out " if any(token.text.lower() == "insert" for token in stop.tokens) else ""
+    return f"select goes before from: {into}select symbol from Tick"
+
+
+def _within_of_absence(stop: ParseFailure) -> str | None:
+    """Return a hint for ``-> not B within 10 sec``: without an interval an absence is true at once."""
+    start = max((i for i in range(stop.at) if stop.tokens[i].kind in ("->", "[")), default=0)
+    if stop.tokens[start + 1].text.lower() != "not":
+        return None
+    absence, period = stop.written(start + 1, stop.at), stop.written(stop.at + 1, stop.at + 3)
+    return f"write `(timer:interval({period}) and {absence})`"
+
+
+def _blank_in_alias(stop: ParseFailure) -> str | None:
+    """Return a hint for ``as 'the price'`` and ``as the price``."""
+    if stop.kind() == "STRING" and stop.text(-1) == "as":
+        return f"a name with a blank stands in backticks: `{stop.found[1:-1]}`"
+    if stop.kind() == "word" and stop.text(-2) == "as" and stop.kind(-1) == "word":
+        end = next(
+            (
+                i
+                for i in range(stop.at, len(stop.tokens))
+                if stop.tokens[i].kind != "word" or stop.tokens[i].text.lower() in CLAUSE_KEYWORDS
+            ),
+            len(stop.tokens),
+        )
+        if end > stop.at and "from" not in stop.words_before():
+            return f"a name with a blank stands in backticks: `{stop.written(stop.at - 1, end)}`"
+    return None
+
+
+def _part_of_text(stop: ParseFailure) -> str | None:
+    """Return a hint for ``symbol[0:3]``."""
+    opening = next((i for i in range(stop.at, -1, -1) if stop.tokens[i].kind == "["), 0)
+    value = _value_before(stop, opening)
+    if not value or stop.kind(1) != "NUMBER":
+        return None
+    return f"write `{value}.substring({stop.written(opening + 1, stop.at)}, {stop.text(1)})`"
+
+
+def _field_of_time(stop: ParseFailure) -> str | None:
+    """Return a hint for ``at.hour`` and ``at.dt.hour``."""
+    row = foreign_word(TIME_UNITS.get(stop.text(), ""), "call")
+    value = _value_before(stop, stop.at - 1).removesuffix(".dt")
+    return row.hint([value]) if row is not None and value else None
+
+
+def _cast_as(stop: ParseFailure) -> str | None:
+    """Return a hint for ``try_cast(x as double)``."""
+    opening = next((i for i in range(stop.at, -1, -1) if stop.tokens[i].kind == "("), 0)
+    return f"write `cast({stop.written(opening + 1, stop.at)}, {stop.text(1)})`" if opening else None
+
+
+def _position_in(stop: ParseFailure) -> str | None:
+    """Return a hint for ``position('A' in symbol)``."""
+    opening = next((i for i in range(stop.at, -1, -1) if stop.tokens[i].kind == "("), 0)
+    if stop.tokens[opening - 1].text.lower() != "position":
+        return None
+    return f"write `{stop.found}.indexOf({stop.written(opening + 1, stop.at - 1)}) + 1`"
+
+
+def _function_of_math(stop: ParseFailure) -> str | None:
+    """Return a hint for ``math:round(x)``."""
+    arguments = ", ".join(stop.arguments(stop.at + 2)[0])
+    return f"write `Math.{stop.tokens[stop.at + 1].text}({arguments})`" if stop.kind(2) == "(" else None
+
+
 def _window_call(stop: ParseFailure) -> str:
     """Return the window for ``window tumbling (size 5 min)``."""
-    inside = stop.arguments(stop.at + 2)[0]
+    inside = [text for text in stop.arguments(stop.at + 2)[0] if not text.startswith(("grace", "retention"))]
     periods = [text.removeprefix("size ").removeprefix("advance by ") for text in inside]
     return f"write the window behind the event type: #{stop.text(1)}({', '.join(periods)})"
 
@@ -149,6 +281,8 @@ def _quote_in_text(stop: ParseFailure) -> str | None:
 
 
 def _kind_to_create(stop: ParseFailure) -> str:
+    if stop.text(-1) in ("function", "procedure", "macro"):
+        return f"write create expression {stop.found} {{x => x * 2}}, or register a Python function: cep.function"
     close = "variable" if stop.text(-1) == "var" else nearest_name(stop.text(-1), CREATABLE_KINDS)
     if close is not None:
         return f"did you mean create {close}?"
@@ -180,6 +314,8 @@ def _output_hint(stop: ParseFailure) -> str | None:
     since = words[len(words) - words[::-1].index("output") :]
     if stop.text() in OUTPUT_SELECTORS and since[:1] == ["every"]:
         return f"write output {stop.text()} every …"
+    if len(since) == 0 and stop.kind() == "word" and stop.text(1) == "every":
+        return "write output every …"
     if stop.text() == "each" and since in ([], *([rate] for rate in OUTPUT_SELECTORS)):
         return "write every"
     if stop.kind() == "NUMBER" and len(since) == 1 and since[0] in OUTPUT_SELECTORS:
@@ -217,6 +353,18 @@ HINTS = (
     Hint(_BOTH_STREAMS, here="union"),
     Hint(_BOTH_STREAMS, before="union"),
     Hint(
+        _within_of_absence,
+        here=("within", "for"),
+        among="pattern",
+        when=lambda stop: stop.kind(1) == "NUMBER" and stop.open_brackets(),
+    ),
+    Hint(
+        "write the window behind the event type: Quote#time(1 hour)",
+        before="within",
+        kind="NUMBER",
+        when=lambda stop: not stop.open_brackets(),
+    ),
+    Hint(
         lambda stop: f"write `where timer:within({stop.written(stop.at + 1, stop.at + 3)})`",
         here=("within", "for"),
         among="pattern",
@@ -237,7 +385,51 @@ HINTS = (
     Hint(_values_hint, here="values", begins="insert into"),
     Hint(_values_hint, before="values"),
     Hint(_interval_hint, before="interval", kind=("STRING", "NUMBER")),
+    Hint(_from_first, here="from", when=lambda stop: stop.at == 0),
     *(Hint(text, here=word, when=lambda stop: stop.at == 0) for word, text in BEGINNINGS.items()),
+    Hint(
+        "a statement reads a stream: select symbol, avg(price) from Tick(price > 1) group by symbol",
+        kind="word",
+        after=(".", "["),
+        when=lambda stop: stop.at == 0,
+    ),
+    Hint(_period_added, here=tuple(TIME_UNITS)),
+    Hint("write the values in parentheses: symbol in ('A', 'B')", kind="[", earlier="isin"),
+    Hint(
+        'leave the watermark out: lateness is an option of the replay, cep.replay(…, lateness="5 s")',
+        earlier="watermark",
+    ),
+    Hint(AFTER_A_STREAM["sample"], before=("sample", "tablesample", "bernoulli"), kind=("NUMBER", "(", "word")),
+    Hint("write a sum for each value: sum(price, symbol = 'A') as a", before="pivot", here="("),
+    Hint(AFTER_A_STREAM["lateral"], among=("lateral", "explode"), here="("),
+    Hint("write group by rollup(symbol) or cube(symbol)", here="with", after=("rollup", "cube")),
+    Hint("name the columns: select symbol, price", before="*", here=("exclude", "except", "replace", "rename")),
+    Hint("name columns in the select-list: select price as p", here="(", begins="select", earlier="as"),
+    Hint("write an outer join: from A left join B on a.x = b.x", before="+", here=")", earlier="("),
+    Hint(_blank_in_alias, when=lambda stop: stop.clauses_before()[-1:] == ["select"]),
+    Hint(_part_of_text, kind=":", when=lambda stop: [b.kind for b in stop.open_brackets()][-1:] == ["["]),
+    Hint(_field_of_time, here=tuple(TIME_UNITS), before="."),
+    Hint(_cast_as, here="as", when=lambda stop: "try_cast" in stop.words_before()),
+    Hint(_position_in, before="in", kind=("word", "tick")),
+    Hint(_function_of_math, kind=":", before="math"),
+    Hint("write symbol.startsWith('A'), endsWith or matches", here="str", after="["),
+    Hint("write is not: null is a value there", before="is", here="distinct"),
+    Hint("write is: null is a value there", earlier="is", before="not", here="distinct"),
+    Hint("write <=", here="!", after=">"),
+    Hint("write >=", here="!", after="<"),
+    Hint("write regexp", here="~"),
+    Hint("write or: || joins texts", kind=("=", "<", ">", "!=", "<=", ">="), among="||"),
+    Hint(
+        "in EPL -> stands in patterns; a map has its value by m('key')",
+        kind="->",
+        when=lambda stop: "pattern" not in stop.words_before(),
+    ),
+    Hint(
+        "write where timer:within(…) within the brackets: [every a=Tick -> b=Quote where timer:within(10 sec)]",
+        kind=":",
+        before="timer",
+        when=lambda stop: not stop.open_brackets(),
+    ),
     *(Hint(text, here=word, when=lambda s: s.at and s.kind(-1) in _VALUE_ENDS) for word, text in INFIX.items()),
     Hint(_window_call, here="window", after=WINDOWS, when=lambda stop: stop.kind(2) == "("),
     Hint(_window_table, before="from", here="table", after="("),
@@ -339,8 +531,8 @@ HINTS = (
     Hint("write cast(x, long)", before=":", here=":"),
     Hint("write cast(x, long)", here=":", after=":"),
     Hint("write =", here=":", after="="),
-    Hint(_NO_OVER, here="over"),
-    Hint(_NO_OVER, earlier=")", before="over", here="("),
+    Hint(_over_hint, here="over"),
+    Hint(_over_hint, earlier=")", before="over", here="("),
     Hint("write the values in parentheses: in (1, 2)", before="in", kind=("NUMBER", "STRING"), after=","),
     Hint("write a range with a colon, [1:5], or a list in parentheses, (1, 5)", here=",", when=_wants_colon),
 )
