@@ -315,18 +315,11 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     scope.fail("unknown-property", f"no {what} `{step.name}`{_location_text(scope)}", step.span, hint)
 
 
-_MODULES_OF_NUMBERS = ("np", "numpy", "math", "MATH")
-
-
 def _hint_for_unknown_name(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> str | None:
     name, properties = step.name, scope.property_names()
     if name.startswith("$") and len(name) > 1:
         return f"a Python variable is written `:{name[1:]}`"
-    if name in _MODULES_OF_NUMBERS and rest:
-        return f"write `Math.{rest[0].name}`"
     dotted = ".".join((name, *(s.name for s in rest)))
-    if rest and rest[0].name in properties and name in ("df", "self", "row"):
-        return f"write `{rest[0].name}`"
     if rest and dotted in properties:
         return f"a name with a dot stands in backticks: `{dotted}`"
     near = nearest_name(name, properties)

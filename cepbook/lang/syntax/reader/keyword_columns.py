@@ -13,21 +13,30 @@ from cepbook.lang.syntax.reader.parser import parse_epl
 _KEYWORDS = RESERVED_WORDS | SOFT_KEYWORDS | KEYWORD_BEFORE.keys()
 _DECLARATION = re.compile(r"\s*(?:@[^;]*\s)?create\s+(?:\w+\s+)?(?:schema|table|window)\b", re.IGNORECASE)
 _NEAREST = 4  # keywords before an error that are tried
+_MOST_TRIES = 40  # texts that are parsed for one error
 
 
 def with_keyword_columns(error: ParseError, text: str, columns: Collection[str]) -> ParseError:
     """Return the error with hints that name `columns` of the event types which are keywords.
 
-    A name is the cause of a syntax error if the parser goes on behind the error with the name in backticks.
+    A name is the cause of a syntax error if the statement is EPL with the name, and further ones, in backticks.
     """
     diagnostics = tuple(_with_hint(diagnostic, text, columns) for diagnostic in error.diagnostics)
     return error if diagnostics == error.diagnostics else ParseError(diagnostics, error.source)
 
 
 def _with_hint(diagnostic: Diagnostic, text: str, columns: Collection[str]) -> Diagnostic:
-    span = diagnostic.span
-    if diagnostic.code != "syntax" or span.end > len(text):
+    if diagnostic.code != "syntax" or diagnostic.span.end > len(text):
         return diagnostic
+    word = _cause(diagnostic, text, columns, [_MOST_TRIES])
+    if word is None:
+        return diagnostic
+    return replace(diagnostic, hint=f"{word.lower()} is a keyword; as a name write it in backticks: `{word}`")
+
+
+def _cause(diagnostic: Diagnostic, text: str, columns: Collection[str], tries: list[int]) -> str | None:
+    """Return the keyword near an error with which, and with further such words, in backticks the text is EPL."""
+    span = diagnostic.span
     begin = text.rfind(";", 0, span.start) + 1
     declares = _DECLARATION.match(text[begin:]) is not None
     words = [
@@ -40,11 +49,14 @@ def _with_hint(diagnostic: Diagnostic, text: str, columns: Collection[str]) -> D
     ]
     for word in words[: -_NEAREST - 1 : -1]:
         mended = f"{text[: word.start()]}`{word['word']}`{text[word.end() :]}"
+        tries[0] -= 1
         try:
             parse_epl(mended)
         except ParseError as further:
-            if any(begin <= other.span.start <= span.start + 2 for other in further.diagnostics):
-                continue
-        hint = f"{word['word'].lower()} is a keyword; as a name write it in backticks: `{word['word']}`"
-        return replace(diagnostic, hint=hint)
-    return diagnostic
+            later = next((other for other in further.diagnostics if other.span.start >= begin), None)
+            if later is not None:
+                behind = later.span.start > span.start + 2 and tries[0] > 0
+                if not behind or _cause(later, mended, columns, tries) is None:
+                    continue
+        return str(word["word"])
+    return None
