@@ -153,7 +153,7 @@ def test_overlapping_partitions_count_from_their_initiation(
 ) -> None:
     """Initiated by A(x > 0), terminated by B of the same key: who lives, and how many A each has seen."""
 
-    @settings(max_examples=several(24))
+    @settings(max_examples=several(12))
     @given(histories(("A", "B"), most=40))
     def one(events: list[Event]) -> None:
         run = Run(

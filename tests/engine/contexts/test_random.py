@@ -89,7 +89,7 @@ class Run:
         return deliveries, rows, state, self.runtime.partitions("C"), self.runtime.next_due
 
 
-@pytest.mark.parametrize("block", range(several(60) // 15))
+@pytest.mark.parametrize("block", range(several(30) // 15))
 def test_sent_or_replayed_the_same_history_gives_the_same(block: int) -> None:
     for seed in range(block * 15, block * 15 + 15):
         drawn = Drawn(seed)
@@ -103,7 +103,7 @@ def test_nothing_is_left_of_an_undeployed_context() -> None:
     gc.collect()
     before = _in_memory()
     kept = []
-    for seed in range(several(30)):
+    for seed in range(several(15)):
         drawn = Drawn(seed)
         run = Run(drawn).sent(drawn)
         run.runtime.undeploy("main")

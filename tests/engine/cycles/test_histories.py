@@ -17,7 +17,7 @@ from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
-HISTORIES = several(100)
+HISTORIES = several(50)
 AGGREGATES = "avg count geomean kurtosis max median min skewness stddev sum sumsq variance".split()
 
 

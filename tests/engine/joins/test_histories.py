@@ -280,7 +280,7 @@ def _ids(rows: Any, count: int) -> Counter[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(50)))
+@pytest.mark.parametrize("seed", range(several(25)))
 def test_joins_against_nested_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:
         monkeypatch.setattr(CompositeIndex, "MANY", 1)
@@ -316,7 +316,7 @@ def test_joins_against_nested_loops(seed: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(25)))
+@pytest.mark.parametrize("seed", range(several(13)))
 def test_joins_sent_replayed_and_loaded(seed: int) -> None:
     """Joins as above, of two to four streams: the same rows in the same order, whichever way the events come."""
     draw = Random(seed)

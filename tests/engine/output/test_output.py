@@ -212,7 +212,7 @@ class Model:
         if silence is None:
             return True
         if self.number is None:
-            return bool(time >= silence)
+            return bool(time > silence if "batch" in self.window else time >= silence)
         before = max(silence)
         silence[0] += entered
         silence[1] += left
@@ -223,7 +223,7 @@ class Model:
     def shut(self, key: Any, time: int, counted: Sequence[int] = (0, 0)) -> None:
         if self.number is not None:
             self.silent[key] = list(counted)
-        elif self.kind.endswith("grouped"):
+        elif self.kind.endswith("grouped") or "batch" in self.window:
             self.silent[key] = time + PERIOD
         else:
             assert self.origin is not None
@@ -233,7 +233,7 @@ class Model:
 @pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_delivered_of_an_interval(kind: str, which: str) -> None:
-    @settings(max_examples=several(25))
+    @settings(max_examples=several(13))
     @given(
         histories(("A",), most=25),
         st.sampled_from(WINDOWS),
@@ -249,7 +249,7 @@ def test_what_is_delivered_of_an_interval(kind: str, which: str) -> None:
     check()
 
 
-@settings(max_examples=several(16))
+@settings(max_examples=several(8))
 @given(histories(("A",), most=25), st.sampled_from(WINDOWS), st.integers(0, 6), st.sampled_from([*KINDS]))
 def test_after_drops_the_first_events(events: list[Event], window: str, number: int, kind: str) -> None:
     count = 0
@@ -259,7 +259,7 @@ def test_after_drops_the_first_events(events: list[Event], window: str, number: 
         assert step.delivered == (free if count > number else [])
 
 
-@settings(max_examples=several(16))
+@settings(max_examples=several(8))
 @given(histories(("A",), most=25), st.sampled_from(WINDOWS), st.sampled_from([1, 999, 1000, 3500]))
 def test_after_drops_the_first_period(events: list[Event], window: str, period: int) -> None:
     for step in steps("unaggregated", window, f"after {period} msec", events, 1000):

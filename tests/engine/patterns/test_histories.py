@@ -223,7 +223,7 @@ REFERENCES: list[tuple[str, Callable[[History], Matches], str]] = [
 def test_patterns_agree_with_the_reference(
     text: str, reference: Callable[[History], Matches], annotations: str
 ) -> None:
-    @settings(max_examples=several(300))
+    @settings(max_examples=several(150))
     @given(histories)
     def check(history: History) -> None:
         assert run(text, history, annotations) == reference(history)
@@ -233,7 +233,7 @@ def test_patterns_agree_with_the_reference(
 
 @pytest.mark.parametrize("text", [text for text, _, annotations in REFERENCES if not annotations])
 def test_nothing_is_left_of_a_stopped_pattern(text: str) -> None:
-    @settings(max_examples=several(15))
+    @settings(max_examples=several(8))
     @given(histories)
     def check(history: History) -> None:
         matching = _Numbered(text, "")

@@ -153,7 +153,7 @@ def drawn(seed: int) -> tuple[str, str, list[Event], list[int]]:
     return pattern, patterns.random.choice(ANNOTATIONS), events, sorted(patterns.random.sample(range(len(events)), 3))
 
 
-@pytest.mark.parametrize("block", range(several(75) // 25))
+@pytest.mark.parametrize("block", range(several(50) // 25))
 def test_the_same_history_gives_the_same_matches_sent_or_replayed(block: int) -> None:
     matches = 0
     for seed in range(block * 25, block * 25 + 25):
@@ -168,7 +168,7 @@ def test_the_same_history_gives_the_same_matches_sent_or_replayed(block: int) ->
     assert matches > 25
 
 
-@pytest.mark.parametrize("block", range(several(60) // 15))
+@pytest.mark.parametrize("block", range(several(30) // 15))
 def test_in_a_keyed_context_a_pattern_finds_for_each_key_what_it_finds_alone(block: int) -> None:
     matches = 0
     for seed in range(block * 15, block * 15 + 15):
@@ -208,7 +208,7 @@ def test_nothing_is_left_of_an_undeployed_pattern() -> None:
     gc.collect()
     before = _in_memory()
     kept = []
-    for seed in range(several(30)):
+    for seed in range(several(15)):
         pattern, annotations, events, _ = drawn(seed)
         found = Found(pattern, annotations, each=seed % 2 == 0)
         found.send(events)

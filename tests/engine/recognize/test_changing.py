@@ -17,7 +17,7 @@ from tests.random_cases import several
 
 pytestmark = pytest.mark.histories
 
-COUNT = several(10)
+COUNT = several(5)
 
 # ------------------------------------------------------------------ contexts of time
 TIMED = f"{SCHEMA} create schema Go(n int); create schema Stop(n int);"

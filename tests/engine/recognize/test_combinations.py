@@ -22,7 +22,7 @@ CONTEXTS = {
     "begun by events": "create context C initiated by distinct(g) R as begun terminated after 1 day;",
     "hash": "create context C coalesce consistent_hash_crc32(g) from R granularity 16 preallocate;",
 }
-COUNT = several(10)
+COUNT = several(5)
 
 
 def made(clause: Clause, rows: list[Row], epl: str) -> list[list[Row]]:

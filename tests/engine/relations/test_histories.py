@@ -37,7 +37,7 @@ create table W(k string primary key, x int, i int);
 on A(k is not null) as e merge W as w where w.k = e.k
     when not matched then insert select k, x, i when matched then update set x = e.x, i = e.i;
 """
-MANY = several(60)
+MANY = several(30)
 LENGTH = 50
 
 

@@ -234,7 +234,7 @@ def test_two_types(name: str) -> None:
 
 @pytest.mark.parametrize("name", INHERITED)
 def test_a_type_and_its_subtype(name: str) -> None:
-    @settings(max_examples=several(10))
+    @settings(max_examples=several(5))
     @given(histories(("A", "Sub")), CUTS, st.sampled_from([0, 1000, 4000]))
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(INHERITED[name], events, cuts, rest)
@@ -252,7 +252,7 @@ def test_the_clock_stops_whenever_something_is_due(name: str) -> None:
     check()
 
 
-@settings(max_examples=several(10))
+@settings(max_examples=several(5))
 @given(histories(("Sub",)), CUTS)
 def test_a_subtype_alone(events: list[Event], cuts: list[int]) -> None:
     for epl in INHERITED.values():
@@ -292,7 +292,7 @@ BETWEEN = (
 )
 
 
-@settings(max_examples=several(20))
+@settings(max_examples=several(10))
 @given(histories(("A",)), CUTS)
 def test_the_first_event_of_a_partition_goes_ahead(events: list[Event], cuts: list[int]) -> None:
     """A new partition passes its first event on before the statements between its context and its statement."""
@@ -337,7 +337,7 @@ def test_a_listener_is_called_between_the_events() -> None:
     assert seen == [([{"x": 1}], [{"c": 0}]), ([{"x": 2}], [{"c": 1}])]
 
 
-@settings(max_examples=several(16))
+@settings(max_examples=several(8))
 @given(histories(("A", "B"), most=30), st.lists(st.integers(1, 30), max_size=3), st.integers(0, 2))
 def test_slices_and_single_events_mix(events: list[Event], cuts: list[int], which: int) -> None:
     """Some stretches of a history are replayed, the others sent."""
@@ -442,7 +442,7 @@ def test_the_filter_of_a_context_looks_at_an_event_once(epl: str) -> None:
 
 
 @pytest.mark.parametrize("stepping", [False, True])
-@settings(max_examples=several(24))
+@settings(max_examples=several(12))
 @given(histories(("A",)), CUTS)
 def test_a_listener_of_a_timer_that_calls_the_engine(stepping: bool, events: list[Event], cuts: list[int]) -> None:
     """The pattern wants few of the events: what comes between them is not lost to the others, nor seen too early."""

@@ -118,7 +118,7 @@ def listen(run: Run, names: list[str]) -> dict[str, Log]:
     return logs
 
 
-@pytest.mark.parametrize("seed", range(several(60)))
+@pytest.mark.parametrize("seed", range(several(30)))
 def test_modules_of_several_components(seed: int) -> None:
     """Sent event by event or replayed: every statement delivers the same, a listener is told the same."""
     random = Random(seed)

@@ -26,7 +26,7 @@ from tests.random_cases import several
 from tests.spark.modules import Modules
 
 pytestmark = pytest.mark.histories
-SEEDS = several(25)
+SEEDS = several(13)
 FIRST = int(os.environ.get("CEPBOOK_SEED", "0"))
 
 Play = Callable[[Runtime, Sequence[Event]], None]
