@@ -95,14 +95,17 @@ class JoinOperator:
             return list(self._beyond(number, None))
         reading = [(e, streams_read(e)) for e in self.conditions]
         of_input = {n: [e for e, inputs in reading if n in inputs] for n in range(len(self.node.inputs))}
-        known, remaining, paths = {number}, [n for n in of_input if n != number], list[AccessPath]()
-        while remaining:
-            candidates = {n: self.way(of_input[n], n, known) for n in remaining}
-            indexed = [n for n in remaining if candidates[n].keys] or [n for n in remaining if not candidates[n].scans]
-            chosen = _nearest(indexed, number) if indexed else remaining[0]
-            paths.append(candidates[chosen])
+        tied = {n: {other for _, inputs in reading if n in inputs for other in inputs} for n in of_input}
+        known, paths = {number}, list[AccessPath]()
+        candidates = {n: self.way(of_input[n], n, known) for n in of_input if n != number}
+        while candidates:
+            indexed = [n for n, path in candidates.items() if path.keys] or [
+                n for n, path in candidates.items() if not path.scans
+            ]
+            chosen = _nearest(indexed, number) if indexed else next(iter(candidates))
+            paths.append(candidates.pop(chosen))
             known.add(chosen)
-            remaining.remove(chosen)
+            candidates |= {n: self.way(of_input[n], n, known) for n in candidates if chosen in tied[n]}
         return paths
 
     def _beyond(self, number: int, origin: int | None) -> Iterator[AccessPath]:
