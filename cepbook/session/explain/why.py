@@ -1,16 +1,17 @@
 """Why a row was delivered: its cause, context partition, group, the events that made it, and the contents of windows.
 
-The statement runs again over the event log (`history.rerun_provenance`), up to that instant. If the log is incomplete,
-snapshots of the replay (`Replay.at`) show the contents at that instant. Without snapshots only the present contents are
-known, and the answer says so in `basis`. Python functions are called on request only, because they may have side
-effects.
+The statement runs again over the event log (`history.rerun_provenance`), up to that instant. If the log does not reach
+back so far, a snapshot of the replay leads to a workbench of that instant, which has the events before it in its own
+log: the statement runs again over these. If that does not give the row, the contents of that workbench are shown.
+Without snapshots only the present contents are known. The answer names its `basis`. Python functions are called on
+request only, because they may have side effects.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from cepbook.session.explain.provenance import (
     shadow_row,
     stream_name,
 )
-from cepbook.session.history.event_log import HORIZON, EventLog, LogEntry
+from cepbook.session.history.event_log import HORIZON, KEPT, EventLog, LogEntry
 from cepbook.session.history.rerun_provenance import (
     EVENT,
     PARTITION,
@@ -42,11 +43,14 @@ from cepbook.session.history.rerun_provenance import (
     key_column,
     matches_row,
 )
+from cepbook.session.history.rerun_statement import StatementRerun
 from cepbook.session.inspect.partial_matches import partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, flat_properties, key_names
 from cepbook.session.io.output.result_frames import lost_rows_text
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.replay import Replay
+
+UNKNOWN_PAST = "what came before"
 
 
 def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, until: int | None) -> DeliveredRow:
@@ -83,7 +87,8 @@ def explain_row(
         if explanation is not None and not (explanation.notes and _covers(replay, at.time)):
             return explanation
         if _covers(replay, at.time) and replay is not None:
-            return _by_snapshot(runtime, replay, name, at, explanation)
+            past = _again_in_past(replay, name, at, calls=calls)
+            return _by_snapshot(runtime, replay, name, at, explanation) if past is None else past
         if explanation is not None:
             return explanation
     notes.append("what was held when the row was delivered is not known: this is what is held now")
@@ -93,6 +98,47 @@ def explain_row(
 def _covers(replay: Replay[Any] | None, time: int) -> bool:
     span = None if replay is None else replay.span
     return span is not None and span[0] <= time <= span[1]
+
+
+def _again_in_past(replay: Replay[Any], name: str, at: DeliveredRow, *, calls: bool) -> RowExplanation | None:
+    """Explain a row by running the statement again over the events before it, which a snapshot leads to.
+
+    None if they do not give the row.
+    """
+    try:
+        past = replay.at_with_past(at.time, KEPT)
+        runtime, event_log = past.runtime, past._engine.event_log
+        target = runtime.statement(name).plan
+        explanation = _again(runtime, event_log, target, at, [], calls=calls)
+        if explanation is None:
+            return None
+        explanation = replace(explanation, partition=_partition_of(runtime, target.context, explanation.partition))
+        if explanation.windows and not _has_all_events(runtime, event_log, target):
+            return explanation
+    except CepbookError:
+        return None
+    return replace(explanation, notes=tuple(n for n in explanation.notes if not n.startswith(UNKNOWN_PAST)))
+
+
+def _partition_of(
+    runtime: Runtime, context: str | None, partition: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """Return the partition with the properties of one of a rerun, which has other ids; without id if it has ended."""
+    if context is None or partition is None:
+        return partition
+    own = {name: value for name, value in partition.items() if name != "id"}
+    living = (named_partition(runtime, context, row) for row in runtime.partitions(context))
+    return next((named for named in living if named == {**own, "id": named and named["id"]}), own)
+
+
+def _has_all_events(runtime: Runtime, event_log: EventLog, target: Any) -> bool:
+    """Return True if a rerun over the log ends with as many events in the window as the statement holds."""
+    statement = runtime.statement(target.name)
+    if not has_window_events(statement):
+        return False
+    run = StatementRerun(runtime, event_log, target)
+    run.run()
+    return window_events(run.runtime.statement(target.name), 0).total == window_events(statement, 0).total
 
 
 def _again(
@@ -292,7 +338,7 @@ def _explained(
         notes.append("which earlier row of its group or partition it repeats is not known; windows are shown whole")
     if run.is_incomplete:
         begin = clock_text(run.begin, second)
-        notes.append(f"what came before {begin} is not known, windows may have held more: {HORIZON}")
+        notes.append(f"{UNKNOWN_PAST} {begin} is not known, windows may have held more: {HORIZON}")
     described = None
     if target.context is not None and partition is not None:
         known = {**before.partitions, **after.partitions}

@@ -159,8 +159,12 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         """The first and last instant that can be restored; None if there is none (`lacks` says why)."""
         return (self._kept[0].time, self._reached) if self._kept else None
 
-    def before(self, at: TimeLike) -> tuple[int, ReplaySnapshot]:
-        """Return an instant and the last snapshot before it. Raises UsageError if the replay did not pass it."""
+    def before(self, at: TimeLike, lookback: int = 0) -> tuple[int, ReplaySnapshot]:
+        """Return an instant and the last snapshot that at least `lookback` events separate from it; if there is none,
+        the first. Manual actions, which no replay repeats, are never between the two.
+
+        Raises UsageError if the replay did not pass the instant.
+        """
         if not self._kept:
             raise UsageError(f"this replay keeps no snapshots: {self.lacks}")
         time = self._host.moment(at)
@@ -168,4 +172,8 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         if not first <= time <= self._reached:
             begin, end, asked = (clock_text(value, self._host.second) for value in (first, self._reached, time))
             raise UsageError(f"the replay has been from {begin} to {end}, and not at {asked}")
-        return time, next(snapshot for snapshot in reversed(self._kept) if snapshot.time <= time)
+        chosen, *earlier = [snapshot for snapshot in reversed(self._kept) if snapshot.time <= time]
+        latest = chosen.events - lookback
+        while earlier and chosen.events > latest and not chosen.by_hand:
+            chosen = earlier.pop(0)
+        return time, chosen

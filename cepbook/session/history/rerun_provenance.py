@@ -127,7 +127,7 @@ class ProvenanceRerun(StatementRerun):
         leap: int | None = None,
     ) -> None:
         super().__init__(runtime, event_log, target)
-        self.select = target if isinstance(target, plan.SelectStatement) else None
+        self.select = self.target if isinstance(self.target, plan.SelectStatement) else None
         self.result = StimulusResult()
         self.count = 0  # deliveries so far
         self._muted = False

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -26,9 +27,14 @@ from typing import Any
 from cepbook.engine.delivery.delta import Delta, Listener, Record, Row
 from cepbook.engine.delivery.row_layout import RowLayout, split_deliveries
 from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.windows.time_batch import TimeBatchWindow
 from cepbook.errors import CepbookError
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.dependencies import StatementDependencies, created_store, dependencies_of
+from cepbook.lang.plan.expressions import Const
+from cepbook.lang.plan.plan_node import PlanNode
+from cepbook.lang.plan.traversal import transform
+from cepbook.lang.types import LONG
 from cepbook.session.history.event_log import DeployedAt, EventLog, LogEntry
 
 
@@ -95,11 +101,31 @@ class StatementRerun(LogPlayer):
         first_position = unknown_before if unknown_before is not None and self.is_incomplete else start
         self._happenings = event_log.entries_since(first_position, self._pipeline.inputs, runtime.catalog.event_types)
         first = self._happenings[0].time if self._happenings else runtime.now
+        if self.is_incomplete:
+            self._align_batches()
         self.begin = first if self.is_incomplete else min(deployment.time for deployment, _ in self._deployments)
         if not self.is_incomplete:
             self._happenings = sorted((*self._assignments(event_log), *self._happenings), key=attrgetter("position"))
         self.size = len(self._happenings)
         super().__init__(self._engine())
+
+    def _align_batches(self) -> None:
+        """Release the time batches of the target when the running statement does. From the middle of the past they
+        would begin a grid of their own.
+        """
+        target, running = self.target, self._origin.statements.get(self.target.name)
+        view = None if running is None or running.steps.context is not None else running.state.view
+        if not isinstance(view, TimeBatchWindow) or view.grid is None:
+            return
+        grid = Const(LONG, view.grid)
+
+        def aligned(node: PlanNode) -> PlanNode:
+            if isinstance(node, nodes.WindowSpec) and node.name == "time_batch":
+                return replace(node, args=(node.args[0], grid))
+            return node
+
+        self.target = transform(target, aligned)
+        self._deployments = [(at, self.target if plan is target else plan) for at, plan in self._deployments]
 
     def _needed(self, event_log: EventLog) -> StatementDependencies:
         """Return the target's dependencies. Stores that manual queries filled from other stores bring these along."""

@@ -148,13 +148,17 @@ class Replay(Generic[WorkbenchT]):
         This workbench is unchanged. Raises UsageError without snapshots (see `lacks`), for an instant outside `span`,
         and for events that can be read only once.
         """
+        return self.at_with_past(t, 0)
+
+    def at_with_past(self, t: TimeLike, events: int) -> WorkbenchT:
+        """Return `at(t)` with an event log of at least so many events before `t`, or of all that a replay repeats."""
         if self._replay_snapshots is None:
             raise UsageError(self.lacks)
         garbage.clear()  # engines of other instants that are no longer referenced
         loop = self._replay_loop
         with self._engine.lock:
             self._replay_snapshots.record_manual_actions(loop.taken, loop.events, self._engine.now)
-            time, snapshot = self._replay_snapshots.before(t)
+            time, snapshot = self._replay_snapshots.before(t, events)
         workbench = self._replay_snapshots.load(snapshot.data)
         engine = workbench._engine
         options = replace(

@@ -124,10 +124,20 @@ def test_where_the_past_is_not_known_a_snapshot_of_the_replay_tells() -> None:
     replay = found.replay(events, type="T", time="at", keep=1_000)
     replay.run()
     fired = found.why("q", at=30_000)
-    assert (fired.basis, fired.row) == ("snapshot", {"s": 2_999 + 2_998 + 3_000})
+    assert (fired.basis, fired.row, fired.notes) == ("run again", {"s": 2_999 + 2_998 + 3_000}, ())
     assert [e["v"] for e in fired.windows[0].events] == [2_998, 2_999, 3_000]
+    assert fired.stimulus is not None and fired.stimulus.event == {"at": 30_000, "v": 3_000}
     late = found.why("q")
     assert [e["v"] for e in late.windows[0].events] == [5_997, 5_998, 5_999]
+
+
+def test_a_row_that_older_events_made_is_explained_by_what_the_snapshot_holds() -> None:
+    found = Workbench()
+    found.run("create schema T(at long, v int); @name('q') select sum(v) as s from T#keepall;")
+    found.replay([{"at": i * 10, "v": i} for i in range(6_000)], type="T", time="at", keep=500).run()
+    fired = found.why("q", at=50_000)
+    assert (fired.basis, fired.row) == ("snapshot", {"s": sum(range(5_001))})
+    assert fired.windows[0].total == 5_001
 
 
 def test_where_nothing_tells_it_is_said_that_this_is_the_present() -> None:
