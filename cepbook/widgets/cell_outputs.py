@@ -119,6 +119,12 @@ class CellOutputs:
         for other in unseen[: max(0, len(self._cells_by_output) - MAX_LIVE_OUTPUTS)]:
             self._close(other)
 
+    def show_awaited(self, replay: Replay[Any]) -> None:
+        """Display the bar of a replay that the running cell awaits, unless it has one already."""
+        bars = [output.replay for output in self._cells_by_output if isinstance(output, ReplayControl)]
+        if self._inside and replay not in bars:
+            self.show(ReplayControl(replay))
+
     def before_cell(self, info: Any = None) -> None:
         """Handle `pre_run_cell`. A front end that runs a cell again has discarded its output."""
         if self._inside:  # a cell that runs code as another one does
@@ -175,9 +181,9 @@ def _open_target(outputs: CellOutputs, manager: Any) -> Callable[[], object]:
 def show_live(shell: Any, display: Display) -> Callable[[], None]:
     """Make an IPython shell display live widgets whose saved outputs follow them, `Replay` and `Live` by controls.
 
-    `display` is `IPython.display.display`. An output is updated when its replay ends, and after each cell: messages of
-    a background task belong to the cell that started it, and programs that execute notebooks ignore them once that cell
-    is done. Returns the function that undoes everything.
+    A kernel displays the bar of a replay that a cell awaits, too. `display` is `IPython.display.display`. An output is
+    updated when its replay ends, and after each cell: messages of a background task belong to the cell that started it,
+    and programs that execute notebooks ignore them once that cell is done. Returns the function that undoes everything.
     """
     formatter = shell.display_formatter.ipython_display_formatter
     outputs = CellOutputs(display, shell)
@@ -192,9 +198,12 @@ def show_live(shell: Any, display: Display) -> Callable[[], None]:
     for event, callback in callbacks.items():
         shell.events.register(event, callback)
 
-    close_target = _open_target(outputs, getattr(getattr(shell, "kernel", None), "comm_manager", None))
+    kernel = getattr(shell, "kernel", None)
+    close_target = _open_target(outputs, getattr(kernel, "comm_manager", None))
+    Replay.on_await = None if kernel is None else outputs.show_awaited
 
     def undo() -> None:
+        Replay.on_await = None
         close_target()
         for event, callback in callbacks.items():
             shell.events.unregister(event, callback)

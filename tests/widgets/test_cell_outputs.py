@@ -223,14 +223,17 @@ def test_nbconvert_shows_what_it_executed(tmp_path: Path) -> None:
     from nbclient import NotebookClient
 
     replay = f"replay = cep.replay({EVENTS!r}, type='Tick', time='ts')\ndisplay(replay)\nawait replay"
-    cells = ["%load_ext cepbook", f"%%epl\n{EPL}", "%view out", "%epl map", replay, "%epl tune out"]
+    awaited = "await cep.replay([{'price': 7.0, 'ts': 5000}], type='Tick', time='ts')"
+    cells = ["%load_ext cepbook", f"%%epl\n{EPL}", "%view out", "%epl map", replay, "%epl tune out", awaited]
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     NotebookClient(made, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     html, _ = nbconvert.HTMLExporter().from_notebook_node(made)
     body = html[html.index("<body") :]
     assert cell_outputs.WIDGET_MIME not in body
-    for shown in ("out: 5 insert rows", "holds 5", "replay finished: 5 of 5 events", "controls of least"):
+    for shown in ("out: 6 insert rows", "holds 5", "controls of least"):
         assert shown in body, shown
+    ended = ["5 of 5", "1 of 1"]
+    assert [body.count(f"<div>replay finished: {count} events, clock 00:00:05.000</div>") for count in ended] == [1, 1]
 
 
 def texts(notebook: Notebook) -> list[str]:

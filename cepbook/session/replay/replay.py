@@ -22,7 +22,7 @@ import time as wall
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from cepbook.engine.replay.batch_replayer import Until
 from cepbook.errors import CepbookError, Interrupted, UsageError, exception_text
@@ -60,6 +60,8 @@ class Replay(Generic[WorkbenchT]):
     Ctrl-C (or the kernel's stop button) pauses the replay between two events, or between two due times; `resume()`
     continues. An event whose ``insert into`` never ends is given up, which ends the replay. So does a second Ctrl-C.
     """
+
+    on_await: ClassVar[Callable[[Replay[Any]], object] | None] = None  # displays the bar in a notebook
 
     def __init__(
         self,
@@ -364,6 +366,8 @@ class Replay(Generic[WorkbenchT]):
         return self._wait().__await__()
 
     async def _wait(self) -> ReplayResult:
+        if Replay.on_await is not None:
+            Replay.on_await(self)
         self._start_task()
         self._heeded += 1
         try:

@@ -47,6 +47,11 @@ class ReplayControl(ControlWidget):
             workbench.glance.subscribe(self._on_glance)
             workbench.glance.subscribe(self._on_replay, to_replays=True)
 
+    @property
+    def replay(self) -> Replay[Any]:
+        """The replay, or the one that repeats it."""
+        return self._target
+
     def _resume(self) -> None:
         self.follow(self._target)
 
