@@ -12,8 +12,9 @@ from html import escape
 from typing import Any
 
 import ipywidgets
+from pandas.api.types import is_numeric_dtype
 
-from cepbook.display import format_count, format_value
+from cepbook.display import DisplayTable, format_count, format_value, table_html
 from cepbook.errors import CepbookError, UsageError, hint_line
 from cepbook.lang.types import BITS
 from cepbook.session import Workbench
@@ -22,6 +23,17 @@ from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.charts import stream_chart
 
 STEPS = 100  # of a slider
+ROWS = 10  # in a table
+
+
+def _last_rows(workbench: Workbench, name: str) -> StaticPicture:
+    """Return a table of the last rows that a statement delivered."""
+    rows = workbench.changes(name).drop(columns="seq")
+    last, caption = rows.tail(ROWS), f"{name}: {format_count(len(rows), 'row')}"
+    numbers = tuple(is_numeric_dtype(last[column]) for column in last)
+    cells = tuple(tuple(map(format_value, row)) for row in last.itertuples(index=False))
+    html = f"<div>{escape(caption)}</div>{table_html(DisplayTable(tuple(map(str, last)), numbers, cells))}"
+    return StaticPicture(html, f"{caption}\n{last.to_string(index=False)}")
 
 
 class Tuner:
@@ -70,11 +82,16 @@ class Tuner:
         return {name: control.value for name, control in self.controls.items()}
 
     def drawn(self) -> list[object]:
-        """Return a marble diagram and, if it has numbers, a chart of each statement with the present values."""
+        """Return two pictures of each statement with the present values: a marble diagram (of a pattern, a join and the
+        like the last rows), and a chart if there are numbers.
+        """
         twin = self.workbench.again(self.values, past=self.past)
         pictures: list[object] = []
         for name in self.names:
-            pictures.append(twin.marble(name))
+            try:
+                pictures.append(twin.marble(name))
+            except UsageError:
+                pictures.append(_last_rows(twin, name))
             try:
                 pictures.append(stream_chart(twin, name))
             except UsageError:  # nothing to draw: no numbers, or altair is not installed

@@ -86,6 +86,16 @@ def test_a_variable_that_is_gone_is_told(cep: Workbench) -> None:
     assert "`big`" in tuner.note.value
 
 
+def test_a_pattern_is_drawn_by_its_rows(cep: Workbench) -> None:
+    cep.run("@name('pairs') select a.x as x, b.x as y from pattern [every a=A(x > low) -> b=A]")
+    for x in (1, 5, 6, 7):
+        cep.send("A", x=x)
+    tuner = Tuner(cep, ["pairs"])
+    _, _, rows, _ = show(tuner)
+    tuner.controls["low"].value = 4
+    assert [str(picture).split("\n")[0] for picture in rows.shown] == ["pairs: 4 rows", "pairs: 2 rows"]
+
+
 def test_nothing_to_tune() -> None:
     cep = Workbench()
     cep.run("create schema A(x int); @name('q') select * from A")

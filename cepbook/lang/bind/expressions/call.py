@@ -73,6 +73,10 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     hint = _hint(step, scope.module)
     if step.name in scope.module.catalog.variables:
         hint = f"it is a variable: write `{step.name}`"
+    written = scope.module.source[step.span.start : step.span.end].lower()
+    named = next((name for name in scope.property_names() if name.lower() == written), None)
+    if named is not None:
+        hint = f"a name with blanks or signs stands in backticks: `{named}`"
     scope.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
 
 

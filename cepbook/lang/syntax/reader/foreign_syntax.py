@@ -319,6 +319,9 @@ def _output_hint(stop: ParseFailure) -> str | None:
     if stop.text() == "each" and since in ([], *([rate] for rate in OUTPUT_SELECTORS)):
         return "write every"
     if stop.kind() == "NUMBER" and len(since) == 1 and since[0] in OUTPUT_SELECTORS:
+        if stop.text(1) == "every":
+            rate = " ".join(filter(None, (stop.text(2), stop.text(3)))) or "…"
+            return f"the last {stop.found} rows are those of #length({stop.found}) with output snapshot every {rate}"
         return f"write output {since[0]} every {stop.found} {stop.text(1) or 'events'}"
     return None
 

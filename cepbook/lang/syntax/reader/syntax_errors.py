@@ -224,6 +224,8 @@ def missing_part(stop: ParseFailure) -> str | None:
     if not (stop.ended or stop.opens_clause() or stop.text() == "end" or stop.kind() in BRACKETS.values()):
         return None
     before = stop.text(-1)
+    if (before, stop.text()) == ("as", "end"):
+        return None  # a name like any keyword
     if before == "(" and stop.text(-2) == "in":
         return "write at least one value in the list"
     if before == "select" or (before == "distinct" and stop.text(-2) == "select"):
