@@ -498,7 +498,7 @@ def test_tune(trades: Notebook) -> None:
 
 def test_names_that_are_keywords_are_told_where_they_are_defined(notebook: Notebook) -> None:
     told = notebook.run("cep.define('Order', {'customer': str, 'limit': int})")
-    assert told.endswith("in EPL, names that are keywords stand in backticks: `Order`, `limit`")
+    assert told.endswith("in EPL, names that are keywords or have blanks or signs stand in backticks: `Order`, `limit`")
     assert "deployed" in notebook.run("%%epl\nselect customer, `limit` from `Order`")
     assert "backticks" not in notebook.run("cep.define('Payment', {'customer': str})")
 

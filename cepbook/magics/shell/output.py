@@ -67,15 +67,21 @@ def table(
     return StaticPicture("".join(html), "\n".join([*plain, *after]))
 
 
+def _is_plain_name(name: str) -> bool:
+    return name.replace("$", "_").isidentifier() and name.lower() not in RESERVED_WORDS
+
+
 def event_type_table(event_type: EventType) -> StaticPicture:
     """The properties of an event type."""
     inherits = f", inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
     time = event_type.time_property
     types = event_type.properties.items()
     rows = [(name, f"{of}, the time of the event" if name == time else str(of)) for name, of in types]
-    keywords = [f"`{name}`" for name in (event_type.name, *event_type.properties) if name.lower() in RESERVED_WORDS]
-    notes = [f"in EPL, names that are keywords stand in backticks: {', '.join(keywords)}"] if keywords else []
-    return table(f"event type {event_type.name}{inherits}", ("property", "type"), rows, notes=notes)
+    quoted = [f"`{name}`" for name in (event_type.name, *event_type.properties) if not _is_plain_name(name)]
+    note = f"in EPL, names that are keywords or have blanks or signs stand in backticks: {', '.join(quoted)}"
+    return table(
+        f"event type {event_type.name}{inherits}", ("property", "type"), rows, notes=[note] if quoted else []
+    )
 
 
 def stack(parts: Sequence[StaticPicture]) -> StaticPicture:

@@ -46,7 +46,7 @@ ColumnSelection = Mapping[str, Type | None]
 _EXACT = 2**53  # all whole numbers up to it are doubles
 _PLAIN_WHOLE = r"-?[0-9]{1,15}"  # which are converted together
 _AS_TEXT = ("string", "char", "biginteger", "bigdecimal")
-_NULLS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?", "\\N")  # what other programs write for null
+_NULLS = ("na", "n/a", "nan", "null", "none", "nil", "missing", "-", "--", "?", ".", "\\n")  # of other programs
 
 
 def required_columns(event_type: EventType, *others: str | None) -> ColumnSelection:
@@ -65,11 +65,13 @@ def format_of(
     sources: Iterable[object], sep: str | None, encoding: str | None, comment: str | None, na: str | Iterable[str]
 ) -> TextFormat:
     """Return the format with these options of the workbench. Raises UsageError for wrong ones, and if no source is a
-    file.
+    file of text.
     """
     form = text_format(sep, encoding, comment, na)
-    if form != DEFAULT and not any(isinstance(source, str | os.PathLike) for source in sources):
-        raise UsageError("`sep`, `encoding`, `comment` and `na` say how a file is read, and there is none")
+    files = [os.fspath(source) for source in sources if isinstance(source, str | os.PathLike)]
+    if form != DEFAULT and all(file.lower().endswith(PARQUET) for file in files):
+        other = "Parquet has types of its own: read it with pandas and replace there" if files else "there is none"
+        raise UsageError(f"`sep`, `encoding`, `comment` and `na` say how a file of text is read, and {other}")
     return form
 
 
@@ -358,7 +360,7 @@ def check_numeric_columns(
         if wrong.any():
             row = int(wrong.argmax())
             (line,), text = lines_of(path, (before + row,), form), column.iloc[row]
-            hint = f'\n  hint: if it means null, na=["{text}"] (in a shell --na {text})' if text in _NULLS else ""
+            hint = f'\n  hint: if it means null, na=["{text}"] (in a shell --na {text})' if text.lower() in _NULLS else ""
             raise EventError(f"{path!r}, line {line}, column `{name}`: {text!r} is no {of.name}{hint}")
 
 
