@@ -21,7 +21,7 @@ from cepbook.lang.syntax.reader import parser
 from cepbook.lang.syntax.reader.lexer import RESERVED_WORDS, tokenize
 from cepbook.lang.syntax.source_text import EPL, dialect_of, settings_of
 from cepbook.session import Workbench
-from cepbook.session.history.event_log import LogEntry
+from cepbook.session.history.event_log import HORIZON, LogEntry
 from cepbook.session.history.rerun_workbench import RecordedHistory
 from cepbook.testing import record, report
 from cepbook.testing.engines import ENGINES
@@ -83,7 +83,8 @@ def _text(workbench: Workbench, title: str) -> Iterator[str]:
     past = workbench.past()
     if not past.complete:
         raise UsageError(
-            "this cannot be recorded: events from the beginning are not known any more\n  hint: %epl rewind"
+            f"this cannot be recorded from its beginning: {HORIZON}\n"
+            "  hint: `%epl rewind`, then replay a part of the data: `cep.replay(…, limit=1000)`"
         )
     if runtime.functions:
         names = ", ".join(sorted(runtime.functions))

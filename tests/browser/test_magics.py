@@ -114,7 +114,7 @@ def check_frames(notebook: NotebookPage, folder: Path) -> None:
     """EPL gives frames to Python; what happened becomes a scenario file."""
     run(notebook, INTO)
     expect(run(notebook, FRAME).last).to_contain_text("'symbol': ['B', 'A'], 'price': [14.0, 16.0]}")
-    expect(run(notebook, RECORD).last).to_contain_text("recorded tried in recorded.md")
+    expect(run(notebook, RECORD).last).to_contain_text("case `tried` recorded in recorded.md")
     assert "## tried" in (folder / "recorded.md").read_text(encoding="utf-8")
 
 

@@ -271,7 +271,7 @@ _WORDS = (
     ),
     _instead(
         "top-n topn top",
-        "the three highest are #sort(3, price desc), those of each key #rank; of counts of an hour see docs/epl_for_sql",
+        "the three highest are #sort(3, price desc), those of each key #rank; the most frequent: docs/epl_for_sql.md",
         "select symbol, price from Tick#sort(3, price desc)",
     ),
     _instead("qualify", "write having", "select symbol, count(*) from Tick group by symbol having count(*) > 3"),

@@ -32,7 +32,7 @@ def add_case(file: str, workbench: Workbench, title: str) -> StaticPicture:
     before = cases_of(file)
     case = scenario_of(workbench, title)
     write_text(file, f"{before}\n\n{case.text}" if before else case.text)
-    message = f"recorded {title} in {file}"
+    message = f"case `{title}` recorded in {file}"
     if case.otherwise:
         names = ", ".join(f"`{name}`" for name in case.otherwise)
         message += f"\nnot as it was: {names} delivered other rows: what was dropped or deployed anew is not recorded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cepbook.display import format_count
 from cepbook.magics.epl.subcommand import Subcommand
 from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.options import MagicOptions
@@ -27,8 +28,11 @@ def save(host: NotebookHost, arguments: list[str]) -> StaticPicture:
     """Write statements, state and clock into a file."""
     options = SAVE_OPTIONS.parse_words(arguments)
     host.workbench.save(options.file, feeds=options.feeds, replace=options.replace)
-    count = len(host.workbench.runtime.statements)
-    return text(f"saved {count} statement{'' if count == 1 else 's'} at {host.workbench.clock} in {options.file}")
+    statements = host.workbench.runtime.statements
+    count = format_count(len(statements), "statement")
+    left_out = not options.feeds and any(host.workbench.feed(name).deliveries for name in statements)
+    rows = "; rows that were delivered are not in it: --feeds saves them, too" if left_out else ""
+    return text(f"saved {count} at {host.workbench.clock} in {options.file}{rows}")
 
 
 def load(host: NotebookHost, arguments: list[str]) -> StaticPicture:

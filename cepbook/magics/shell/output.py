@@ -79,9 +79,7 @@ def event_type_table(event_type: EventType) -> StaticPicture:
     rows = [(name, f"{of}, the time of the event" if name == time else str(of)) for name, of in types]
     quoted = [f"`{name}`" for name in (event_type.name, *event_type.properties) if not _is_plain_name(name)]
     note = f"in EPL, names that are keywords or have blanks or signs stand in backticks: {', '.join(quoted)}"
-    return table(
-        f"event type {event_type.name}{inherits}", ("property", "type"), rows, notes=[note] if quoted else []
-    )
+    return table(f"event type {event_type.name}{inherits}", ("property", "type"), rows, notes=[note] if quoted else [])
 
 
 def stack(parts: Sequence[StaticPicture]) -> StaticPicture:

@@ -360,7 +360,9 @@ def check_numeric_columns(
         if wrong.any():
             row = int(wrong.argmax())
             (line,), text = lines_of(path, (before + row,), form), column.iloc[row]
-            hint = f'\n  hint: if it means null, na=["{text}"] (in a shell --na {text})' if text.lower() in _NULLS else ""
+            hint = (
+                f'\n  hint: if it means null, na=["{text}"] (in a shell --na {text})' if text.lower() in _NULLS else ""
+            )
             raise EventError(f"{path!r}, line {line}, column `{name}`: {text!r} is no {of.name}{hint}")
 
 

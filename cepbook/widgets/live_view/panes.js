@@ -87,8 +87,8 @@ function drawStream(panel) {
   if (store.searches) return "searching all rows …";
   const total = store.inserted + store.removed;
   const kept = rows.time.length;
-  const parts = [passing ? `${numbers.format(count)} of ${plural(kept, "row")}` : plural(kept, "row")];
-  if (total > kept && !panel.held) parts.push(`${numbers.format(total - kept)} earlier rows not kept here`);
+  const latest = total > kept && !panel.held ? `the latest ${numbers.format(kept)} of ${plural(total, "row")}` : plural(kept, "row");
+  const parts = [passing ? `${numbers.format(count)} of ${latest}` : latest];
   if (panel.held) parts.push("paused while you read", `${numbers.format(total - panel.held.next)} newer`);
   return total ? parts.join(" · ") : "";
 }

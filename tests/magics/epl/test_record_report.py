@@ -31,7 +31,7 @@ def played(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_happened_is_a_case_that_passes(played: Notebook, capsys: pytest.CaptureFixture[str]) -> None:
-    assert played.run("%epl record story.md --title 'A story'") == "recorded A story in story.md"
+    assert played.run("%epl record story.md --title 'A story'") == "case `A story` recorded in story.md"
     written = Path("story.md").read_text()
     assert written.startswith(
         "## A story\n\n```config\nstart = 0\n```\n\n```epl types\ncreate schema Odd(`odd name` string"
@@ -56,7 +56,7 @@ def test_statements_and_queries_stand_where_they_came(
     cep.query("insert into W(`by`)\n  values ('b // c')  // a comment")
     cep.run("@name('late') select count(*) as n from W")
     cep.send("T", {"by": "d", "select": 2})
-    assert notebook.run("%epl record story.md") == "recorded recorded in story.md"
+    assert notebook.run("%epl record story.md") == "case `recorded` recorded in story.md"
     written = Path("story.md").read_text()
     assert "create schema T(`by` string, `select` long);" in written
     assert "query insert into W(`by`) values ('b // c')\n" in written
@@ -75,7 +75,7 @@ def test_a_case_that_is_not_what_happened_says_so(
     cep.send("A", x=1)
     cep.drop("feeds")
     told = "not as it was: `q` delivered other rows: what was dropped or deployed anew is not recorded"
-    assert notebook.run("%epl record story.md") == f"recorded recorded in story.md\n{told}"
+    assert notebook.run("%epl record story.md") == f"case `recorded` recorded in story.md\n{told}"
 
 
 def test_what_is_done_by_hand_and_is_no_query_is_not_left_out(
