@@ -135,6 +135,11 @@ class WindowRow:
         return self.kind == "derived"
 
     @property
+    def reference(self) -> int | None:
+        """The position of the reference point among the parameters; None if there is no such parameter."""
+        return next((i for i, parameter in enumerate(self.parameters) if parameter.kind == "reference"), None)
+
+    @property
     def has_condition(self) -> bool:
         return any(parameter.kind == "condition" for parameter in self.parameters)
 

@@ -34,6 +34,7 @@ from cepbook.lang.plan.dependencies import StatementDependencies, created_store,
 from cepbook.lang.plan.expressions import Const
 from cepbook.lang.plan.plan_node import PlanNode
 from cepbook.lang.plan.traversal import transform
+from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.types import LONG
 from cepbook.session.history.event_log import DeployedAt, EventLog, LogEntry
 
@@ -120,9 +121,10 @@ class StatementRerun(LogPlayer):
         grid = Const(LONG, view.grid)
 
         def aligned(node: PlanNode) -> PlanNode:
-            if isinstance(node, nodes.WindowSpec) and node.name == "time_batch":
-                return replace(node, args=(node.args[0], grid))
-            return node
+            if not isinstance(node, nodes.WindowSpec):
+                return node
+            place = WINDOWS[node.name].reference
+            return node if place is None else replace(node, args=(*node.args[:place], grid))
 
         self.target = transform(target, aligned)
         self._deployments = [(at, self.target if plan is target else plan) for at, plan in self._deployments]
