@@ -94,7 +94,8 @@ def test_a_program_belongs_to_nobody() -> None:
     for runtime in (one, other):
         runtime.deploy(module)
     programs = [runtime.statement("s").program for runtime in (one, other)]
-    assert programs[0]["on_event"].__code__ is programs[1]["on_event"].__code__
+    first, second = (program.functions.on_event for program in programs)
+    assert first.__code__ is second.__code__
     one.send("E", {"k": "a", "x": 1})
     assert (one.iterate("s"), other.iterate("s")) == ([{"k": "a", "s": 1}], [])
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cepbook import feed_segments
 from cepbook.errors import UsageError
 from cepbook.feeds import MAX_PENDING, Delivery, Feed
 from cepbook.session.workbench import Workbench
@@ -83,11 +84,15 @@ def test_all_that_was_dropped_is_in_the_log_however_it_is_read_meanwhile() -> No
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file here is always full")
-def test_a_full_disk_loses_the_log_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_wait_in_memory_while_the_disk_is_full_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     full = partial(open, "/dev/full", "w+b")
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix, buffering: full(buffering=buffering))
+    monkeypatch.setattr(feed_segments, "WAITING_ROWS", 50)
     feed = Feed(10, log=1 << 20)
-    for i in range(100):
+    for i in range(40):
+        feed.push(i, [{"i": i}], None)
+    assert (told(feed), feed.lost) == (list(range(40)), 0)
+    for i in range(40, 100):
         feed.push(i, [{"i": i}], None)
     assert told(feed) == list(range(90, 100)), "what the feed keeps itself"
     assert (feed.lost, feed.rows) == (90, 10)

@@ -30,7 +30,6 @@ def spark() -> SparkSession:
             "spark.driver.memory": "1g",
             # and to generate Java for each of them, too
             "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             # many small jobs: to compile them well takes longer than they do
             "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
         }

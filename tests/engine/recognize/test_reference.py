@@ -23,7 +23,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "to current row": {"skip": "to current row", "all_matches": False},
     "all matches": {"all_matches": True},
 }
-EACH = several(80)
+EACH = several(160)
 SHARE = 4  # tests of each kind
 
 
