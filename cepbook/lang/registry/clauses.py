@@ -130,7 +130,8 @@ _ROWS = (
         keywords="join inner left right full outer on",
         doc=(
             "Rows of two or more streams with windows that belong together; outer joins keep those without a "
-            "partner. on takes any condition. As a statement, on begins one that an event triggers."
+            "partner. on equates properties of both, and takes further conditions behind and. As a statement, on "
+            "begins one that an event triggers."
         ),
         example="select * from A#lastevent as a left outer join B#keepall as b on a.id = b.id and b.price > a.price",
     ),

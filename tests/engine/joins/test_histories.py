@@ -178,7 +178,7 @@ def drawn(draw: Random) -> Join:
         on: list[Tie | Condition] = [Tie(partner, number, name) for name in names]
         if draw.random() < 0.4:
             sides = draw.choice([(partner, number), (number, partner)]) if draw.random() < 0.5 else None
-            on = [*(on if sides else ()), _comparison(draw, *(sides or (partner, number)))]
+            on = [*on, _comparison(draw, *(sides or (partner, number)))]
         ties.append(tuple(on) if tied else ())
     where: list[tuple[str, Callable[[Row], bool]]] = []
     for _ in range(draw.choice([0, 1, 2]) if style != "comma" else count):

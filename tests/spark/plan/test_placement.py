@@ -78,11 +78,6 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
             "; rows without a partner stay",
         ),
         (
-            "select t.price from Tick#keepall as t left outer join Bid#keepall as b on t.price < b.price",
-            False,
-            "its streams are not all joined by equal keys that divide them",
-        ),
-        (
             "select prior(1, price) from Tick(price * 2 > 3)",
             False,
             "; its filter is not one that Spark expresses itself",

@@ -12,6 +12,7 @@ from cepbook.lang.bind.expressions.expression import bind_condition
 from cepbook.lang.bind.scope import ERROR, Scope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
+from cepbook.lang.plan.join_tree import equates_streams
 from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.plan.references import streams_read
 from cepbook.lang.registry.foreign_words import foreign_word
@@ -76,8 +77,8 @@ _BEYOND_EVENTS = (x.Prev, x.Prior, x.InsertStream, x.SubqueryRef, x.ContextProp,
 def _bind_on(node: ast.Expr, inner: bool, position: int, scope: Scope) -> x.BoundExpr | None:
     """Bind the condition under which events of stream `position` meet those of the streams before it.
 
-    With outer joins (`inner` is False) the condition reads one of these streams, because the stream is missing together
-    with all that it ties. Esper takes equalities of properties only.
+    One part of it equates properties of the two streams; Esper takes no other parts. With outer joins (`inner` is
+    False) the condition reads one of the streams before, because the stream is missing together with all that it ties.
     """
     on = bind_condition(node, scope.without_aggregates("the on-clause"), "the on-clause")
     if any(e.type == ERROR for e in x.walk(on)):
@@ -95,6 +96,11 @@ def _bind_on(node: ast.Expr, inner: bool, position: int, scope: Scope) -> x.Boun
             "compare a value of it with one of a stream before it" if streams else "leave out `on …` to join every pair"
         )
         scope.wrong(fact, on.span, hint)
+        return None
+    if not any(equates_streams(e) and position in streams_read(e) for e in x.conjuncts(on)):
+        fact = "the on-clause equates no properties of its two streams"
+        where = "write it in the where-clause" if inner else "begin with an equality of theirs: on a.k = b.k and …"
+        scope.wrong(fact, on.span, where)
         return None
     beyond = None if inner else next((e for e in x.walk(on) if isinstance(e, _BEYOND_EVENTS)), None)
     if beyond is not None:
