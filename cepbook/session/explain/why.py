@@ -126,9 +126,10 @@ def _partition_of(
     """Return the partition with the properties of one of a rerun, which has other ids; without id if it has ended."""
     if context is None or partition is None:
         return partition
-    own = {name: value for name, value in partition.items() if name != "id"}
-    living = (named_partition(runtime, context, row) for row in runtime.partitions(context))
-    return next((named for named in living if named == {**own, "id": named and named["id"]}), own)
+    for row in runtime.partitions(context):
+        if named_partition(runtime, context, row) == (own := {**partition, "id": row["id"]}):
+            return own
+    return {name: value for name, value in partition.items() if name != "id"}
 
 
 def _has_all_events(runtime: Runtime, event_log: EventLog, target: Any) -> bool:

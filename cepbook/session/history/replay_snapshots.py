@@ -172,8 +172,6 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         if not first <= time <= self._reached:
             begin, end, asked = (clock_text(value, self._host.second) for value in (first, self._reached, time))
             raise UsageError(f"the replay has been from {begin} to {end}, and not at {asked}")
-        chosen, *earlier = [snapshot for snapshot in reversed(self._kept) if snapshot.time <= time]
-        latest = chosen.events - lookback
-        while earlier and chosen.events > latest and not chosen.by_hand:
-            chosen = earlier.pop(0)
-        return time, chosen
+        candidates = [snapshot for snapshot in reversed(self._kept) if snapshot.time <= time]
+        most = candidates[0].events - lookback
+        return time, next((s for s in candidates if s.events <= most or s.by_hand), candidates[-1])
