@@ -7,7 +7,7 @@ from itertools import pairwise
 from cepbook.errors import nearest_name
 from cepbook.lang.registry.foreign_words import FOREIGN_TYPES, foreign_word
 from cepbook.lang.registry.windows import WINDOWS
-from cepbook.lang.syntax.reader.hint_rows import Hint, first_hint
+from cepbook.lang.syntax.reader.hint_rows import Hint, first_hint, keyword_hint
 from cepbook.lang.syntax.reader.lexer import TIME_UNITS
 from cepbook.lang.syntax.reader.parse_failure import CLAUSE_KEYWORDS, ParseFailure
 from cepbook.lang.types import BY_NAME
@@ -269,7 +269,7 @@ def _keyword_as_column(stop: ParseFailure) -> str | None:
     if stop.text() in ("order", "group") and named:
         return f"a name with a blank stands in backticks: `{stop.written(stop.at, stop.at + 2)}`"
     if stop.text(1) in (",", "from", "as"):
-        return f"{stop.text()} is a keyword; as a name write it in backticks: `{stop.found}`"
+        return keyword_hint(stop.found)
     return None
 
 

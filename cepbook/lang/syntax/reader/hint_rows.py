@@ -73,3 +73,8 @@ def is_among(word: str, words: Words) -> bool:
 
 def _has_one(names: Iterable[str], words: Words) -> bool:
     return any(is_among(name, words) for name in names)
+
+
+def keyword_hint(word: str) -> str:
+    """Return the hint for a keyword that stands where a name does."""
+    return f"{word.lower()} is a keyword; as a name write it in backticks: `{word}`"

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cepbook.errors import Diagnostic, ParseError
+from cepbook.lang.syntax.reader.hint_rows import keyword_hint
 from cepbook.lang.syntax.reader.lexer import KEYWORD_BEFORE, RESERVED_WORDS, SOFT_KEYWORDS, TOKEN_PATTERN
 from cepbook.lang.syntax.reader.parser import parse_epl
 
@@ -31,7 +32,7 @@ def _with_hint(diagnostic: Diagnostic, text: str, columns: Collection[str]) -> D
     word = _cause(diagnostic, text, columns, [_MOST_TRIES])
     if word is None:
         return diagnostic
-    return replace(diagnostic, hint=f"{word.lower()} is a keyword; as a name write it in backticks: `{word}`")
+    return replace(diagnostic, hint=keyword_hint(word))
 
 
 def _cause(diagnostic: Diagnostic, text: str, columns: Collection[str], tries: list[int]) -> str | None:

@@ -17,6 +17,7 @@ from cepbook.lang.registry.foreign_words import foreign_word
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.context_hints import context_hint
 from cepbook.lang.syntax.reader.foreign_syntax import foreign_syntax_hint
+from cepbook.lang.syntax.reader.hint_rows import keyword_hint
 from cepbook.lang.syntax.reader.lexer import NAME_BEFORE, RESERVED_WORDS, SOFT_KEYWORDS, TIME_UNITS, StatementTokens
 from cepbook.lang.syntax.reader.parse_failure import BRACKETS, CLAUSE_KEYWORDS, ParseFailure
 
@@ -509,12 +510,12 @@ def keyword_as_name(stop: ParseFailure) -> str | None:
     named_before = stop.text(-1) in ("as", "(", ",") and "NUMBER" not in stop.accepted
     if not named_before and (stop.opens_clause() or word in STATEMENTS):
         return None
-    return f"{word} is a keyword; as a name write it in backticks: `{stop.found}`"
+    return keyword_hint(stop.found)
 
 
 def time_unit_as_name(stop: ParseFailure) -> str | None:
     if stop.text() in TIME_UNITS and stop.text() in RESERVED_WORDS and stop.kind(-1) != "NUMBER":
-        return f"{stop.text()} is a keyword; as a name write it in backticks: `{stop.found}`"
+        return keyword_hint(stop.found)
     return None
 
 
