@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -14,6 +15,16 @@ except ImportError:
     from signal import signal as _set_handler
 
 _SIGINT = int(signal.SIGINT)
+_main_thread = threading.main_thread().ident  # to compare idents takes half the time of comparing threads
+
+
+def _after_fork_in_child() -> None:
+    global _main_thread
+    _main_thread = threading.main_thread().ident
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 class InterruptGuard:
@@ -30,18 +41,24 @@ class InterruptGuard:
         self._order = order
 
     def __enter__(self) -> InterruptGuard:
-        if threading.current_thread() is threading.main_thread():
+        if threading.get_ident() == _main_thread:
             self._former = _set_handler(_SIGINT, self._on_signal)
         return self
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
-        if self._former is None:
-            return
-        _set_handler(_SIGINT, self._former)
-        if self.any:
-            self._withdraw()
-        if self.any and not isinstance(failure, KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)  # for the handler that was replaced
+        try:
+            if failure is not None:
+                self._note_failure(failure)
+        finally:
+            if self._former is not None:
+                _set_handler(_SIGINT, self._former)
+                if self.any:
+                    self._withdraw()
+                    if not isinstance(failure, KeyboardInterrupt):
+                        signal.raise_signal(signal.SIGINT)  # for the handler that was replaced
+
+    def _note_failure(self, failure: BaseException) -> None:
+        """Take note that the work ends with an exception, before Ctrl-C is possible again."""
 
     def _withdraw(self) -> None:
         """Undo `order`: the work is over. A guard around this one gives its own order, if Ctrl-C is for it, too."""

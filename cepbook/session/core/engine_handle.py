@@ -56,12 +56,8 @@ class UninterruptedCall(InterruptGuard):
     def _withdraw(self) -> None:
         self._engine.halt(False)
 
-    def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
-        try:
-            if failure is not None:
-                self._engine.mark_half_change(failure)
-        finally:
-            InterruptGuard.__exit__(self, kind, failure, at)
+    def _note_failure(self, failure: BaseException) -> None:
+        self._engine.mark_half_change(failure)
 
 
 class JournaledCall(UninterruptedCall):
@@ -79,20 +75,16 @@ class JournaledCall(UninterruptedCall):
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
         journal = self._journal
         try:
-            if self.any or failure is not None:
-                self._note(failure)
+            # A change that is half done gets no snapshot, a call that was cut short gets one.
+            if failure is not None:
+                self._note_failure(failure)
+            if self.any or not (failure is None or isinstance(failure, Exception)):
+                journal.doubt()
             journal.depth -= 1
             if journal.uncertain:
                 journal.settle()
         finally:
             InterruptGuard.__exit__(self, kind, failure, at)
-
-    def _note(self, failure: BaseException | None) -> None:
-        """Note what settles the journal: a half-done change gets no snapshot, a call that was cut short gets one."""
-        if failure is not None:
-            self._engine.mark_half_change(failure)
-        if self.any or not isinstance(failure, Exception):
-            self._journal.doubt()
 
 
 def _calls_out(runtime: Runtime) -> bool:
