@@ -48,6 +48,7 @@ class LiveMixin(ReplayMixin):
         *,
         time: str | Mapping[str, str] | None = None,
         lateness: str | timedelta | None = None,
+        ahead: str | timedelta | None = None,
         rejected: str | os.PathLike[str] | None = None,
         resume: bool = True,
         status: str | None = None,
@@ -62,7 +63,9 @@ class LiveMixin(ReplayMixin):
         continues. With `time`, a column of the event time, the clock follows the events, and an older event is late. It
         becomes an event of the predefined type `LateEvent`, as in a replay. With a `lateness`, such as ``"5 sec"``,
         events that are out of order by at most that are put in order. They wait for earlier ones, at most until the
-        latest time has not risen for that long in real time.
+        latest time has not risen for that long in real time. An event whose time is later than the present by more than
+        `ahead`, such as ``"1 hour"``, is rejected: one wrong date would move the clock there, and make all that follow
+        late.
 
         Nothing is lost without a trace. Items that are no events are counted and kept (`Live.rejections`), and so are
         late events. `rejected` is the path of a file of JSON lines (.jsonl) that gets them as they came. A source that
@@ -84,10 +87,12 @@ class LiveMixin(ReplayMixin):
             raise UsageError("a live clock drives the time already\n  hint: stop_clock(), or leave `time` out")
         if lateness is not None and time is None:
             raise UsageError('a lateness needs the column of the event time\n  hint: time="ts", lateness="5 sec"')
-        bound = self._lateness_units(lateness)
+        if ahead is not None and time is None:
+            raise UsageError('`ahead` needs the column of the event time\n  hint: time="ts", ahead="1 hour"')
+        bound, limit = self._span("lateness", lateness) or 0, self._span("ahead", ahead)
         owns = time is None and self.live_clock is None
         with self._rejected_file(rejected) as file:
             clock = self.run_clock(now=now, sleep=sleep) if time is None else None
             late_stream = time is not None and self._define_late_events()
-            options = LiveOptions(time, bound, late_stream, resume, status, now, sleep)
+            options = LiveOptions(time, bound, limit, late_stream, resume, status, now, sleep)
             return Live(self, sources, options, clock=clock, owns_clock=owns, file=file)

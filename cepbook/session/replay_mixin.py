@@ -142,7 +142,7 @@ class ReplayMixin(WorkbenchCore):
                 speed=speed,
                 sort=sort,
                 late=policy,
-                lateness=self._lateness_units(lateness),
+                lateness=self._span("lateness", lateness) or 0,
                 late_stream=policy == "drop" and self._define_late_events(),
                 form=format_of(sources.values(), sep, encoding, comment, na),
                 paused=paused,
@@ -193,11 +193,12 @@ class ReplayMixin(WorkbenchCore):
         with self._lock:
             return self._engine.event_log.events_before(find_deployment(self.runtime, name))
 
-    def _lateness_units(self, lateness: str | timedelta | None) -> int:
-        bound = 0 if lateness is None else period_units(lateness, self._config.second)
-        if bound < 0:
-            raise UsageError(f"a lateness is a time period such as '5 sec', not {lateness!r}")
-        return bound
+    def _span(self, option: str, period: str | timedelta | None) -> int | None:
+        """Return the period of an option in clock units. Raises UsageError if it is negative."""
+        units = None if period is None else period_units(period, self._config.second)
+        if units is not None and units < 0:
+            raise UsageError(f"`{option}` is a time period such as '5 sec', not {period!r}")
+        return units
 
     @contextmanager
     def _rejected_file(self, path: str | os.PathLike[str] | None) -> Iterator[RejectedFile | None]:

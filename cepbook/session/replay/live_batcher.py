@@ -35,7 +35,7 @@ from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.reorder import late_event, late_reason
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.text_files import FileFields
-from cepbook.session.io.time_conversion import check_clock_range, int_or_text, to_clock_units
+from cepbook.session.io.time_conversion import check_clock_range, clock_text, int_or_text, to_clock_units
 from cepbook.session.io.waiting_events import SourcePart, SourceProgress
 from cepbook.session.journal.event_columns import check_event
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
@@ -65,6 +65,18 @@ Entry = tuple[int, TypedEvent]
 Refusal = tuple[str, object, str | None, int, int]  # type, item, reason; for a late event None, its time, the watermark
 
 
+class FutureLimit(NamedTuple):
+    """How far event times may lie after the present: `ahead` clock units. `present` returns the present in these."""
+
+    ahead: int
+    present: Callable[[], int]
+
+    def check(self, time: int, second: int) -> None:
+        """Raise EventError for a time that lies too far after the present."""
+        if time - self.present() > self.ahead:
+            raise EventError(f"{clock_text(time, second)} is later than the present by more than `ahead`")
+
+
 class LiveBatcher:
     """Queue of live items on their way into the engine.
 
@@ -72,7 +84,8 @@ class LiveBatcher:
     event time by event type; None: the time of arrival, taken from `clock`. The clock of the engine stops at every due
     time. `keys` has the key of a source by event type if its offsets are saved: an offset takes effect together with
     the items before it. Events may be out of order by `lateness` clock units; late ones become events of the type
-    `LateEvent` if that is among the names of `time`. `file` gets what is rejected. The counters are those of `Live`.
+    `LateEvent` if that is among the names of `time`. An event that is beyond `future` is rejected. `file` gets what is
+    rejected. The counters are those of `Live`.
 
     If the engine refuses a batch before anything has happened (a full disk of the journal, a statement that keeps more
     than `Config.state_limit`), its events and offsets wait for the next try; `failure` is the reason.
@@ -87,6 +100,7 @@ class LiveBatcher:
         keys: Mapping[str, str],
         *,
         lateness: int = 0,
+        future: FutureLimit | None = None,
         file: RejectedFile | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -98,6 +112,7 @@ class LiveBatcher:
         self._clock = clock
         self._sources, self._keys, self._file = sources, keys, file
         self._lateness = lateness
+        self._future = future
         self._buffer = self._engine.buffers.open(lateness)
         self._looks = 0, self._buffer.watermark  # how often `look` has seen this watermark
         self._loads = self._engine.loads
@@ -303,6 +318,8 @@ class LiveBatcher:
                 continue
             try:
                 time, event = self._read(name, item)
+                if time is not None and self._future is not None:
+                    self._future.check(time, self._second)
             except Exception as error:  # noqa: BLE001  the item is anything, and so is what its methods raise
                 refused.append((name, item, _reason(error), 0, 0))
                 continue

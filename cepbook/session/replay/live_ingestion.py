@@ -26,23 +26,25 @@ from cepbook.session.io.live.live_sources import Link, Located, Sleep, Source
 from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.batch_sizer import SLICE
-from cepbook.session.replay.live_batcher import LOOKS, MOST, LiveBatcher
+from cepbook.session.replay.live_batcher import LOOKS, MOST, FutureLimit, LiveBatcher
 from cepbook.session.replay.source_status import Now, SourceStatus
 from cepbook.session.replay.wall_clock import WallClock
 
+DAY = 24 * 60 * 60
 FULL = 0.005  # seconds between two checks whether a reader has room again
 STATUS = {"source": "string", "state": "string", "reason": "string", "gap": "double"}  # of an event about a source
 
 
 @dataclass(frozen=True, slots=True)
 class LiveOptions:
-    """How live events are read; `Workbench.live` explains each option. `lateness` is in clock units.
+    """How live events are read; `Workbench.live` explains each option. `lateness` and `ahead` are in clock units.
 
     `late_stream`: late events become events of the type `LateEvent`.
     """
 
     time: str | Mapping[str, str] | None
     lateness: int
+    ahead: int | None
     late_stream: bool
     resume: bool
     status: str | None
@@ -103,7 +105,11 @@ class Live:
         self._file = file
         loop = _running_loop()
         columns, lateness = options.time_columns(sources), options.lateness
-        self._batcher = LiveBatcher(workbench, columns, clock, self.statuses, keys, lateness=lateness, file=file)
+        self._now = options.now
+        future = None if options.ahead is None else FutureLimit(options.ahead, self._present)
+        self._batcher = LiveBatcher(
+            workbench, columns, clock, self.statuses, keys, lateness=lateness, future=future, file=file
+        )
         self.events, self.late = self._batcher.events, self._batcher.late
         self.malformed, self.rejected = self._batcher.malformed, self._batcher.rejected
         self.failures: dict[str, Exception] = {}
@@ -161,14 +167,28 @@ class Live:
 
     @property
     def troubles(self) -> list[str]:
-        """The obstacle, and the failures of the clock and of the file of rejected items."""
-        troubles = [self.obstacle]
+        """The obstacle, a clock that makes events late, and failures of the clock and of the file of rejected items."""
+        troubles = [self.obstacle, self._early_clock]
         if self._clock is not None and self._clock.failure is not None:
             troubles.append(self._clock.note)
         if self._file is not None and self.missing:
             lost = format_count(self.missing, "rejected item")
             troubles.append(f"{lost} missing in {self._file.path!r}, which cannot be written")
         return [trouble for trouble in troubles if trouble]
+
+    def _present(self) -> int:
+        return self._now() // (1_000_000_000 // self._second)
+
+    @property
+    def _early_clock(self) -> str:
+        """That events are late because one came with a time in the future; usually empty."""
+        now = self.workbench.runtime.now
+        if self._clock is not None or not self.late or now - self._present() <= DAY * self._second:
+            return ""
+        return (
+            f"the clock is at {clock_text(now, self._second)}, in the future: an event had that time, and earlier ones "
+            'are late; `%epl rewind` begins anew, and live(…, ahead="1 hour") rejects such events'
+        )
 
     @property
     def sources(self) -> pd.DataFrame:
