@@ -3,6 +3,8 @@
 ``meet0_1(R, i0)`` returns the rows that the item ``i0`` of input 0 finds at its neighbour, input 1: tuples of an item
 of input 1 and the items that lie behind it. If input 1 may be missing, the only row without partners has the items
 ``nothing``. ``find0`` combines what an item finds at all its neighbours.
+
+If on-clauses read several streams before their own, ``find0`` takes the combinations from stream to stream instead.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Callable, Sequence
 from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.join_view import MISSING_ORDINAL
 from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.physical.join import JoinStep
 from cepbook.lang.plan.references import streams_read
 
 Rows = Sequence[tuple[object, ...]]
@@ -20,6 +23,8 @@ Rows = Sequence[tuple[object, ...]]
 def join_codegen(code: CodegenContext) -> JoinCodegen:
     """Return the code generator for the join of the statement."""
     assert code.steps.join is not None
+    if code.steps.join.follows_text:
+        return StepwiseJoinCodegen(code)
     return TreeJoinCodegen(code) if code.steps.join.follows_tree else JoinCodegen(code)
 
 
@@ -27,12 +32,15 @@ class TreeJoinCodegen(JoinCodegen):
     """Writes a join in which an event goes from neighbour to neighbour."""
 
     def _write_combinations(self) -> None:
-        for number, input_ in enumerate(self.rows.inputs):
-            self.source.line(f"nothing{number} = ({MISSING_ORDINAL},{' None,' * (len(input_.parts) - 1)})")
+        self._write_missing_items()
         for number in range(len(self.inputs)):
             for neighbour in self.join.tree.beyond(number):
                 self._write_meeting(number, neighbour)
         super()._write_combinations()
+
+    def _write_missing_items(self) -> None:
+        for number, input_ in enumerate(self.rows.inputs):
+            self.source.line(f"nothing{number} = ({MISSING_ORDINAL},{' None,' * (len(input_.parts) - 1)})")
 
     def _write_meeting(self, number: int, neighbour: int) -> None:
         source, path, tree = self.source, self.join.step(number, neighbour), self.join.tree
@@ -84,6 +92,57 @@ class TreeJoinCodegen(JoinCodegen):
 
     def _append(self, number: int) -> None:
         self.source.line(f"found.append({' + '.join(f'i{n}' for n in range(len(self.inputs)))})")
+
+
+class StepwiseJoinCodegen(TreeJoinCodegen):
+    """Writes a join whose on-clauses read several streams before their own: all combinations take one step after the
+    other, so that each on-clause has the events that it reads.
+    """
+
+    def _write_combinations(self) -> None:
+        self._write_missing_items()
+        JoinCodegen._write_combinations(self)
+
+    def write_found(self, number: int, items: str, write_match: Callable[[], None], *, apart: bool = False) -> None:
+        source, known = self.source, [number]
+        source.line(f"rows = [(item,) for item in {items}]")
+        for step in self.join.steps_from(number):
+            self._write_step(step, known)
+            known.append(step.path.input)
+        with source.block(f"for {self._items(known)} in rows:"):
+            if apart:
+                for other in known:
+                    self._unpack(other)
+            write_match()
+
+    def _write_step(self, step: JoinStep, known: Sequence[int]) -> None:
+        """Write how the combinations of items of the inputs `known` are continued by one of a further input."""
+        source, path, target = self.source, step.path, step.path.input
+        self._hoist(path)
+        source.line("longer = []")
+        with source.block(f"for {self._items(known)} in rows:"):
+            read = {n for e in (*path.known, *path.rest, *step.filters) for n in streams_read(e)}
+            for number in known:
+                if number in read:
+                    self._unpack(number)
+            source.line("partners = []")
+            with (
+                source.block(f"if i{step.origin}[0] != {MISSING_ORDINAL}:"),
+                self._loop_over(path, bool(path.rest)),
+                self._if(path.rest, guarded=True),
+            ):
+                source.line(f"partners.append({self._item(target)})")
+            alternative = f" or (nothing{target},)" if step.optional else ""
+            with source.block(f"for i{target} in partners{alternative}:"):
+                if target in read:
+                    self._unpack(target)
+                with self._if(step.filters, guarded=True):
+                    source.line(f"longer.append(({self._items([*known, target])}))")
+        source.line("rows = longer")
+
+    @staticmethod
+    def _items(numbers: Sequence[int]) -> str:
+        return " ".join(f"i{n}," for n in numbers)
 
 
 def combined_rows(first: Rows, second: Rows) -> Rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 from cepbook.engine.expressions.to_python import may_fail
 from cepbook.engine.physical.access import AccessPath, plan_access, plan_store_access
@@ -17,6 +18,20 @@ from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import BoundExpr
 from cepbook.lang.plan.join_tree import JoinTree, equates_streams
 from cepbook.lang.plan.references import streams_read
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStep:
+    """How a combination that lacks input `path.input` gets an event of it, from its event of input `origin`.
+
+    With `optional` a combination that finds none goes on without one. `filters` are the parts of on-clauses whose last
+    event this is; a combination for which they are false ends.
+    """
+
+    path: AccessPath
+    origin: int
+    optional: bool
+    filters: tuple[BoundExpr, ...]
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,11 @@ class JoinOperator:
         return not self.inner or (len(ties) > 1 and all(ties))
 
     @property
+    def follows_text(self) -> bool:
+        """True if an on-clause of an outer join reads several streams before its own, which are combined first."""
+        return not self.inner and any(len(streams_read(stream.on)) > 2 for stream in self.node.inputs if stream.on)
+
+    @property
     def starts(self) -> list[int]:
         """The inputs whose events together find all combinations: the first that a combination may have an event of."""
         return [number for number in range(len(self.node.inputs)) if min(self.tree.required(number)) == number]
@@ -91,6 +111,8 @@ class JoinOperator:
         """Plan how an event of input `number` finds the events of the others, one access path after the other: along
         the tree of on-clauses, or first by indexes, then by scans.
         """
+        if self.follows_text:
+            return [step.path for step in self.steps_from(number)]
         if self.follows_tree:
             return list(self._beyond(number, None))
         reading = [(e, streams_read(e)) for e in self.conditions]
@@ -107,6 +129,26 @@ class JoinOperator:
             known.add(chosen)
             candidates |= {n: self.way(of_input[n], n, known) for n in candidates if chosen in tied[n]}
         return paths
+
+    def steps_from(self, number: int) -> list[JoinStep]:
+        """Plan how an event of input `number` finds the events of the others in a join of inner and left outer joins:
+        first those of the streams to which its stream is tied, then the others in the order of the text.
+        """
+        towards_first = [number]
+        while towards_first[-1]:
+            towards_first.append(self.tree.origin(towards_first[-1]))
+        others = [n for n in range(len(self.node.inputs)) if n not in towards_first]
+        edges = [*pairwise(towards_first), *((self.tree.origin(n), n) for n in others)]
+        known, steps, open_ = {number}, list[JoinStep](), list[BoundExpr]()
+        for origin, target in edges:
+            known.add(target)
+            ties = self._ties(max(origin, target))
+            tested = [e for e in ties if streams_read(e) <= known]
+            filters = [e for e in open_ if streams_read(e) <= known]
+            open_ = [e for e in (*open_, *ties) if not streams_read(e) <= known]
+            path = self.way(tested, target, known)
+            steps.append(JoinStep(path, origin, self.tree.optional(target, origin), tuple(filters)))
+        return steps
 
     def _beyond(self, number: int, origin: int | None) -> Iterator[AccessPath]:
         for neighbour in self.tree.beyond(number, origin):
@@ -140,7 +182,9 @@ class JoinOperator:
         """Return the conditions that tie input `number` to an earlier input; an outer join pairs null with null."""
         node = self.node.inputs[number]
         conditions = x.conjuncts(node.on)
-        return conditions if node.kind == "inner" else [_null_safe(e) for e in conditions]
+        if node.kind == "inner":
+            return conditions
+        return [_null_safe(e) if number in streams_read(e) else e for e in conditions]
 
     @property
     def may_fail(self) -> bool:

@@ -2,8 +2,8 @@
 
 An event meets the others along the on-clauses, outwards from its own stream, whatever the order of the text. A
 neighbour may be missing if the join keeps events without it; then everything behind the neighbour is missing, too. A
-neighbour that is required ends the row. A stream whose on-clause names no other, or that has none, is tied to the one
-before it.
+neighbour that is required ends the row. The equality of an on-clause ties its stream to one before it; a stream whose
+on-clause names no other, or that has none, is tied to the one before it.
 
 ::
 
@@ -37,6 +37,10 @@ class JoinTree:
         """Return the neighbours of a stream in the order of the text, but the one from which it is reached."""
         return [neighbour for neighbour in self._optional[stream] if neighbour != origin]
 
+    def origin(self, stream: int) -> int:
+        """Return the earlier neighbour of a stream that is not the first: the one to which its on-clause ties it."""
+        return min(self._optional[stream])
+
     def branch(self, stream: int, origin: int) -> list[int]:
         """Return `stream` and what lies behind it as seen from its neighbour `origin`, depth first."""
         return [stream, *(n for further in self.beyond(stream, origin) for n in self.branch(further, stream))]
@@ -53,7 +57,9 @@ class JoinTree:
 
 def _partner(node: JoinInput, number: int) -> int:
     """Return the earlier stream to which the on-clause of input `number` ties it."""
-    others = set() if node.on is None else streams_read(node.on) - {number}
+    conditions = [(equates_streams(e), streams_read(e)) for e in x.conjuncts(node.on)]
+    ties = [streams - {number} for equates, streams in conditions if equates and number in streams]
+    others = set[int]().union(*(ties or (streams for _, streams in conditions))) - {number}
     return min(others, default=number - 1)
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
@@ -23,7 +23,6 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
     """Return the join of `streams`; `scope` sees all of them."""
     marked = [source.unidirectional for source in node.sources]
     kinds = [join.kind for join in node.joins]
-    inner = set(kinds) <= {"inner"}
     if marked.count(True) > 1 and not (all(marked) and set(kinds) == {"full"}):
         fact = "several unidirectional streams"
         hint = "mark one stream, or all streams of full outer joins"
@@ -41,7 +40,7 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
         if not alone and not _meets_its_event(position, streams):
             _check_window(source, stream, any(marked), scope)
         join = node.joins[position - 1] if position else None
-        on = None if join is None or join.on is None else _bind_on(join.on, inner, position, scope)
+        on = None if join is None or join.on is None else _bind_on(join.on, {*kinds}, position, scope)
         kind = "inner" if join is None else join.kind
         inputs.append(nodes.JoinInput(stream, kind, on, source.unidirectional or alone, span=source.span))
     return nodes.StreamJoin(tuple(inputs), span=node.sources[0].span.to(node.sources[-1].span))
@@ -73,13 +72,18 @@ def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: 
 # What an on-clause of an outer join cannot read: values that are no part of the events that meet
 _BEYOND_EVENTS = (x.Prev, x.Prior, x.InsertStream, x.SubqueryRef, x.ContextProp, x.TableRead)
 
+_FIRST = "join two of them first, with insert into, and join that stream"
 
-def _bind_on(node: ast.Expr, inner: bool, position: int, scope: Scope) -> x.BoundExpr | None:
+
+def _bind_on(node: ast.Expr, kinds: Set[str], position: int, scope: Scope) -> x.BoundExpr | None:
     """Bind the condition under which events of stream `position` meet those of the streams before it.
 
-    One part of it equates properties of the two streams; Esper takes no other parts. With outer joins (`inner` is
-    False) the condition reads one of the streams before, because the stream is missing together with all that it ties.
+    One part of it equates properties of the two streams; Esper takes no other parts. In a join of `kinds` that are not
+    all inner the equalities tie the stream to one stream before it, and the other parts read any stream before it. With
+    right and full outer joins they read the two streams only, because a stream is missing together with all that it
+    ties.
     """
+    inner, left = kinds <= {"inner"}, kinds <= {"inner", "left"}
     on = bind_condition(node, scope.without_aggregates("the on-clause"), "the on-clause")
     if any(e.type == ERROR for e in x.walk(on)):
         return None
@@ -97,19 +101,26 @@ def _bind_on(node: ast.Expr, inner: bool, position: int, scope: Scope) -> x.Boun
         )
         scope.wrong(fact, on.span, hint)
         return None
-    if not any(equates_streams(e) and position in streams_read(e) for e in x.conjuncts(on)):
+    ties = [e for e in x.conjuncts(on) if equates_streams(e) and position in streams_read(e)]
+    if not ties:
         fact = "the on-clause equates no properties of its two streams"
         where = "write it in the where-clause" if inner else "begin with an equality of theirs: on a.k = b.k and …"
         scope.wrong(fact, on.span, where)
         return None
-    beyond = None if inner else next((e for e in x.walk(on) if isinstance(e, _BEYOND_EVENTS)), None)
+    if inner:
+        return on
+    beyond = next((e for e in x.walk(on) if isinstance(e, _BEYOND_EVENTS)), None)
     if beyond is not None:
-        fact = "the on-clause of an outer join reads only events of its two streams"
+        fact = "the on-clause of an outer join reads only events of its streams"
         scope.wrong(fact, beyond.span, "select the value into a stream first, with insert into, and join that stream")
         return None
-    if not inner and len(streams) > 2:
-        fact = "an on-clause of outer joins ties a stream to one other stream, found several"
-        scope.wrong(fact, on.span, "join two of them first, with insert into, and join that stream")
+    other = next((e for e in ties if streams_read(e) != streams_read(ties[0])), None)
+    if other is not None:
+        fact = "an on-clause of outer joins equates properties of a stream with one other stream, found several"
+        scope.wrong(fact, other.span, "write the second one with `is`: on c.k = a.k and c.j is b.j" if left else _FIRST)
+        return None
+    if len(streams) > 2 and not left:
+        scope.wrong("beside right and full outer joins an on-clause reads two streams, found several", on.span, _FIRST)
         return None
     return on
 
