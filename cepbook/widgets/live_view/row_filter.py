@@ -14,7 +14,9 @@ import numpy as np
 
 from cepbook.errors import UsageError, printable
 from cepbook.widgets.live_view.column_conditions import column_test
-from cepbook.widgets.live_view.value_columns import Array, ValueColumn, is_in_numbers, value_column
+from cepbook.widgets.live_view.number_texts import is_in_numbers
+from cepbook.widgets.live_view.time_texts import is_in_times
+from cepbook.widgets.live_view.value_columns import Array, ValueColumn, value_column
 
 Row = Mapping[str, object]
 
@@ -82,7 +84,8 @@ class SheetColumns(NamedColumns):
         return len(self._sheet)
 
     def containing(self, name: str, word: str) -> Array:
-        if name in self._numeric and name not in self._columns and not is_in_numbers(word, timed=name in self._timed):
+        may_be_in = is_in_times if name in self._timed else is_in_numbers
+        if name in self._numeric and name not in self._columns and not may_be_in(word):
             return np.zeros(len(self), np.bool_)
         return super().containing(name, word)
 

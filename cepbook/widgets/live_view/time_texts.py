@@ -16,10 +16,16 @@ from cepbook.errors import UsageError
 
 Array = np.ndarray[Any, Any]
 
+_TIME_CHARACTERS = frozenset("0123456789-:. dms")
 _DAY = 86_400_000  # ms
 _MAX_DATE_MS = 253_402_300_800_000  # ms since 1970 of the end of the year 9999, behind which a time is no date
 _CLOCK = re.compile(r"(?:(\d+)d )?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?")
 _EXAMPLE = "for example `> 2013-07-02 10:00` or `2013-07-01 .. 2013-07-02`"
+
+
+def is_in_times(word: str) -> bool:
+    """Return whether a word in lower case may be part of a time as it is displayed."""
+    return _TIME_CHARACTERS.issuperset(word)
 
 
 def times_containing(times: Array, word: str) -> Array:
@@ -61,6 +67,7 @@ _CLOCK_SIGNS: tuple[str | tuple[int, int], ...] = (
     *((36_000_000, 10), (3_600_000, 10), ":", (600_000, 6), (60_000, 10), ":", (10_000, 6), (1_000, 10)),
     *(".", (100, 10), (10, 10), (1, 10)),
 )
+_CLOCK_FORM = "00:00:00.000"
 _MANY = 4_000  # values in a row that are looked at rather than sorted
 _WHOLE = 8  # characters of a time of day without ms
 
@@ -72,21 +79,20 @@ def _clocks_with(clocks: Array, word: str, starts: Iterable[int]) -> Array:
 
     def has(position: int, character: str) -> Array | bool:
         sign = _CLOCK_SIGNS[position]
-        if isinstance(sign, str) or not "0" <= character <= "9":
+        if isinstance(sign, str):
             return sign == character
         if position not in digits:
             digits[position] = (clocks // sign[0] % sign[1]).astype(np.int8)
         at: Array = digits[position] == int(character)
         return at
 
+    form = "".join("0" if "0" <= character <= "9" else character for character in word)
     for start in starts:
         end = start + len(word)
-        if end <= len(_CLOCK_SIGNS):
+        if _CLOCK_FORM[start:end] == form:
             hits: Array | bool = True
             for position, character in enumerate(word, start):
                 hits = hits & has(position, character)
-                if hits is False:
-                    break
             where |= hits & ~whole if end > _WHOLE else hits
     return where
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
-from cepbook.widgets.live_view.time_texts import time_span, times_containing
+from cepbook.widgets.live_view.number_texts import NumberTexts, is_in_numbers
+from cepbook.widgets.live_view.time_texts import is_in_times, time_span, times_containing
 
 Array = np.ndarray[Any, Any]
 
@@ -29,8 +30,6 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_NUMBER_CHARACTERS = frozenset("0123456789.+-e")  # in texts of numbers such as 1.5 and 1e-05
-_TIME_CHARACTERS = frozenset("0123456789-:. dms")
 _NONE = type(None)
 
 
@@ -82,9 +81,11 @@ class ValueColumn:
 
 def value_column(values: Sequence[Any], *, timed: bool = False) -> ValueColumn:
     """Return the column of these values. Whole numbers of a `timed` column are times in ms."""
+    text = next((value for value in values if value is not None), None)
+    texts = TextValues.of(values) if type(text) is str else None
+    if texts is not None:
+        return texts
     kinds = set(map(type, values))
-    if kinds - {_NONE} == {str}:
-        return TextValues.of(values)
     for kind in (int, float, bool):
         if kinds - {_NONE} == {kind}:
             try:
@@ -94,20 +95,16 @@ def value_column(values: Sequence[Any], *, timed: bool = False) -> ValueColumn:
     return ObjectValues(list(values))
 
 
-def is_in_numbers(word: str, *, timed: bool) -> bool:
-    """Return whether a word in lower case may be part of a number's text; `timed`: of a time in ms as it is
-    displayed.
-    """
-    if timed:
-        return _TIME_CHARACTERS.issuperset(word)
-    return _NUMBER_CHARACTERS.issuperset(word) or word in "-inf" or word in "nan"
-
-
 def _numbers(values: Sequence[Any], kinds: Collection[type]) -> tuple[Array, Array]:
     """Return numbers and None as an array, and where None is. `kinds` are the types of the values."""
-    null = _null(values, kinds)
+    if _NONE in kinds and float in kinds:
+        numbers = np.array(values, np.float64)  # None becomes NaN
+        null = np.isnan(numbers)
+        null[null] = _null([values[place] for place in np.flatnonzero(null).tolist()], kinds)
+        numbers[null] = 0
+        return numbers, null
     there = [0 if value is None else value for value in values] if _NONE in kinds else values
-    return np.fromiter(there, np.float64 if float in kinds else np.int64, len(values)), null
+    return np.fromiter(there, np.float64 if float in kinds else np.int64, len(values)), _null(values, kinds)
 
 
 def _null(values: Sequence[Any], kinds: Collection[type]) -> Array:
@@ -124,7 +121,7 @@ class NumberValues(ValueColumn):
         self._numbers = numbers
         self._kind = kind
         self.timed = timed and kind is int
-        self._texts: _NumberTexts | None = None
+        self._texts: NumberTexts | None = None
 
     def values(self, places: Array | None = None) -> list[Any]:
         numbers, null = (self._numbers, self.null) if places is None else (self._numbers[places], self.null[places])
@@ -150,12 +147,12 @@ class NumberValues(ValueColumn):
     def containing(self, word: str) -> Array:
         if self._kind is bool:
             return np.array([word in "false", word in "true"])[self._numbers] & ~self.null
-        if not is_in_numbers(word, timed=self.timed):
+        if not (is_in_times(word) if self.timed else is_in_numbers(word)):
             return np.zeros(len(self), np.bool_)
         if self.timed:
             return times_containing(self._numbers, word) & ~self.null
         if self._texts is None:
-            self._texts = _NumberTexts(self._numbers)
+            self._texts = NumberTexts(self._numbers)
         return self._texts.containing(word) & ~self.null
 
     def compared(self, sign: str, text: str) -> Array:
@@ -186,7 +183,7 @@ class NumberValues(ValueColumn):
         try:
             return self.compared("=", text)
         except UsageError:
-            if self.timed and _TIME_CHARACTERS.issuperset(text.lower()):
+            if self.timed and is_in_times(text.lower()):
                 return self.containing(text.lower())
             raise
 
@@ -218,11 +215,15 @@ class TextValues(ValueColumn):
         self._ranks = np.zeros(0, np.int64)
 
     @classmethod
-    def of(cls, values: Sequence[str | None]) -> TextValues:
-        """Return the column of these texts."""
+    def of(cls, values: Sequence[Any]) -> TextValues | None:
+        """Return the column of these values, or None if some are neither texts nor null."""
         codes_of: defaultdict[str | None, int] = defaultdict(count().__next__, {None: 0})
         next(codes_of.default_factory.__self__)  # type: ignore[union-attr]
-        return cls(np.zeros(0, np.int64), [""], codes_of)._with(values)
+        try:
+            texts = cls(np.zeros(0, np.int64), [""], codes_of)._with(values)
+        except TypeError:  # a value without a hash
+            return None
+        return texts if set(map(type, codes_of)) <= {str, _NONE} else None  # looks at each different value once
 
     def _with(self, values: Sequence[str | None]) -> TextValues:
         codes = np.fromiter(map(self._codes_of.__getitem__, values), np.int64, len(values))
@@ -326,25 +327,3 @@ class _Meanings:
             moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
             return moment.timestamp() * 1000, self._moment
         return str(value), self._text
-
-
-class _NumberTexts:
-    """The different numbers as one text, in which a word is searched for much faster than in each."""
-
-    def __init__(self, numbers: Array) -> None:
-        bits, self._places = np.unique(numbers.view(np.int64), return_inverse=True)  # 0.0 is not -0.0
-        different = bits.view(numbers.dtype).tolist()
-        self._bytes = np.frombuffer(str(different).encode("ascii"), np.uint8)
-        self._ends = np.flatnonzero(self._bytes == ord(","))
-        self._count = len(different)
-
-    def containing(self, word: str) -> Array:
-        """Return where the text of a number contains a word."""
-        size = max(0, len(self._bytes) - len(word) + 1)
-        hits = np.ones(size, np.bool_)
-        for at, character in enumerate(word.encode("ascii")):
-            hits &= self._bytes[at : at + size] == character
-        where = np.zeros(self._count, np.bool_)
-        where[np.searchsorted(self._ends, np.flatnonzero(hits))] = True
-        there: Array = where[self._places]
-        return there

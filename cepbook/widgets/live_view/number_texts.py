@@ -1,0 +1,125 @@
+"""Search for a word in the texts of many numbers, as `str` writes them.
+
+Whole numbers, and numbers of at most three decimals, are not written: their digits are compared by arithmetic on whole
+arrays. Of all other numbers the different ones are written as one text, in which a word is searched for once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_NUMBER_CHARACTERS = frozenset("0123456789.+-e")  # in texts of numbers such as 1.5 and 1e-05
+_SCALE = 1_000  # of numbers with three decimals
+_MAX_SCALED = 1e12  # below it three decimals are exact, and `str` writes no exponent
+_NARROW = 10**9  # whole numbers below it are compared in 32 bits
+_FRACTIONS = [str(fraction / _SCALE)[2:] for fraction in range(_SCALE)]  # without the zeros at the end
+
+
+def is_in_numbers(word: str) -> bool:
+    """Return whether a word in lower case may be part of a number's text."""
+    return _NUMBER_CHARACTERS.issuperset(word) or word in "-inf" or word in "nan"
+
+
+class NumberTexts:
+    """The texts of an array of numbers, whole or floating."""
+
+    def __init__(self, numbers: Array) -> None:
+        self._count = len(numbers)
+        self._written: _WrittenNumbers | None = None
+        self._decimals: Array | None = None  # the numbers of few decimals; None: all
+        if numbers.dtype.kind == "i":
+            self._negative = numbers < 0
+            self._whole, self._fractions = np.abs(numbers).view(np.uint64), None
+            return
+        with np.errstate(invalid="ignore", over="ignore"):
+            scaled = np.rint(numbers * _SCALE)
+            few = (scaled / _SCALE == numbers) & (np.abs(numbers) < _MAX_SCALED)
+        if not few.all():
+            self._decimals = few
+            self._written = _WrittenNumbers(numbers[~few])
+            numbers, scaled = numbers[few], scaled[few]
+        self._negative = np.signbit(numbers)
+        self._whole, self._fractions = np.divmod(np.abs(scaled).astype(np.uint64), np.uint64(_SCALE))
+
+    def containing(self, word: str) -> Array:
+        """Return where the text of a number contains a word in lower case, which is not empty."""
+        hits = self._in_whole(word)
+        if self._fractions is not None:
+            whole, point, fraction = word.partition(".")
+            if point:
+                begins = np.array([text.startswith(fraction) for text in _FRACTIONS])[self._fractions]
+                hits = begins & self._at_end(whole)
+            else:
+                hits |= np.array([word in text for text in _FRACTIONS])[self._fractions]
+        if self._decimals is None or self._written is None:
+            return hits
+        everywhere = np.zeros(self._count, np.bool_)
+        everywhere[self._decimals] = hits
+        everywhere[~self._decimals] = self._written.containing(word)
+        return everywhere
+
+    def _in_whole(self, word: str) -> Array:
+        """Return where the sign and the digits before the point contain a word."""
+        hits, rest = np.zeros(len(self._whole), np.bool_), self._whole
+        top = int(rest.max()) if len(rest) else 0
+        if word == "-":
+            return self._negative
+        rest = rest.astype(np.uint32) if top < _NARROW else rest
+        digits, position = word.removeprefix("-"), 0
+        while digits.isdigit() and len(digits) <= len(str(top)):
+            hits |= self._ending(rest, word, shorter=position > 0)
+            if top < 10:
+                break
+            top, rest, position = top // 10, rest // 10, position + 1
+        return hits
+
+    def _at_end(self, word: str) -> Array:
+        """Return where the sign and the digits before the point end with a word, which may be empty."""
+        digits = word.removeprefix("-")
+        if not word or (digits.isdigit() and len(digits) <= len(str(int(self._whole.max(initial=0))))):
+            return self._ending(self._whole, word)
+        return np.zeros(len(self._whole), np.bool_)
+
+    def _ending(self, whole: Array, word: str, *, shorter: bool = False) -> Array:
+        """Return where these whole numbers, with the signs, end with a word. With `shorter` digits behind them were cut
+        off, and a number without any digits left is 0.
+        """
+        digits = word.removeprefix("-")
+        if not digits:
+            return np.ones(len(whole), np.bool_)
+        value = int(digits)
+        if digits != word:
+            if digits != str(value) or (shorter and value == 0):
+                return np.zeros(len(whole), np.bool_)
+            exact: Array = self._negative & (whole == value)
+            return exact
+        there: Array = whole % 10 ** len(digits) == value
+        if digits[0] == "0":  # a number has no zeros before its first digit
+            there &= whole >= (10 ** (len(digits) - 1) if len(digits) > 1 else int(shorter))
+        return there
+
+
+class _WrittenNumbers:
+    """The different numbers as one text, in which a word is searched for much faster than in each."""
+
+    def __init__(self, numbers: Array) -> None:
+        bits, self._places = np.unique(numbers.view(np.int64), return_inverse=True)  # 0.0 is not -0.0
+        different = bits.view(numbers.dtype).tolist()
+        self._bytes = np.frombuffer(str(different).encode("ascii"), np.uint8)
+        self._ends = np.flatnonzero(self._bytes == ord(","))
+        self._count = len(different)
+
+    def containing(self, word: str) -> Array:
+        """Return where the text of a number contains a word."""
+        size = max(0, len(self._bytes) - len(word) + 1)
+        hits = np.ones(size, np.bool_)
+        for at, character in enumerate(word.encode("ascii")):
+            hits &= self._bytes[at : at + size] == character
+        where = np.zeros(self._count, np.bool_)
+        where[np.searchsorted(self._ends, np.flatnonzero(hits))] = True
+        there: Array = where[self._places]
+        return there

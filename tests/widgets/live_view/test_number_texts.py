@@ -1,0 +1,51 @@
+"""A word is found in numbers exactly where it is part of their texts."""
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cepbook.widgets.live_view.number_texts import NumberTexts, is_in_numbers
+from cepbook.widgets.live_view.value_columns import value_column
+from tests.random_cases import several
+
+EDGES: tuple[list[Any], ...] = (
+    [0, 1, -1, 10, -10, 100, 2**63 - 1, -(2**63), 10**9, 10**9 - 1, -(10**9)],
+    [0.0, -0.0, 0.5, -0.5, 0.001, -0.001, 1e-5, 1e12, 1e11 + 0.5, 1e300, float("nan"), float("inf"), -float("inf")],
+    [0.1 + 0.2, 1 / 3, 123.456, 123.4567, 5.0, 50.05, -12.12],
+)
+
+
+def number(draw: Random, kind: str) -> int | float:
+    if kind == "whole":
+        return draw.choice([-1, 1]) * draw.randrange(10 ** draw.randrange(1, 12))
+    decimals = round(draw.gauss(0, 10 ** draw.randrange(1, 6)), draw.randrange(4))
+    return decimals if kind == "decimals" or draw.random() < 0.5 else draw.gauss(0, 1)
+
+
+@pytest.mark.parametrize("seed", range(several(60)))
+def test_words_in_random_numbers(seed: int) -> None:
+    draw = Random(seed)
+    kind = draw.choice(["whole", "decimals", "any"])
+    numbers = [number(draw, kind) for _ in range(50)]
+    numbers += draw.choice([of for of in EDGES if isinstance(of[0], int) == (kind == "whole")])
+    texts = NumberTexts(np.array(numbers))
+    for _ in range(40):
+        of = str(draw.choice(numbers))
+        start = draw.randrange(len(of))
+        word = of[start : draw.randrange(start + 1, len(of) + 1)]
+        word = draw.choice(
+            [word, word, f"0{word}", f"-{word}", f"{word}.", f".{word}", f"{word}0", "-0", "0", "00", "-."]
+        )
+        expected = [word in str(value) for value in numbers]
+        assert texts.containing(word).tolist() == expected, word
+        assert is_in_numbers(word) or not any(expected)
+
+
+def test_a_column_of_texts_with_other_values_is_no_column_of_texts() -> None:
+    for values in (["a", "b", 1, None], ["a", [1], "b"], [None, "a", True]):
+        assert value_column(values).values() == values
+    assert value_column([1.5, None, float("inf"), None]).values() == [1.5, None, float("inf"), None]
+    nan = value_column([float("nan"), None, 2.0])
+    assert nan.null.tolist() == [False, True, False]
