@@ -4,6 +4,11 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV_PYTHON := .venv/bin/python
+ifeq ($(OS),Windows_NT)
+# Where make comes with a shell, as in Git for Windows.
+SHELL := bash
+VENV_PYTHON := .venv/Scripts/python.exe
+endif
 FIRST := notebooks/01_first_stream.ipynb
 
 # Without the catalogue of extensions JupyterLab makes no request to the outside.
@@ -14,7 +19,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick demo refresh clean env-lab env-test need-python
+.PHONY: help lab test quick demo refresh package api systems clean env-lab env-test need-python
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,6 +44,16 @@ refresh: env-test  ## execute the notebooks and store their outputs, which `make
 	@CEPBOOK_PROGRESS=off $(VENV_PYTHON) -m nbconvert --to notebook --execute --inplace \
 		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False \
 		notebooks/*.ipynb
+
+package: env-test  ## build the wheel and the source archive into build/dist, and try the wheel in a new environment
+	@$(VENV_PYTHON) tools/package.py
+
+api: env-test  ## name what breaks code of users since the last tag, or since another commit (AGAINST=main)
+	@$(VENV_PYTHON) tools/public_api.py $(AGAINST)
+
+systems: env-test  ## check the types as on Windows and macOS
+	@$(VENV_PYTHON) -m mypy --strict cepbook --platform win32
+	@$(VENV_PYTHON) -m mypy --strict cepbook --platform darwin
 
 clean:  ## remove .venv and all caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

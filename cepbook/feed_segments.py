@@ -14,6 +14,8 @@ from operator import itemgetter
 from typing import IO, Any, NamedTuple
 from weakref import finalize
 
+from cepbook.descriptors import read_at, to_disk
+
 INSERT, MORE, REMOVE, GONE, EMPTY = range(5)  # marks of records
 BEGIN = (INSERT, REMOVE, EMPTY)  # marks that begin a delivery
 WAITING_ROWS = 100_000  # that a spill file holds in memory while the disk is full
@@ -215,16 +217,13 @@ class SpillFile:
         if not size:
             return None
         if self._process == os.getpid() or self._maker is not self.medium:
-            os.fsync(self._own_file(size).fileno())
+            to_disk(self._own_file(size).fileno())
         assert self._file is not None
         return self._file.name, size
 
     def _read(self, start: int, end: int) -> bytes:
         assert self._file is not None
-        if hasattr(os, "pread"):
-            return os.pread(self._file.fileno(), end - start, start)
-        self._file.seek(start)  # a system without `fork`
-        return self._file.read(end - start)
+        return read_at(self._file.fileno(), end - start, start)
 
     def _own_file(self, size: int) -> IO[bytes]:
         """Return a file of this process and of the medium with the first `size` bytes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
 from functools import wraps
 from operator import attrgetter
@@ -22,6 +23,18 @@ from cepbook.engine.replay.batch_replayer import BatchReplayer
 from cepbook.engine.runtime import Runtime
 from tests.engine.invariants import invariant_violations
 
+# These use signals and calls that Windows does not have.
+POSIX = (
+    "cli/test_commands.py", "cli/test_run.py", "engine/dispatch/test_faults.py", "session/core/test_forged_files.py",
+    "session/core/test_interrupts.py", "session/io/output/test_sink_faults.py", "session/io/output/test_sink_kills.py",
+    "session/io/output/test_sinks.py", "session/io/test_file_tail.py", "session/io/test_rejected_events.py",
+    "session/journal/test_journal_faults.py", "session/journal/test_row_files.py",
+    "session/replay/test_live_ingestion.py", "session/replay/test_live_lateness.py", "session/replay/test_replay.py",
+    "session/test_bad_input.py",
+    "session/test_feeds.py", "session/test_growing_values.py", "spark/test_java_home.py", "spark/test_killed_jobs.py",
+    "test_mutations.py",
+)  # fmt: skip
+collect_ignore = list(POSIX) if sys.platform == "win32" else []
 HERE = f"{Path(__file__).resolve().parent}{os.sep}"
 
 

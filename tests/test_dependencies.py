@@ -31,7 +31,7 @@ SHOWN = """[{'s': 3}]
   spark    by time slice
 Spark needs the package pyspark, which is not installed: `pip install 'cepbook[spark]'`. \
 Everything in cepbook except Spark works without it
-this needs pyarrow: pip install pyarrow
+Parquet files and frames of Arrow need pyarrow: pip install 'cepbook[lab]'
 """
 COMMAND = """
 from cepbook.cli import main

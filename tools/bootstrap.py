@@ -15,7 +15,6 @@ to build it, where an index gives no caching headers.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -28,10 +27,16 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
+PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input"]
 UV = [str(PYTHON), "-m", "uv", "pip"]
 STAMP = VENV / "cepbook-stamp.json"
@@ -190,6 +195,23 @@ def fail(text: str) -> None:
     sys.exit(1)
 
 
+def lock(file: IO[str]) -> None:
+    """Wait until no other process installs into `.venv`. The lock ends with *file*."""
+    waiting = False
+    while True:
+        try:
+            if sys.platform == "win32":
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if not waiting:
+                say("waiting for another installation into .venv")
+            waiting = True
+            time.sleep(0.5)
+
+
 def install_level(level: str) -> None:
     """Install the packages of *level* into `.venv`, and record it."""
     start = time.monotonic()
@@ -210,18 +232,15 @@ def main(level: str) -> None:
     if up_to_date(level):  # also while more is being installed
         say(".venv is up to date")
         return
-    with (ROOT / "pyproject.toml").open() as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another installation into .venv")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with (ROOT / "pyproject.toml").open() as file:
+        lock(file)
         if up_to_date(level):
             return
         if level != "spark":
             install_level(level)
             return
-        os.nice(10)
+        if sys.platform != "win32":
+            os.nice(10)
         with state_of_spark():
             install_level(level)
     # Nobody waits for this. Where Python is told to write no byte code, later starts are quicker by it.

@@ -57,9 +57,9 @@ def run(name: str, environment: dict[str, str], say: Callable[[str], object]) ->
     closing = ""
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, errors="replace",
+        stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
     )  # fmt: skip
-    if name != "browser" and hasattr(os, "setpriority"):
+    if name != "browser" and sys.platform != "win32":
         os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
     assert process.stdout is not None
     with process.stdout:
@@ -68,9 +68,14 @@ def run(name: str, environment: dict[str, str], say: Callable[[str], object]) ->
             plain = re.sub(r"\x1b\[[\d;]*m", "", line).strip()
             if CLOSING.match(plain):
                 closing = plain.strip("= ")
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode == 0, closing, time.monotonic() - start, usage.ru_utime + usage.ru_stime
+    worked = 0.0
+    if sys.platform == "win32":
+        process.wait()
+    else:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        worked = usage.ru_utime + usage.ru_stime
+    return process.returncode == 0, closing, time.monotonic() - start, worked
 
 
 def run_all(names: list[str], environment: dict[str, str]) -> Iterator[tuple[str, Outcome]]:

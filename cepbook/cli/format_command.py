@@ -38,7 +38,9 @@ def run(options: argparse.Namespace) -> int:
             if options.check:
                 print(f"would format {path}")
             else:
-                path.write_text(after, encoding="utf-8")
+                end = "\r\n" if b"\r\n" in path.read_bytes() else "\n"  # on every system the file keeps its own
+                with path.open("w", encoding="utf-8", newline=end) as file:
+                    file.write(after)
                 print(f"formatted {path}")
     if not count:
         raise UsageError("there is no .epl file")

@@ -107,8 +107,8 @@ def _lines(pipe: IO[str], out: StandardOutput) -> Iterator[str | bytes | None]:
     try:
         number = pipe.fileno()
         select.select([number], [], [], 0)
-    except (OSError, ValueError):  # not a pipe, or it cannot be polled
-        yield from pipe
+    except (OSError, ValueError):  # Windows polls no pipes
+        yield from getattr(pipe, "buffer", pipe)
         return
     rest = b""
     while not out.ended:

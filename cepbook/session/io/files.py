@@ -213,7 +213,7 @@ def _reader() -> Any:
     try:
         from pyarrow import parquet  # optional: only Parquet files need it
     except ImportError:
-        raise UsageError("reading Parquet files needs pyarrow: pip install pyarrow") from None
+        raise UsageError("reading Parquet files needs pyarrow: pip install 'cepbook[lab]'") from None
     return parquet
 
 

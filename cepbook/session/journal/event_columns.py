@@ -39,7 +39,7 @@ def arrow() -> Any:
     try:
         import pyarrow  # optional: only files of Arrow need it
     except ImportError:
-        raise UsageError("a journal needs pyarrow: pip install pyarrow") from None
+        raise UsageError("a journal needs pyarrow: pip install 'cepbook[lab]'") from None
     return pyarrow
 
 

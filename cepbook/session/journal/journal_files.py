@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from contextlib import suppress
 from typing import Any
 
+from cepbook.descriptors import to_disk
 from cepbook.errors import CepbookError, JournalError, UsageError
 from cepbook.session.journal.log_file import LogReader, LogWriter
 from cepbook.session.journal.row_files import RowFiles
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 _NAME = re.compile(r"(snapshot|log)-(\d{6,})")
 _LOCK = "lock"
@@ -60,9 +67,9 @@ class JournalFiles:
             with open(unfinished, "wb") as file:
                 file.write(snapshot)
                 file.flush()
-                os.fsync(file.fileno())
+                to_disk(file.fileno())
             os.replace(unfinished, self._named("snapshot", number))
-            _to_disk(self.path)
+            _directory_to_disk(self.path)
         except OSError as error:
             log.remove()
             hint = "make room, or end the journal: `cep.journaling.close()`"
@@ -123,7 +130,7 @@ def notebook_of(path: str) -> str | None:
     return None
 
 
-def _to_disk(directory: str) -> None:
+def _directory_to_disk(directory: str) -> None:
     """Let the names in a directory survive a power cut. Windows has no such call."""
     if hasattr(os, "O_DIRECTORY"):
         number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -137,11 +144,10 @@ def _locked(path: str) -> int:
     """Return the descriptor of the locked file: a file object would complain if it is collected before its journal."""
     file = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        import fcntl  # Windows has none; there the user takes care
-    except ImportError:
-        return file
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if sys.platform == "win32":
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(file)
         raise UsageError(f"the journal {path!r} is written by another process or workbench") from None

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from cepbook.descriptors import to_disk
 from cepbook.errors import JournalError
 
 MAGIC = b"cepbook journal 1\n"
@@ -46,7 +47,7 @@ class LogWriter:
         self.size = 0
         self._torn = False  # bytes of a frame that failed are at the end, and could not be removed
         self._file = -1
-        self._to_disk = getattr(os, "fdatasync", os.fsync) if sync else None  # some systems have the second only
+        self._to_disk = to_disk if sync else None
         try:
             self._file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
             self._append([MAGIC])

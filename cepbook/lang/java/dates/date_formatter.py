@@ -11,6 +11,7 @@ from cepbook.lang.java.date_text import DAYS, MONTHS, local_text
 from cepbook.lang.java.dates.chronology import Chronology
 from cepbook.lang.java.dates.civil import date_of, days_of, us_week, weekday
 from cepbook.lang.java.dates.date_pattern import OptionalSection, PatternElements, PatternLetter, parse_date_pattern
+from cepbook.lang.java.dates.time_zone import moment_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ def _zone_name(wall: WallClockFields, count: int) -> str:
     assert wall.zone is not None
     seconds = wall.days * 86_400 + wall.nanos // 1_000_000_000 - wall.ahead
     try:
-        name = datetime.fromtimestamp(seconds, wall.zone).tzname()
+        name = moment_at(wall.zone, seconds).tzname()
     except (ValueError, OverflowError, OSError):
         name = None
     if name == "UTC":

@@ -44,8 +44,13 @@ def offset_at(zone: tzinfo, time: int, second: int) -> int:
     return (_at(zone, seconds) if known is None else known) * second
 
 
+def moment_at(zone: tzinfo, seconds: int) -> datetime:
+    """Return the moment `seconds` after 1970 in a zone. `fromtimestamp` of Windows refuses those before 1970."""
+    return (_EPOCH.replace(tzinfo=UTC) + timedelta(seconds=seconds)).astimezone(zone)
+
+
 def _at(zone: tzinfo, seconds: int) -> int:
-    return _seconds(datetime.fromtimestamp(_near(seconds), zone).utcoffset())
+    return _seconds(moment_at(zone, _near(seconds)).utcoffset())
 
 
 @lru_cache(maxsize=4096)

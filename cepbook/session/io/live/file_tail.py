@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cepbook.descriptors import read_at
 from cepbook.errors import EventError, UsageError
 from cepbook.session.io.csv_records import OPEN_QUOTE, columns_of, fields_of, wrong_fields
 from cepbook.session.io.live.live_sources import (
@@ -131,7 +132,7 @@ class _File:
 
     def _change_to(self, name: str) -> None:
         """Read another file from now on. Raises OSError, and then the former one stays open."""
-        descriptor = os.open(name, os.O_RDONLY)
+        descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         if self._descriptor is not None:
             self._earlier[self._status.st_ino] = self._read(0, BEGINNING)
         self.close()
@@ -158,7 +159,7 @@ class _File:
 
     def _read(self, at: int, size: int = READ) -> bytes:
         assert self._descriptor is not None
-        return os.pread(self._descriptor, size, at)
+        return read_at(self._descriptor, size, at)
 
     @property
     def _status(self) -> os.stat_result:
@@ -370,6 +371,6 @@ def _has(name: str, start: int, sample: bytes, size: int) -> bool:
     """True if a file has at least `size` bytes, with `sample` at `start`; False if it cannot be read."""
     try:
         with open(name, "rb") as file:
-            return os.fstat(file.fileno()).st_size >= size and os.pread(file.fileno(), len(sample), start) == sample
+            return os.fstat(file.fileno()).st_size >= size and read_at(file.fileno(), len(sample), start) == sample
     except OSError:
         return False

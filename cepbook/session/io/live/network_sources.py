@@ -142,7 +142,7 @@ async def _messages(
         from tornado.iostream import StreamClosedError
         from tornado.websocket import WebSocketClosedError, WebSocketError, websocket_connect
     except ImportError:
-        raise UsageError("websockets need tornado: pip install tornado") from None
+        raise UsageError("websockets need tornado: pip install 'cepbook[lab]'") from None
     try:
         connection = await websocket_connect(url, max_message_size=longest)
     except (HTTPError, WebSocketError, StreamClosedError) as error:  # for example from a proxy whose server is down

@@ -24,7 +24,7 @@ def arrow_table(rows: Rows, columns: Mapping[str, Type]) -> Any:
     try:
         import pyarrow  # optional: only Parquet files and frames of Arrow need it
     except ImportError:
-        raise UsageError("this needs pyarrow: pip install pyarrow") from None
+        raise UsageError("Parquet files and frames of Arrow need pyarrow: pip install 'cepbook[lab]'") from None
     kinds = [_arrow_type(pyarrow, of) for of in columns.values()]
     schema = pyarrow.schema(
         [(name, pyarrow.string() if kind is None else kind) for name, kind in zip(columns, kinds, strict=True)]
@@ -69,6 +69,32 @@ class ParquetWriter(RowWriter):
         self._writer.close()
 
 
+class _ArrowFile:
+    """The file of an Arrow stream. `rename` works while the stream is open, also on Windows."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: BinaryIO = open(path, "wb")  # noqa: SIM115  until `close`
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def write(self, data: Any) -> int:
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def rename(self, path: str) -> None:
+        self._file.close()
+        os.replace(self._path, path)
+        self._file = open(path, "ab")  # noqa: SIM115
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class ParquetStreamWriter(RowWriter):
     """A Parquet file `path` that is written as a whole when it is closed; its rows are in an Arrow stream until then.
 
@@ -99,7 +125,7 @@ class ParquetStreamWriter(RowWriter):
         elif resumed:
             rescued = _rescued(self.place, schema, {})
         begun = f"{self.place}.new" if os.path.exists(self.place) else self.place
-        self._file: BinaryIO = open(begun, "wb")  # noqa: SIM115  until `close`
+        self._file = _ArrowFile(begun)
         try:
             self._stream = pyarrow.ipc.new_stream(self._file, schema.with_metadata({_STREAM: id_}))
             self._rows = 0
@@ -108,7 +134,7 @@ class ParquetStreamWriter(RowWriter):
                 self._rows += batch.num_rows
             self._file.flush()
             if begun != self.place:
-                os.replace(begun, self.place)
+                self._file.rename(self.place)
         except BaseException:
             self._file.close()
             os.remove(begun)

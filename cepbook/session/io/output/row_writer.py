@@ -55,8 +55,9 @@ def take_mode(written: str, path: str | os.PathLike[str]) -> None:
     """Give the file `written`, which will replace `path`, the owner and the permissions of `path`, if that exists."""
     with suppress(OSError):
         old = os.stat(path)
-        with suppress(OSError, AttributeError):  # only root changes an owner; Windows has no such function
-            os.chown(written, old.st_uid, old.st_gid)
+        if sys.platform != "win32":
+            with suppress(OSError):  # only root changes an owner
+                os.chown(written, old.st_uid, old.st_gid)
         os.chmod(written, stat.S_IMODE(old.st_mode))
 
 
