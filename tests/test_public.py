@@ -16,6 +16,7 @@ import cepbook
 import cepbook.session
 import cepbook.spark
 import cepbook.widgets
+from tests import documents
 
 PACKAGES = [cepbook, cepbook.session, cepbook.spark, cepbook.widgets]
 # What has no list of its names: exceptions, sources of live events, charts
@@ -55,6 +56,12 @@ def test_all_that_is_public_says_what_it_does(module: ModuleType) -> None:
 @pytest.mark.parametrize("module", PACKAGES, ids=lambda module: module.__name__)
 def test_all_that_is_public_is_offered(module: ModuleType) -> None:
     assert set(module.__all__) <= set(dir(module))
+
+
+def test_the_comparison_with_an_earlier_version_covers_them() -> None:
+    public_api = documents.tool("public_api")
+    assert {module.__name__ for module in [*PACKAGES, *MODULES]} <= set(public_api.PUBLIC)
+    assert all(importlib.import_module(name) for name in public_api.PUBLIC)
 
 
 def test_what_is_offered_is_not_loaded_for_that() -> None:

@@ -7,10 +7,13 @@ the earlier commit, and without a tag there is nothing to compare.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 ROOT = Path(__file__).resolve().parent.parent
 # Modules whose public names users import. docs/reference describes them, tests/test_public.py checks their docstrings.
 PUBLIC = (
@@ -19,9 +22,11 @@ PUBLIC = (
     "cepbook.engine.config",
     "cepbook.errors",
     "cepbook.session",
+    "cepbook.session.inlets",
     "cepbook.spark",
     "cepbook.testing",
     "cepbook.widgets",
+    "cepbook.widgets.charts",
 )
 
 
@@ -38,20 +43,36 @@ def breakages(ref: str) -> list[str]:
 
     before = griffe.load_git("cepbook", ref=ref, repo=ROOT)
     after = griffe.load("cepbook", search_paths=[str(ROOT)])
-    found = (
-        breakage.explain(griffe.ExplanationStyle.ONE_LINE) for breakage in griffe.find_breaking_changes(before, after)
-    )
-    return [line for line in found if is_public(line)]
+    public = tuple(f"{path}." for path in public_paths(before))
+    return [
+        COLOURS.sub("", change.explain(griffe.ExplanationStyle.ONE_LINE))
+        for change in griffe.find_breaking_changes(before, after)
+        if f"{change.obj.canonical_path}.".startswith(public) and change.obj.is_public
+    ]
 
 
-def is_public(line: str) -> bool:
-    """Return whether a line of griffe, `FILE:LINE: NAME: what`, is about a module of `PUBLIC`."""
-    file = line.partition(":")[0].replace("\\", "/")
-    module = file[file.rfind("cepbook") :].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    private = any(word.startswith("_") for word in line.partition(": ")[2].partition(":")[0].split("(")[0].split("."))
-    return not private and any(
-        module == name or (name != "cepbook" and module.startswith(f"{name}.")) for name in PUBLIC
-    )
+def public_paths(package: Any) -> set[str]:
+    """Return the paths of the functions and classes that the modules of `PUBLIC` offer, and of the bases of these."""
+    import griffe
+
+    paths = set()
+    for name in PUBLIC:
+        try:
+            module = package[name.removeprefix("cepbook.")] if name != "cepbook" else package
+        except KeyError:  # an earlier version has no such module
+            continue
+        own = [member for member, it in module.members.items() if not it.is_alias and member[0] != "_"]
+        offered = module.exports or own
+        for member in map(module.members.get, map(str, offered)):
+            try:
+                target = member.final_target if member.is_alias else member
+                if target.is_class or target.is_function:
+                    paths.add(target.canonical_path)
+                if target.is_class:
+                    paths.update(base.canonical_path for base in target.mro())
+            except (AttributeError, ValueError, griffe.AliasResolutionError):  # of another package
+                continue
+    return paths
 
 
 def main(words: list[str]) -> int:
