@@ -231,3 +231,16 @@ def write_progress_line(text: str | None) -> None:
     if stderr_is_terminal():
         sys.stderr.write(f"\r\x1b[K{text or ''}")
         sys.stderr.flush()
+
+
+def unused_name(name: str, taken: Iterable[str]) -> str:
+    """Return `name` with as many trailing underscores as make it unused."""
+    names = set(taken)
+    while name in names:
+        name += "_"
+    return name
+
+
+def lost_rows_text(lost: int, remaining: int) -> str:
+    """Return how many of the delivered rows a feed and its file no longer have."""
+    return f"the oldest {lost:,} of {lost + remaining:,} delivered rows are missing"

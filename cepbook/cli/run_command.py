@@ -25,8 +25,8 @@ from cepbook.session import ReplayResult, Workbench
 from cepbook.session.io.chunked_files import empty_frame_of, is_large
 from cepbook.session.io.csv_records import Reject
 from cepbook.session.io.files import PARQUET, parquet_head, read_file
-from cepbook.session.io.output.output_times import DATES, MICROSECONDS, MILLISECONDS
 from cepbook.session.io.output.sinks import FileSink, partial_name
+from cepbook.session.io.output.time_types import DATES, MICROSECONDS, MILLISECONDS
 from cepbook.session.io.output.writers import SQLITE, check_file_kind
 from cepbook.session.io.text_files import DEFAULT, TextFormat, text_format
 from cepbook.session.io.time_conversion import clock_text, int_or_text

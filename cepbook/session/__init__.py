@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from cepbook.engine.windows.python_window import WindowClock
-from cepbook.session.core.run_results import RunResult
-from cepbook.session.explain.marble import Marble
-from cepbook.session.inspect.partition_selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
-from cepbook.session.inspect.timeline import Timeline
-from cepbook.session.io.time_conversion import ClockTime
-from cepbook.session.replay.replay import Replay
-from cepbook.session.replay.replay_results import Progress, ReplayResult
-from cepbook.session.workbench import Workbench
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cepbook.engine.windows.python_window import WindowClock
+    from cepbook.session.core.run_results import RunResult
+    from cepbook.session.explain.marble import Marble
+    from cepbook.session.inspect.partition_selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
+    from cepbook.session.inspect.timeline import Timeline
+    from cepbook.session.io.time_conversion import ClockTime
+    from cepbook.session.replay.replay import Replay
+    from cepbook.session.replay.replay_results import Progress, ReplayResult
+    from cepbook.session.workbench import Workbench
 
 __all__ = [
     "ByCategory",
@@ -29,3 +33,28 @@ __all__ = [
     "WindowClock",
     "Workbench",
 ]
+_ON_DEMAND = {  # name -> the module that has it
+    "WindowClock": "cepbook.engine.windows.python_window",
+    "RunResult": "cepbook.session.core.run_results",
+    "Marble": "cepbook.session.explain.marble",
+    **dict.fromkeys(
+        ("ByCategory", "ByHash", "ById", "ByKey", "ByProperties", "Nested"),
+        "cepbook.session.inspect.partition_selectors",
+    ),
+    "Timeline": "cepbook.session.inspect.timeline",
+    "ClockTime": "cepbook.session.io.time_conversion",
+    "Replay": "cepbook.session.replay.replay",
+    **dict.fromkeys(("Progress", "ReplayResult"), "cepbook.session.replay.replay_results"),
+    "Workbench": "cepbook.session.workbench",
+}
+
+
+# The imports wait until they are needed: the playground runs explanations of `session` where pandas does not exist.
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return getattr(importlib.import_module(_ON_DEMAND[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,8 +10,9 @@ from cepbook.argument_checks import short_repr
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
-from cepbook.session.explain.why import explain_row, find_row
+from cepbook.session.explain.why import find_row
 from cepbook.session.explain.why_not import hypothetical_event, known_events, statements_reading, why_not
+from cepbook.session.explain.why_replayed import explain_row
 from cepbook.session.history.event_log import LogEntry
 from cepbook.session.history.rerun_provenance import DeliveredRow
 from cepbook.session.inspect.time_columns import TimeColumns

@@ -16,15 +16,14 @@ from cepbook.session.explain.marble import Marble, build_marble
 from cepbook.session.inspect.compiler_stages import explain_stage
 from cepbook.session.inspect.dataflow_graph import DataflowGraph, build_graph
 from cepbook.session.inspect.metrics import metrics_frame
-from cepbook.session.inspect.partial_matches import partials_frame
 from cepbook.session.inspect.partition_selectors import Selector, selected_ids, selected_rows
-from cepbook.session.inspect.partition_table import partitions_frame
 from cepbook.session.inspect.problems import find_problems
+from cepbook.session.inspect.state_frames import partials_frame, partitions_frame
 from cepbook.session.inspect.statement_table import statements_frame
 from cepbook.session.inspect.store_table import stores_frame
 from cepbook.session.inspect.stream_chart import build_stream_chart
 from cepbook.session.inspect.timeline import Timeline, build_timeline
-from cepbook.session.io.output.output_times import DATES
+from cepbook.session.io.output.time_types import DATES
 from cepbook.session.io.time_conversion import ClockTime
 from cepbook.session.replay_mixin import ReplayMixin
 

@@ -12,6 +12,7 @@ from typing import Any, overload
 import pandas as pd
 
 from cepbook.argument_checks import caller_stacklevel
+from cepbook.display import lost_rows_text
 from cepbook.engine.delivery.delta import Listener
 from cepbook.errors import MissingRowsWarning, UsageError
 from cepbook.feeds import FeedColumns
@@ -21,15 +22,14 @@ from cepbook.session.inspect.fire_and_forget import PreparedQuery, run_query
 from cepbook.session.inspect.partition_selectors import Selector, selected_rows
 from cepbook.session.inspect.time_columns import statement_output
 from cepbook.session.io.output.delivery_stream import DeliveryStream
-from cepbook.session.io.output.output_times import DATES
 from cepbook.session.io.output.result_frames import (
     change_columns,
     changes_frame,
     convert_frame,
-    lost_rows_text,
     rows_frame,
 )
 from cepbook.session.io.output.sinks import FileSink, export_rows, feed_rows
+from cepbook.session.io.output.time_types import DATES
 from cepbook.session.io.parameter_values import ParameterValues as Values
 
 
@@ -71,7 +71,7 @@ class OutputMixin(WorkbenchCore):
         changes = self._engine.feed(name).whole()
         if changes.lost:
             hint = f"`cep.feed_capacity = None` keeps all rows from now on, `cep.sink({name!r}, FILE)` writes them"
-            text = f"`{name}`: {lost_rows_text(changes)}\n  hint: {hint}"
+            text = f"`{name}`: {lost_rows_text(changes.lost, len(changes.times))}\n  hint: {hint}"
             warnings.warn(text, MissingRowsWarning, stacklevel=caller_stacklevel())
         return changes
 

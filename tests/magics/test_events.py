@@ -8,9 +8,9 @@ import pytest
 
 from cepbook.errors import StatementError
 from cepbook.lang.types import DOUBLE
-from cepbook.magics.event_cells.cell_reader import EventsError
 from cepbook.magics.event_cells.expectation import ExpectationError
 from cepbook.magics.events import DETAILS
+from cepbook.testing.cell_reader import EventsError
 from tests.magics.conftest import Notebook
 
 START = """%%events

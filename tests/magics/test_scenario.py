@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import StatementError, UsageError
-from cepbook.magics.event_cells.cell_reader import EventsError
 from cepbook.magics.event_cells.expectation import ExpectationError
+from cepbook.testing.cell_reader import EventsError
 from tests.magics.conftest import Notebook
 
 SENT = '%%events --quiet\nTrade symbol="A" price=1.0\n@2000\nTrade symbol="B" price=2.0\n'

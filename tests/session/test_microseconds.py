@@ -10,9 +10,9 @@ import pytest
 from cepbook.display import format_time
 from cepbook.engine.config import Config
 from cepbook.errors import EventError
-from cepbook.magics.event_cells.notation import parse_clock
 from cepbook.magics.shell.output import clock_text
 from cepbook.session import Workbench
+from cepbook.testing.notation import parse_clock
 from cepbook.widgets.live_view.view_source import WorkbenchSource
 
 SECOND = 1_000_000

@@ -15,11 +15,11 @@ those that an atom may take, or that pass a filter of its streams, as far as the
 
 from __future__ import annotations
 
+import time as wall
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import itemgetter
-from time import perf_counter, thread_time
 from typing import Any
 
 from cepbook.engine.contexts.assigner import ArrivingColumns, PartitionAssigner
@@ -39,6 +39,8 @@ from cepbook.lang.plan.references import reads_whole_events
 _Batches = Sequence[ColumnBatch]
 _Derived = Sequence[DerivedEvents]
 _Read = tuple[ColumnBatch, tuple[int, ...]]  # events, and the numbers of the streams that they are for
+# WebAssembly has no clock of a thread: its only thread is the process.
+_processor_time: Callable[[], float] = getattr(wall, "thread_time", wall.process_time)
 _Shown = tuple[int, Row, Any]  # time, event, and in a context its partitions
 
 
@@ -106,14 +108,14 @@ class StatementPass:
         """Run the batch through `nodes` (producers before readers)."""
         contexts = {node.statement.steps.context for node in nodes}
         self._assign(contexts)
-        began = thread_time()
+        began = _processor_time()
         try:
             for node in nodes:
                 derived = self.through(node)
                 if node.statement.steps.emit.insert is not None:
                     self._derived[node.statement.name] = derived
         finally:
-            self._record_processor_time(thread_time() - began)
+            self._record_processor_time(_processor_time() - began)
 
     def _record_processor_time(self, seconds: float) -> None:
         """Divide the CPU time of the batch among the statements by their elapsed times, which cost less to measure."""
@@ -149,11 +151,11 @@ class StatementPass:
         derived = [self._derived[name] for name in node.producers]
         if not (batches or derived) and node.statement.timed.due > self.last:
             return DerivedEvents()  # most of many statements are not affected by a batch
-        began = perf_counter()
+        began = wall.perf_counter()
         try:
             return self._run(node, batches, derived)
         finally:
-            self._elapsed.append((node.statement, perf_counter() - began))
+            self._elapsed.append((node.statement, wall.perf_counter() - began))
 
     def _run(self, node: ReplayNode, batches: _Batches, derived: _Derived) -> DerivedEvents:
         out = OutputCollector(node.statement, self._batches.values(), node.keyed)

@@ -19,9 +19,9 @@ from cepbook.lang.syntax.rare_readings import RARELY_MEANT, rare_readings
 from cepbook.magics.editor.completion import complete
 from cepbook.magics.editor.cursor import STRING
 from cepbook.magics.editor.inspection import describe
-from cepbook.magics.event_cells.cell_reader import EventsError
 from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.variable_hints import hinted_diagnostics
+from cepbook.testing.cell_reader import EventsError
 
 TARGET = "cepbook.lint"
 MAX_CHECKED = 50_000  # characters

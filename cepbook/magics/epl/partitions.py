@@ -15,7 +15,7 @@ from cepbook.magics.shell.output import table, text
 from cepbook.session.inspect.partition_table import SIZES, key_names
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.event_validation import is_missing
-from cepbook.session.io.output.output_times import clock_numbers
+from cepbook.session.io.output.time_types import clock_numbers
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.live_view.partition_rows import partition_columns, value_label

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from cepbook.errors import UsageError
 from cepbook.magics.epl.subcommand import Subcommand, refuse_arguments
-from cepbook.magics.event_cells.notation import NotationError, parse_value
 from cepbook.magics.shell.host import NotebookHost, Offer
 from cepbook.magics.shell.output import table, text
+from cepbook.testing.notation import NotationError, parse_value
 from cepbook.widgets.base.static_picture import StaticPicture
 
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from cepbook.errors import CepbookError, CompileError, Diagnostic, Span, UsageError, did_you_mean
-from cepbook.magics.event_cells.cell_reader import CellStep, EventsError
 from cepbook.magics.shell.output import clock_text
 from cepbook.session import Workbench
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.event_validation import TypeMismatch, value_converter
 from cepbook.session.io.time_conversion import parse_time
+from cepbook.testing.cell_reader import CellStep, EventsError
 from cepbook.testing.trace import (
     Advance,
     GetVariable,

@@ -13,10 +13,10 @@ from typing import Any
 
 from cepbook.display import format_time
 from cepbook.errors import UsageError
-from cepbook.magics.event_cells.cell_reader import CellStep
 from cepbook.session import Workbench
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.time_conversion import parse_time
+from cepbook.testing.cell_reader import CellStep
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import Advance, Iterate, Reaction, ReadRows, Send, StatementDelivery, Stimulus
 

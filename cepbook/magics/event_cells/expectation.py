@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from cepbook.display import format_count
 from cepbook.errors import CepbookError
-from cepbook.magics.event_cells.cell_reader import CellStep
 from cepbook.magics.shell.output import table
+from cepbook.testing.cell_reader import CellStep
 from cepbook.testing.report import compared_lines
 from cepbook.testing.runner import StepResult, same_reactions
 from cepbook.testing.trace import ReadRows, StatementDelivery

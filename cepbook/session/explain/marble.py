@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from cepbook.display import DATE_THRESHOLD_MS, format_count
 from cepbook.engine.delivery.delta import Row
@@ -24,9 +23,11 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import LONG, SIZED_NUMBERS, Type
 from cepbook.session.history.event_log import HORIZON, EventLog
 from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
-from cepbook.session.io.output.output_times import time_type
-from cepbook.session.io.output.result_frames import typed_series
+from cepbook.session.io.output.time_types import time_type
 from cepbook.session.io.time_conversion import clock_text, clock_unit, format_span
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_EVENTS = 200
 
@@ -64,6 +65,10 @@ class Marble:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per stay: number, arrived, entered, left (NaT: not yet), the event's properties."""
+        import pandas as pd  # not at the top: the playground draws diagrams without pandas
+
+        from cepbook.session.io.output.result_frames import typed_series
+
         head = {
             "number": pd.array([bar.number for bar in self.bars], dtype="Int64"),
             "arrived": typed_series([bar.arrived for bar in self.bars], self.time),

@@ -1,25 +1,24 @@
 """Why a row was delivered: its cause, context partition, group, the events that made it, and the contents of windows.
 
-The statement runs again over the event log (`history.rerun_provenance`), up to that instant. If the log does not reach
-back so far, a snapshot of the replay leads to a workbench of that instant, which has the events before it in its own
-log: the statement runs again over these. If that does not give the row, the contents of that workbench are shown.
-Without snapshots only the present contents are known. The answer names its `basis`. Python functions are called on
-request only, because they may have side effects.
+The statement runs again over the event log (`history.rerun_provenance`), up to that instant. If that does not give the
+row, only the present contents are known. The answer names its `basis`. Python functions are called on request only,
+because they may have side effects. `why_replayed` asks the snapshots of a replay in between.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from cepbook.display import lost_rows_text
 from cepbook.engine.delivery.delta import Delta, Row
 from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.engine.inspection.visible_rows import has_window_events, latest_rows, window_events
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import CepbookError, UsageError
+from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
@@ -33,7 +32,7 @@ from cepbook.session.explain.provenance import (
     shadow_row,
     stream_name,
 )
-from cepbook.session.history.event_log import HORIZON, KEPT, EventLog, LogEntry
+from cepbook.session.history.event_log import HORIZON, EventLog, LogEntry
 from cepbook.session.history.rerun_provenance import (
     EVENT,
     PARTITION,
@@ -43,12 +42,9 @@ from cepbook.session.history.rerun_provenance import (
     key_column,
     matches_row,
 )
-from cepbook.session.history.rerun_statement import StatementRerun
 from cepbook.session.inspect.partial_matches import partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, flat_properties, key_names
-from cepbook.session.io.output.result_frames import lost_rows_text
 from cepbook.session.io.time_conversion import clock_text
-from cepbook.session.replay.replay import Replay
 
 UNKNOWN_PAST = "what came before"
 
@@ -60,7 +56,7 @@ def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, unt
     Raises UsageError if there is no such row.
     """
     rows = feed.whole(until)
-    gone = f": {lost_rows_text(rows)}" if rows.lost else ""
+    gone = f": {lost_rows_text(rows.lost, len(rows.times))}" if rows.lost else ""
     if not rows.times:
         hint = f'`%epl why {name} --event -1`, or `cep.why("{name}", -1)`: what became of the last event'
         then = "" if until is None else " until then"
@@ -76,73 +72,7 @@ def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, unt
     return DeliveredRow(number, rows.times[index], insert, len(same), values)
 
 
-def explain_row(
-    runtime: Runtime, event_log: EventLog, replay: Replay[Any] | None, name: str, at: DeliveredRow, *, calls: bool
-) -> RowExplanation:
-    """Explain a row."""
-    target = runtime.statement(name).plan
-    notes: list[str] = []
-    if isinstance(target, nodes.StreamStatement | nodes.CreateVariableStatement):
-        explanation = _again(runtime, event_log, target, at, notes, calls=calls)
-        if explanation is not None and not (explanation.notes and _covers(replay, at.time)):
-            return explanation
-        if _covers(replay, at.time) and replay is not None:
-            past = _again_in_past(replay, name, at, calls=calls)
-            return _by_snapshot(runtime, replay, name, at, explanation) if past is None else past
-        if explanation is not None:
-            return explanation
-    notes.append("what was held when the row was delivered is not known: this is what is held now")
-    return _now(runtime, runtime, name, at, notes)
-
-
-def _covers(replay: Replay[Any] | None, time: int) -> bool:
-    span = None if replay is None else replay.span
-    return span is not None and span[0] <= time <= span[1]
-
-
-def _again_in_past(replay: Replay[Any], name: str, at: DeliveredRow, *, calls: bool) -> RowExplanation | None:
-    """Explain a row by running the statement again over the events before it, which a snapshot leads to.
-
-    None if they do not give the row.
-    """
-    try:
-        past = replay.at_with_past(at.time, KEPT)
-        runtime, event_log = past.runtime, past._engine.event_log
-        target = runtime.statement(name).plan
-        explanation = _again(runtime, event_log, target, at, [], calls=calls)
-        if explanation is None:
-            return None
-        explanation = replace(explanation, partition=_partition_of(runtime, target.context, explanation.partition))
-        if explanation.windows and not _has_all_events(runtime, event_log, target):
-            return explanation
-    except CepbookError:
-        return None
-    return replace(explanation, notes=tuple(n for n in explanation.notes if not n.startswith(UNKNOWN_PAST)))
-
-
-def _partition_of(
-    runtime: Runtime, context: str | None, partition: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
-    """Return the partition with the properties of one of a rerun, which has other ids; without id if it has ended."""
-    if context is None or partition is None:
-        return partition
-    for row in runtime.partitions(context):
-        if named_partition(runtime, context, row) == (own := {**partition, "id": row["id"]}):
-            return own
-    return {name: value for name, value in partition.items() if name != "id"}
-
-
-def _has_all_events(runtime: Runtime, event_log: EventLog, target: Any) -> bool:
-    """Return True if a rerun over the log ends with as many events in the window as the statement holds."""
-    statement = runtime.statement(target.name)
-    if not has_window_events(statement):
-        return False
-    run = StatementRerun(runtime, event_log, target)
-    run.run()
-    return window_events(run.runtime.statement(target.name), 0).total == window_events(statement, 0).total
-
-
-def _again(
+def explain_again(
     runtime: Runtime,
     event_log: EventLog,
     target: nodes.StreamStatement | nodes.CreateVariableStatement,
@@ -151,6 +81,10 @@ def _again(
     *,
     calls: bool,
 ) -> RowExplanation | None:
+    """Explain a row by running its statement again over the log; None, with the reason in `notes`, if that fails.
+
+    `calls` allows the statement to call Python functions.
+    """
     first = ProvenanceRerun(runtime, event_log, target, shadows=False)
     if first.calls and not calls:
         notes.append(uncalled_functions_note(first.calls))
@@ -461,32 +395,10 @@ def source_text(runtime: Runtime, name: str, e: Any) -> str:
     return show_expr(e) if isinstance(e, x.BoundExpr) else ""
 
 
-def _by_snapshot(
-    runtime: Runtime, replay: Replay[Any], name: str, at: DeliveredRow, other: RowExplanation | None
-) -> RowExplanation:
-    try:
-        twin = replay.at(at.time if at.insert or at.time <= (replay.span or (at.time,))[0] else at.time - 1)
-    except CepbookError as error:
-        return other or _now(runtime, runtime, name, at, [str(error)])
-    notes = ["windows are those of a snapshot of the replay, after all that happened at that time"]
-    explanation = _now(runtime, twin.runtime, name, at, notes, "snapshot")
-    if other is None:
-        return explanation
-    whole = other.made is not None and other.group is None and other.made_total <= len(other.made)
-    return replace(
-        explanation,
-        cause=other.cause,
-        stimulus=other.stimulus,
-        partition=other.partition,
-        group=other.group,
-        made=other.made if whole else None,
-        made_total=other.made_total if whole else 0,
-    )
-
-
-def _now(
+def explain_now(
     runtime: Runtime, inspected: Runtime, name: str, at: DeliveredRow, notes: list[str], basis: Basis = "now"
 ) -> RowExplanation:
+    """Explain a row by the contents of the windows of `inspected`, which are not those of its time."""
     statement = inspected.statements.get(name)
     windows: list[WindowContents] = []
     waiting: tuple[str, ...] = ()

@@ -14,11 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, Protocol, Self
 
 from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.lang.plan.catalog import EventType
-from cepbook.session.io.source_merge import SourceBatch
 
 KEPT = 2_000
 HORIZON = f"the workbench knows at most the latest {KEPT:,} events of each type"
@@ -52,17 +51,34 @@ class LogEntry:
     stores: frozenset[str] = frozenset()
 
 
+class ReplayedBatch(Protocol):
+    """Consecutive events of one type, as a replay hands them to the engine (`io.source_merge`)."""
+
+    @property
+    def type_name(self) -> str: ...
+
+    @property
+    def times(self) -> list[int]: ...
+
+    @property
+    def ranks(self) -> list[int] | None: ...
+
+    def column(self, name: str) -> list[Any]: ...
+
+    def before(self, count: int) -> Self: ...
+
+
 class _Tail:
     """The last replayed batches of one event type, with at least the last `KEPT` events."""
 
     __slots__ = ("batches", "count", "lost")
 
     def __init__(self) -> None:
-        self.batches: deque[tuple[int, SourceBatch, bool]] = deque()
+        self.batches: deque[tuple[int, ReplayedBatch, bool]] = deque()
         self.count = 0
         self.lost = False
 
-    def append(self, number: int, batch: SourceBatch, stepping: bool) -> None:
+    def append(self, number: int, batch: ReplayedBatch, stepping: bool) -> None:
         batches = self.batches
         batches.append((number, batch, stepping))
         self.count += len(batch.times)
@@ -138,7 +154,7 @@ class EventLog:
         number = self._number()
         return [(number, index) for index in range(size)]
 
-    def record_replayed(self, batches: Sequence[SourceBatch], *, stepping: bool = False) -> None:
+    def record_replayed(self, batches: Sequence[ReplayedBatch], *, stepping: bool = False) -> None:
         """Log batches that are replayed together. With `stepping` the clock visits every due time on the way."""
         number = self._number()
         self.clock_by_hand = None
@@ -149,7 +165,7 @@ class EventLog:
             tail.append(number, batch, stepping)
             self.counts[batch.type_name] += len(batch.times)
 
-    def shorten_replayed(self, batches: Sequence[SourceBatch], counts: Sequence[int]) -> None:
+    def shorten_replayed(self, batches: Sequence[ReplayedBatch], counts: Sequence[int]) -> None:
         """Keep the first `counts` events of each of the `batches` that were logged last: the others did not come."""
         for batch, taken in zip(batches, counts, strict=True):
             left_out = len(batch.times) - taken

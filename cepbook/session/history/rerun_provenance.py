@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from cepbook.display import unused_name
 from cepbook.engine.delivery.delta import Delta, Row
 from cepbook.engine.inspection.evaluation import python_functions_called
 from cepbook.engine.runtime import RunningStatement, Runtime
@@ -27,7 +28,6 @@ from cepbook.lang.types import BOOLEAN, INT, OBJECT
 from cepbook.session.history.event_log import EventLog, LogEntry
 from cepbook.session.history.rerun_statement import IdentitySink, StatementRerun
 from cepbook.session.history.rerun_windows import rows_equal
-from cepbook.session.io.output.result_frames import unused_name
 
 _FIELDS = {of: {each.name for each in fields(of)} for of in (plan.SelectStatement, plan.OnSelectStatement)}
 PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # names that no column of a user can have

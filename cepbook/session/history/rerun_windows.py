@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cepbook.display import unused_name
 from cepbook.engine.contexts.partition_listeners import PartitionNotice
 from cepbook.engine.delivery.delta import Delta, Listener, Row
 from cepbook.engine.runtime import Runtime
@@ -22,7 +23,6 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.types import INT, OBJECT
 from cepbook.session.history.event_log import EventLog
 from cepbook.session.history.rerun_statement import IdentitySink, StatementRerun
-from cepbook.session.io.output.result_frames import unused_name
 
 _Stay = tuple[int, int | None]  # identity of the event, id of the context partition
 # columns of shadows in a context

@@ -32,8 +32,8 @@ from cepbook.session.history.event_log import ManualAction
 from cepbook.session.inspect.partition_selectors import Selector, engine_selector, selected_rows
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.event_validation import EventTypes
-from cepbook.session.io.output.output_times import output_types, time_type
 from cepbook.session.io.output.result_frames import rows_frame
+from cepbook.session.io.output.time_types import output_types, time_type
 from cepbook.session.io.parameter_values import ParameterValues, with_parameters
 
 Functions = Mapping[str, tuple[Callable[..., Any], FunctionType]]

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
-from cepbook.argument_checks import caller_stacklevel
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import MissingRowsWarning, UsageError
-from cepbook.lang.types import LONG, OBJECT, STRING
-from cepbook.session.io.output.output_times import DATES, time_type
-from cepbook.session.io.output.result_frames import typed_series, unused_name
+from cepbook.errors import UsageError
 
 SHOWN = 200
 
@@ -70,28 +63,3 @@ def partial_matches(runtime: Runtime, statement: str, partition: int | None = No
         for match in summary["partials"]["rows"]
     ]
     return PartialMatches(total, tuple(rows[:SHOWN]))
-
-
-def partials_frame(runtime: Runtime, statement: str, partition: int | None = None, times: str = DATES) -> pd.DataFrame:
-    """Return one row per partial match: partition (with a context), waiting_for, since, until, a column per tag.
-
-    `times` is the form of the times (`time_type`). Issues a MissingRowsWarning if there are more than `SHOWN`.
-    Raises as `partial_matches` does.
-    """
-    matches = partial_matches(runtime, statement, partition)
-    if matches.total > len(matches.rows):
-        fact = f"the first {len(matches.rows):,} of {matches.total:,} partial matches of `{statement}` are listed"
-        divided = partition is None and runtime.statement(statement).steps.context is not None
-        hint = "\n  hint: `partition=ID` lists those of one context partition" if divided else ""
-        warnings.warn(f"{fact}{hint}", MissingRowsWarning, stacklevel=caller_stacklevel())
-    tags = pattern_tags(runtime, statement) or ()
-    time = time_type(runtime.config, times)
-    data: dict[str, pd.Series[Any]] = {}
-    if runtime.statement(statement).steps.context is not None:
-        data["partition"] = typed_series([p.partition for p in matches.rows], LONG)
-    data["waiting_for"] = typed_series([p.waiting_for for p in matches.rows], STRING)
-    data["since"] = typed_series([p.since for p in matches.rows], time)
-    data["until"] = typed_series([p.until for p in matches.rows], time)
-    for tag in tags:
-        data[unused_name(tag, data)] = typed_series([p.events.get(tag) for p in matches.rows], OBJECT)
-    return pd.DataFrame(data)

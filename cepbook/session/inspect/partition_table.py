@@ -1,20 +1,16 @@
-"""Context partitions as a table: the live ones, and the sizes of their states."""
+"""Context partitions: the properties of the live ones, and the sizes of their states."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from cepbook.engine.contexts.selectors import PartitionIdentity
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan.catalog import ContextType
 from cepbook.lang.plan.nodes import ContextLevel, ContextStatement
-from cepbook.lang.types import LONG, OBJECT, Type
-from cepbook.session.io.output.output_times import DATES, output_types, time_type
-from cepbook.session.io.output.result_frames import typed_series, unused_name
+from cepbook.lang.types import LONG, Type
 
 TIMES = ("startTime", "endTime")  # built-in properties that are times
 SIZES = ("retained", "groups", "partials")  # events, groups and partial matches, of all statements together
@@ -69,30 +65,6 @@ def _key_names(spec: ContextLevel) -> dict[str, str]:
     names = [" or ".join(dict.fromkeys(alternatives)) for alternatives in zip(*texts, strict=True)]
     taken = {"id", *TIMES} | {name for name in names if names.count(name) > 1}
     return {f"key{i}": f"key{i}" if name in taken else name for i, name in enumerate(names, 1)}
-
-
-def partitions_frame(
-    runtime: Runtime, context: str, ids: Container[int] | None = None, times: str = DATES
-) -> pd.DataFrame:
-    """Return the live partitions (in `ids`) by id: properties, the ``statements``, and the sizes of their states.
-
-    `times` is the form of their start and end (`time_type`).
-    """
-    time = time_type(runtime.config, times)
-    running = runtime.context(context)
-    partitions = [partition for partition in running.identities() if ids is None or partition.id in ids]
-    types = flat_types(runtime.catalog.contexts[context])
-    types = output_types(types, [name for name in types if name.rpartition(".")[2] in TIMES], time)
-    rows = [partition_properties(partition) for partition in partitions]
-    sizes = partition_sizes(runtime, context, ids)
-    users = [statement.name for statement in running.statements if statement is not None]
-    data: dict[str, pd.Series[Any]] = {"id": typed_series([partition.id for partition in partitions], LONG)}
-    for name in dict.fromkeys((*types, *(name for row in rows for name in row))):
-        data[name] = typed_series([row.get(name) for row in rows], types.get(name, OBJECT))
-    data[unused_name("statements", data)] = pd.Series([users] * len(partitions), dtype="object")
-    for size in SIZES:
-        data[unused_name(size, data)] = typed_series([sizes.get(p.id, {}).get(size) for p in partitions], LONG)
-    return pd.DataFrame(data)
 
 
 def partition_sizes(

@@ -7,11 +7,12 @@ from typing import Any
 
 from cepbook.charts.builders import line
 from cepbook.charts.offline_renderer import Chart, PandasFrame
+from cepbook.display import lost_rows_text
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.feeds import FeedColumns
 from cepbook.session.inspect.time_columns import statement_output
-from cepbook.session.io.output.result_frames import changes_frame, lost_rows_text
+from cepbook.session.io.output.result_frames import changes_frame
 
 SERIES = 20  # values of a column whose values are lines of their own
 
@@ -29,7 +30,8 @@ def build_stream_chart(
     if color is None and not several:
         color = next((c for c in columns if _is_text(inserts[c]) and 1 <= inserts[c].nunique() <= SERIES), None)
     clock = x == "time" and runtime.config.second == 1000
-    return line(inserts, x, y, color, title=name, clock=clock, note=lost_rows_text(changes) if changes.lost else None)
+    note = lost_rows_text(changes.lost, len(changes.times)) if changes.lost else None
+    return line(inserts, x, y, color, title=name, clock=clock, note=note)
 
 
 def _default_number(frame: PandasFrame, columns: Sequence[str], name: str) -> str:

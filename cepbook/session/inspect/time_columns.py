@@ -19,7 +19,7 @@ from cepbook.lang.plan.references import event_types_read, stores_read
 from cepbook.lang.registry.aggregates import AGGREGATES, USER_AGGREGATE
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.types import LONG, Type
-from cepbook.session.io.output.output_times import DATES, output_types, time_type
+from cepbook.session.io.output.time_types import DATES, output_types, time_type
 
 
 class _Scope(NamedTuple):

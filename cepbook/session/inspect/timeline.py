@@ -13,8 +13,8 @@ from cepbook.lang.types import LONG, Type
 from cepbook.session.history.partition_lifetimes import ContextLifetimes, PartitionLifetime
 from cepbook.session.inspect.partition_table import context_levels, flat_properties
 from cepbook.session.inspect.time_columns import TimeColumns
-from cepbook.session.io.output.output_times import time_type
 from cepbook.session.io.output.result_frames import typed_series
+from cepbook.session.io.output.time_types import time_type
 from cepbook.session.io.time_conversion import clock_unit, format_span
 
 MOST_PARTITIONS = 500

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from cepbook.display import lost_rows_text
 from cepbook.feeds import Feed
 from cepbook.lang.types import Type
-from cepbook.session.io.output.result_frames import change_columns, lost_rows_text
+from cepbook.session.io.output.result_frames import change_columns
 from cepbook.widgets.live_view.row_filter import NamedColumns, RowSheet, SheetColumns
 from cepbook.widgets.live_view.stream_sheet import StreamRequest, StreamSheet
 from cepbook.widgets.live_view.value_columns import Array
@@ -51,7 +52,7 @@ class RowSelection:
         columns = None if self.columns is None else [name for name in self.columns if name != number]
         if columns is not None and moment in columns:
             columns.insert(columns.index(moment) + 1, number)
-        note = f"; {lost_rows_text(changes)}" if changes.lost else ""
+        note = f"; {lost_rows_text(changes.lost, len(changes.times))}" if changes.lost else ""
         return self._file(dict(zip(all_types, values, strict=True)), all_types, columns, places, note)
 
     def of_sheet(self, sheet: RowSheet, types: Mapping[str, Type], timed: Collection[str]) -> FileRows:

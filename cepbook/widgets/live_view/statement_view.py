@@ -14,14 +14,13 @@ from typing import Any, Literal, get_args
 
 import traitlets
 
-from cepbook.display import format_time
+from cepbook.display import format_time, unused_name
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
 from cepbook.lang import types as t
 from cepbook.session import Progress, Workbench
 from cepbook.session.inspect.match_record import KEPT as RECORDED_DELIVERIES
 from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
-from cepbook.session.io.output.result_frames import unused_name
 from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
 from cepbook.widgets.base.live_widget import CLIENTS, LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture

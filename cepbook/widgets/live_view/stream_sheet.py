@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from cepbook.display import unused_name
 from cepbook.feeds import Feed, FeedColumns
-from cepbook.session.io.output.result_frames import unused_name
 from cepbook.widgets.base.column_encoding import BinaryBuffers, encode_values
 from cepbook.widgets.live_view.row_filter import NO_FILTER, FoundRows, NamedColumns, RowFilter
 from cepbook.widgets.live_view.value_columns import Array, NumberValues, ValueColumn, value_column

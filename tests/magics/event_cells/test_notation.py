@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cepbook.magics.event_cells.cell_reader import CellStep, EventsError, read_cell
-from cepbook.magics.event_cells.notation import NotationError, parse_clock, parse_event
+from cepbook.testing.cell_reader import CellStep, EventsError, read_cell
+from cepbook.testing.notation import NotationError, parse_clock, parse_event
 from cepbook.testing.trace import Advance, Iterate, Send, StatementDelivery
 
 

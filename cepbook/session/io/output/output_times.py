@@ -7,70 +7,39 @@ same. Text has ISO 8601 with the offset from UTC.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cepbook.argument_checks import short_repr
-from cepbook.engine.config import Config
-from cepbook.engine.snapshot.runtime_snapshot import type_data, type_from
-from cepbook.errors import UsageError
 from cepbook.lang.java.dates.time_zone import zone_of
-from cepbook.lang.types import LONG, TIMESTAMP, Type
+from cepbook.lang.types import Type
+from cepbook.session.io.output.time_types import EPOCH, TimeType
 
-DATES, MILLISECONDS, MICROSECONDS = "datetime", "ms", "us"
-_EPOCH = datetime(1970, 1, 1)
 _MISSING = -(2**63)  # how numpy writes NaT
 _MANY = 100  # values that are worth the conversion to numpy
 _FIRST_YEAR, _LAST_YEAR = -62_135_510_400, 253_402_214_400  # s since 1970 between which all zones have a date
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class TimeType(Type):
-    """The type of a column of times for users: clock units since 1970, `second` per second, read in `zone`."""
-
-    second: int = 1000
-    zone: str = "UTC"
-
-    @property
-    def unit(self) -> str:
-        """Numpy's and Arrow's name of the clock's unit."""
-        return MILLISECONDS if self.second == 1000 else MICROSECONDS
-
-    def text(self, value: Any) -> Any:
-        """Return a time in ISO 8601 with its offset. Years that `datetime` does not have stay numbers."""
-        if type(value) is not int:
-            return value
-        try:
-            moment = _EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=value * (1_000_000 // self.second))
-            digits = "milliseconds" if self.second == 1000 else "microseconds"  # always, as readers of columns expect
-            return moment.astimezone(zone_of(self.zone)).isoformat(timespec=digits)
-        except OverflowError:
-            return value
-
-    def texts(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Return `text` of all values, many of them at once."""
-        if len(values) < _MANY or not set(map(type, values)) <= {int, type(None)}:
-            return list(map(self.text, values))
-        there = [0 if value is None else value for value in values] if None in values else values
-        if min(there) < _FIRST_YEAR * self.second or max(there) >= _LAST_YEAR * self.second:
-            return list(map(self.text, values))
-        unit: Any = self.unit
-        moments: Any = np.array(there, np.int64).view(f"datetime64[{unit}]")
-        zone, ends = zone_of(self.zone), ["+00:00"] * len(values)
-        if zone is not UTC:
-            local = (
-                pd.Series(moments).dt.tz_localize(UTC).dt.tz_convert(zone).dt.tz_localize(None).to_numpy(moments.dtype)
-            )
-            seconds = ((local - moments) // np.timedelta64(1, "s")).astype(np.int64).tolist()
-            offsets = {offset: _offset_text(offset) for offset in set(seconds)}
-            moments, ends = local, [offsets[offset] for offset in seconds]
-        texts = np.datetime_as_string(moments, unit=unit).tolist()
-        return [None if value is None else text + end for value, text, end in zip(values, texts, ends, strict=True)]
+def clock_texts(of: TimeType, values: Sequence[Any]) -> Sequence[Any]:
+    """Return `TimeType.text` of all values, many of them at once."""
+    if len(values) < _MANY or not set(map(type, values)) <= {int, type(None)}:
+        return list(map(of.text, values))
+    there = [0 if value is None else value for value in values] if None in values else values
+    if min(there) < _FIRST_YEAR * of.second or max(there) >= _LAST_YEAR * of.second:
+        return list(map(of.text, values))
+    unit: Any = of.unit
+    moments: Any = np.array(there, np.int64).view(f"datetime64[{unit}]")
+    zone, ends = zone_of(of.zone), ["+00:00"] * len(values)
+    if zone is not UTC:
+        local = pd.Series(moments).dt.tz_localize(UTC).dt.tz_convert(zone).dt.tz_localize(None).to_numpy(moments.dtype)
+        seconds = ((local - moments) // np.timedelta64(1, "s")).astype(np.int64).tolist()
+        offsets = {offset: _offset_text(offset) for offset in set(seconds)}
+        moments, ends = local, [offsets[offset] for offset in seconds]
+    texts = np.datetime_as_string(moments, unit=unit).tolist()
+    return [None if value is None else text + end for value, text, end in zip(values, texts, ends, strict=True)]
 
 
 def _offset_text(seconds: int) -> str:
@@ -78,46 +47,6 @@ def _offset_text(seconds: int) -> str:
     minutes, rest = divmod(abs(seconds), 60)
     text = f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
     return f"{text}:{rest:02d}" if rest else text
-
-
-def clock_numbers(config: Config) -> str:
-    """Return the form of times that are numbers in the clock's unit: ``ms`` or ``us``."""
-    return MILLISECONDS if config.second == 1000 else MICROSECONDS
-
-
-def time_type(config: Config, times: str = DATES) -> Type:
-    """Return the type of time columns in the form `times`: ``datetime``, or numbers in the clock's unit.
-
-    Raises UsageError for another form.
-    """
-    clock = TimeType("clock time", second=config.second, zone=config.time_zone)
-    if times == DATES:
-        return clock
-    if times == clock.unit:
-        return LONG
-    hint = "" if times not in (MILLISECONDS, MICROSECONDS) else f": the clock counts {clock.unit}"
-    raise UsageError(f'`times` is "datetime" or "{clock.unit}", not {short_repr(times)}{hint}')
-
-
-def output_types(properties: Mapping[str, Type], columns: Collection[str], time: Type) -> dict[str, Type]:
-    """Return the types of a statement's columns for users: those of `columns` are times of type `time` (`time_type`).
-
-    With dates for times, a `timestamp` is a date of the same zone, too.
-    """
-    moment = TIMESTAMP if time == LONG else replace(time, name="moment")
-    own_types = {name: moment if of == TIMESTAMP else of for name, of in properties.items()}
-    return {name: time if name in columns else of for name, of in own_types.items()}
-
-
-def column_data(of: Type) -> Any:
-    """Return the type of a column for users as plain data."""
-    return [type_data(of), [of.second, of.zone] if type(of) is TimeType else None]
-
-
-def column_from(data: Any) -> Type:
-    """Return the type of `column_data`."""
-    of, clock = type_from(data[0]), data[1]
-    return of if clock is None else TimeType(of.name, of.of, of.event, of.fields, second=clock[0], zone=clock[1])
 
 
 def clock_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:
@@ -130,12 +59,12 @@ def clock_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:
 
 def moment_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:
     """Return values of `timestamp` as a column of dates, in ms, or in µs if one of them is that fine."""
-    return clock_dates(*_clock_units(values, _EPOCH.replace(tzinfo=UTC), of.zone))
+    return clock_dates(*_clock_units(values, EPOCH.replace(tzinfo=UTC), of.zone))
 
 
 def local_dates(values: Sequence[Any], of: Any) -> pd.Series[Any]:
     """Return values of `localdatetime`, which have no zone, likewise."""
-    return clock_dates(*_clock_units(values, _EPOCH, "UTC"))
+    return clock_dates(*_clock_units(values, EPOCH, "UTC"))
 
 
 def _clock_units(values: Sequence[Any], epoch: datetime, zone: str) -> tuple[list[int | None], Type]:

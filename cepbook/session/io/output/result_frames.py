@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from cepbook.display import unused_name
 from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.errors import UsageError
 from cepbook.feeds import FeedColumns
@@ -77,11 +78,6 @@ def changes_frame(columns: FeedColumns, properties: Mapping[str, Type], time: Ty
     return pd.DataFrame(data, index=pd.RangeIndex(len(columns.times)))
 
 
-def lost_rows_text(changes: FeedColumns) -> str:
-    """Return how many of the delivered rows a feed and its file no longer have."""
-    return f"the oldest {changes.lost:,} of {changes.lost + len(changes.times):,} delivered rows are missing"
-
-
 def convert_frame(frame: pd.DataFrame, properties: Mapping[str, Type], library: str) -> Any:
     """Return a frame as ``pandas``, ``arrow`` (`pyarrow.Table`) or ``polars``. Raises UsageError, also if a library is
     missing.
@@ -107,11 +103,3 @@ def convert_frame(frame: pd.DataFrame, properties: Mapping[str, Type], library: 
     except ImportError:
         raise UsageError("frames of polars need it: pip install polars") from None
     return polars.from_arrow(table)
-
-
-def unused_name(name: str, taken: Iterable[str]) -> str:
-    """Return `name` with as many trailing underscores as make it unused."""
-    names = set(taken)
-    while name in names:
-        name += "_"
-    return name

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from cepbook.errors import UsageError
+from cepbook.session.io.output.output_times import clock_texts
 
 Rows = Sequence[Sequence[Any]]
 PLAIN = ("byte", "short", "int", "long", "float", "double", "boolean", "string", "char")
@@ -116,7 +118,8 @@ class RowDates:
     """Writes the times of the clock among the columns of rows in ISO 8601, for files that have no type for them."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._texts = [(place, of.texts) for place, of in enumerate(columns.values()) if of.name == "clock time"]
+        clocks = ((place, of) for place, of in enumerate(columns.values()) if of.name == "clock time")
+        self._texts = [(place, partial(clock_texts, of)) for place, of in clocks]
 
     def __call__(self, rows: Rows) -> Rows:
         if not self._texts:

@@ -28,9 +28,9 @@ from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
 from cepbook.locks import survives_fork
 from cepbook.session.io.files import PARQUET
-from cepbook.session.io.output.output_times import column_data
 from cepbook.session.io.output.parquet_writers import stream_name
 from cepbook.session.io.output.row_writer import BusyError, Rows, RowWriter, set_aside, take_mode
+from cepbook.session.io.output.time_types import column_data
 from cepbook.session.io.output.writers import check_file_kind, is_database, open_writer
 
 Successor = Callable[[RunningStatement | None], object]

@@ -1,7 +1,7 @@
 """Read cells of events: events and times in the online notebook's notation and as trace lines, mixed freely.
 
 Every line decides for itself. A line ``t = …`` or ``Type = {…}`` (which may continue over several lines) is in the
-notation of `event_cells.notation`. Any other flush-left line is a trace line as in scenario files (`cepbook.testing`).
+notation of `notation`. Any other flush-left line is a trace line as in scenario files (`cepbook.testing`).
 Lines indented below either are the expected reactions. ``//``, ``/* … */`` and lines that begin with ``#`` are
 comments.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cepbook.errors import Diagnostic, EventError, Span
-from cepbook.magics.event_cells import notation
+from cepbook.testing import notation
 from cepbook.testing.trace import Advance, ScenarioError, Send, Stimulus, TraceStep, parse_steps
 
 _REACTION = re.compile(r"\s*(?:[-+=!]|(?:`[^`]+`|[^\s`=]+)\s+(?:[-+]|\(empty\)))")
