@@ -14,12 +14,13 @@ from cepbook.display import format_count, format_property, format_time
 from cepbook.errors import Diagnostic
 from cepbook.magics.event_cells.cell_checks import check, check_written, observed_statements
 from cepbook.magics.event_cells.event_times import EventTimes
-from cepbook.magics.event_cells.expectation import compared_statements, evaluate_step, expectation_error, side_by_side
+from cepbook.magics.event_cells.expectation import expectation_error, side_by_side
 from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder, RecordedReaction
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import clock_text, row_text, stack, table, text
 from cepbook.session import Workbench
+from cepbook.testing.cell_expectations import compared_statements, evaluate_step
 from cepbook.testing.cell_reader import CellStep, parse_cell, read_cell
 from cepbook.testing.trace import Failure, ReadRows, Send, StatementDelivery, TraceStep
 from cepbook.widgets.base.static_picture import StaticPicture

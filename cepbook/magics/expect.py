@@ -15,7 +15,7 @@ from cepbook.display import format_count
 from cepbook.errors import Diagnostic, Span, UsageError, did_you_mean
 from cepbook.magics.event_cells.cell_checks import check, check_written
 from cepbook.magics.event_cells.event_times import EventTimes
-from cepbook.magics.event_cells.expectation import evaluate_step, expectation_error, side_by_side
+from cepbook.magics.event_cells.expectation import expectation_error, side_by_side
 from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder
 from cepbook.magics.shell.cell_marks import DeliveryMarks
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
@@ -23,6 +23,7 @@ from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench
 from cepbook.testing import notation
+from cepbook.testing.cell_expectations import evaluate_step
 from cepbook.testing.cell_reader import CellStep, EventsError
 from cepbook.testing.runner import StepResult, same_reactions
 from cepbook.testing.trace import (

@@ -14,12 +14,13 @@ from cepbook.errors import Diagnostic, UsageError
 from cepbook.magics.epl.record import add_case, cases_of
 from cepbook.magics.event_cells.cell_checks import check, check_written, observed_statements
 from cepbook.magics.event_cells.event_times import EventTimes
-from cepbook.magics.event_cells.expectation import compared_statements, evaluate_step, expectation_error, side_by_side
+from cepbook.magics.event_cells.expectation import expectation_error, side_by_side
 from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder
 from cepbook.magics.events import DETAILS as NOTATION
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import row_text, table
+from cepbook.testing.cell_expectations import compared_statements, evaluate_step
 from cepbook.testing.cell_reader import parse_cell, read_cell
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import Failure, Reaction, ReadRows, StatementDelivery

@@ -12,7 +12,7 @@ from cepbook.errors import UsageError
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
 from cepbook.session.explain.why import find_row
 from cepbook.session.explain.why_not import hypothetical_event, known_events, statements_reading, why_not
-from cepbook.session.explain.why_replayed import explain_row
+from cepbook.session.explain.why_replayed import explain_replayed_row
 from cepbook.session.history.event_log import LogEntry
 from cepbook.session.history.rerun_provenance import DeliveredRow
 from cepbook.session.inspect.time_columns import TimeColumns
@@ -84,7 +84,8 @@ class ExplanationMixin(ReplayMixin):
 
     def _fired(self, name: str, place: DeliveredRow, *, calls: bool = False) -> RowExplanation:
         runtime, record = self._engine.runtime, self._engine.event_log
-        explanation, times = explain_row(runtime, record, self._replay, name, place, calls=calls), TimeColumns(runtime)
+        explanation = explain_replayed_row(runtime, record, self._replay, name, place, calls=calls)
+        times = TimeColumns(runtime)
         return replace(explanation, times=tuple(times.of_all(name)), row_times=tuple(times.of_statement(name)))
 
     def why_row(self, name: str, delivery: int, behind: int, *, insert: bool) -> RowExplanation:

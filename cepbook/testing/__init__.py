@@ -47,10 +47,11 @@ The blocks act in the order in which they stand.
 ``error``                              below one of those: the diagnostic as the user sees it; optional
 =====================================  ===================================================================
 
-Keys of ``config``: ``start`` (the initial clock in ms), ``listen`` (the statements whose deliveries count; without
-it all that have ``@name``), ``variable NAME = {"type": …, "value": …, "constant": …}``, and the settings of the
-engine: ``integerDivision``, ``iterableUnbound``, ``defaultStreamSelector``, ``prioritized``, ``microseconds``, ….
-``prioritized`` is true where a case does not say; recorded ones, which have an ``oracle``, may then agree without it.
+Keys of ``config``: ``start`` (the initial clock in ms), ``listen`` (the statements whose deliveries count, ``"*"``
+for every one; without it all that have ``@name``), ``variable NAME = {"type": …, "value": …, "constant": …}``, and the
+settings of the engine: ``integerDivision``, ``iterableUnbound``, ``defaultStreamSelector``, ``prioritized``,
+``microseconds``, …. ``prioritized`` is true where a case does not say; recorded ones, which have an ``oracle``, may
+then agree without it.
 
 Traces
 ------

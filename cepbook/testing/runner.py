@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NoReturn
@@ -48,6 +48,7 @@ from cepbook.testing.trace import (
 from cepbook.testing.values import Row, coerce_row, same_rows
 
 NOT_SUPPORTED_YET = "not-supported-yet"
+EVERY_STATEMENT = "*"
 
 _STATEMENT_NAME = re.compile(
     r"""@name\s*\(\s*(?:value\s*=\s*)?(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>\w+))""", re.IGNORECASE
@@ -146,24 +147,31 @@ class CaseResult:
         return None
 
 
+AfterStep = Callable[[StepResult], object]
+
+
 def first_line(text: str) -> str:
     """Return the first line of a message, which may be followed by a source excerpt."""
     return text.split("\n", 1)[0]
 
 
-def run(case: ScenarioCase, open_engine: OpenEngine, engine: str = "rows") -> CaseResult:
+def run(
+    case: ScenarioCase, open_engine: OpenEngine, engine: str = "rows", after_step: AfterStep | None = None
+) -> CaseResult:
     """Run `case` on a fresh engine; `engine` is its name in ``refuses:`` lines.
+
+    `after_step` is called with the result of each step, while the engine is in the state that the step leads to.
 
     Some recordings were made with priorities, others without, which affects the order of statements. A recorded case
     that does not say is run both ways if needed, and the closer result is returned. Never raises for an error of the
     case or the engine; the result reports it.
     """
-    result = _Run(case, engine, open_engine).result()
+    result = _Run(case, engine, open_engine, after_step=after_step).result()
     configs = (fence for fence in case.fences if isinstance(fence, ConfigFence))
     is_set = any(setting.key == "prioritized" for config in configs for setting in config.settings)
     if case.oracle is None or is_set or result.broken is not None or result.outcome is not Outcome.FAILED:
         return result
-    without = _Run(case, engine, open_engine, {"prioritized": False}).result()
+    without = _Run(case, engine, open_engine, {"prioritized": False}, after_step).result()
     return max(result, without, key=lambda candidate: sum(step.agrees for step in candidate.steps))
 
 
@@ -175,14 +183,20 @@ class _Run:
     """One run: the engine, the reactions since the last stimulus, and the results so far."""
 
     def __init__(
-        self, case: ScenarioCase, engine_name: str, open_engine: OpenEngine, options: Mapping[str, Any] | None = None
+        self,
+        case: ScenarioCase,
+        engine_name: str,
+        open_engine: OpenEngine,
+        options: Mapping[str, Any] | None = None,
+        after_step: AfterStep | None = None,
     ) -> None:
+        self.after_step = after_step
         self.case = case
         self.options = options or {}
         self.engine_name = engine_name
         self.open_engine = open_engine
         self.engine: Engine
-        self.listen: list[str] | None = None
+        self.listen: list[str] | str | None = None
         self.noted: list[Reaction] = []
         self.unplaced: list[Reaction] = []
         self.line = case.line
@@ -251,7 +265,7 @@ class _Run:
             self._stop_for(error)
         named = {f["single"] or f["double"] or f["bare"] for f in _STATEMENT_NAME.finditer(epl)}
         for name in names:
-            if name in (named if self.listen is None else self.listen):
+            if self.listen == EVERY_STATEMENT or name in (named if self.listen is None else self.listen):
                 self.engine.listen(name, self._note_delivery)
         self.unplaced += self._take_noted()
 
@@ -260,7 +274,7 @@ class _Run:
             self.engine.deploy_query(fence.dialect, fence.name, fence.text)
         except CepbookError as error:
             self._stop_for(error)
-        if self.listen is None or fence.name in self.listen:
+        if self.listen is None or self.listen == EVERY_STATEMENT or fence.name in self.listen:
             self.engine.listen(fence.name, self._note_delivery)
         self.unplaced += self._take_noted()
 
@@ -303,6 +317,8 @@ class _Run:
         expected = self._without_empty(step.reactions)
         agrees = same_reactions(expected, actual, unordered="unordered" in self.case.tags)
         self.steps.append(StepResult(step, actual, agrees))
+        if self.after_step is not None:
+            self.after_step(self.steps[-1])
 
     def _stimulate(self, stimulus: Stimulus) -> Iterable[Row] | None:
         match stimulus:

@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from cepbook.display import format_count
 from cepbook.errors import CepbookError
 from cepbook.magics.shell.output import table
-from cepbook.testing.cell_reader import CellStep
 from cepbook.testing.report import compared_lines
-from cepbook.testing.runner import StepResult, same_reactions
-from cepbook.testing.trace import ReadRows, StatementDelivery
+from cepbook.testing.runner import StepResult
 from cepbook.widgets.base.static_picture import StaticPicture
 
 
 class ExpectationError(CepbookError):
     """A cell expected other reactions than those that came. `side_by_side` shows both."""
-
-
-def compared_statements(parts: Sequence[CellStep]) -> frozenset[str] | None:
-    """Return the statements whose deliveries are compared, or None if the cell expects nothing."""
-    expected = [reaction for step in parts for reaction in step.step.reactions]
-    if not expected:
-        return None
-    return frozenset(r.statement for r in expected if isinstance(r, StatementDelivery))
-
-
-def evaluate_step(result: StepResult, checked: frozenset[str]) -> StepResult:
-    """Return the result with the reactions that count and whether they agree.
-
-    A reading without expectations is only shown.
-    """
-    expects_rows = any(isinstance(r, ReadRows) for r in result.step.reactions)
-    actual = tuple(
-        r for r in result.actual
-        if (r.statement in checked if isinstance(r, StatementDelivery) else expects_rows or not isinstance(r, ReadRows))
-    )  # fmt: skip
-    expected = tuple(r for r in result.step.reactions if not isinstance(r, StatementDelivery) or r.insert or r.remove)
-    return replace(result, actual=actual, agrees=same_reactions(expected, actual, unordered=False))
 
 
 def side_by_side(results: Iterable[StepResult], what: str = "stimulus") -> StaticPicture:

@@ -72,6 +72,18 @@ def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, unt
     return DeliveredRow(number, rows.times[index], insert, len(same), values)
 
 
+def explain_row(runtime: Runtime, event_log: EventLog, name: str, at: DeliveredRow, *, calls: bool) -> RowExplanation:
+    """Explain a row. `calls` allows the statement to call Python functions."""
+    target = runtime.statement(name).plan
+    notes: list[str] = []
+    if isinstance(target, nodes.StreamStatement | nodes.CreateVariableStatement):
+        explanation = explain_again(runtime, event_log, target, at, notes, calls=calls)
+        if explanation is not None:
+            return explanation
+    notes.append("what was held when the row was delivered is not known: this is what is held now")
+    return explain_now(runtime, runtime, name, at, notes)
+
+
 def explain_again(
     runtime: Runtime,
     event_log: EventLog,

@@ -16,34 +16,30 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError
 from cepbook.lang.plan import nodes
 from cepbook.session.explain.explanations import RowExplanation
-from cepbook.session.explain.why import UNKNOWN_PAST, explain_again, explain_now, named_partition
+from cepbook.session.explain.why import UNKNOWN_PAST, explain_again, explain_now, explain_row, named_partition
 from cepbook.session.history.event_log import KEPT, EventLog
 from cepbook.session.history.rerun_provenance import DeliveredRow
 from cepbook.session.history.rerun_statement import StatementRerun
 from cepbook.session.replay.replay import Replay
 
 
-def explain_row(
+def explain_replayed_row(
     runtime: Runtime, event_log: EventLog, replay: Replay[Any] | None, name: str, at: DeliveredRow, *, calls: bool
 ) -> RowExplanation:
-    """Explain a row."""
+    """Explain a row as `why.explain_row` does, with the snapshots of `replay` where the event log does not suffice."""
+    explanation = explain_row(runtime, event_log, name, at, calls=calls)
+    ran_again = explanation.basis == "run again"
     target = runtime.statement(name).plan
-    notes: list[str] = []
-    if isinstance(target, nodes.StreamStatement | nodes.CreateVariableStatement):
-        explanation = explain_again(runtime, event_log, target, at, notes, calls=calls)
-        if explanation is not None and not (explanation.notes and _covers(replay, at.time)):
-            return explanation
-        if _covers(replay, at.time) and replay is not None:
-            past = _again_in_past(replay, name, at, calls=calls)
-            return _by_snapshot(runtime, replay, name, at, explanation) if past is None else past
-        if explanation is not None:
-            return explanation
-    notes.append("what was held when the row was delivered is not known: this is what is held now")
-    return explain_now(runtime, runtime, name, at, notes)
+    if replay is None or not _covers(replay, at.time) or (ran_again and not explanation.notes):
+        return explanation
+    if not isinstance(target, nodes.StreamStatement | nodes.CreateVariableStatement):
+        return explanation
+    past = _again_in_past(replay, name, at, calls=calls)
+    return past or _by_snapshot(runtime, replay, name, at, explanation if ran_again else None)
 
 
-def _covers(replay: Replay[Any] | None, time: int) -> bool:
-    span = None if replay is None else replay.span
+def _covers(replay: Replay[Any], time: int) -> bool:
+    span = replay.span
     return span is not None and span[0] <= time <= span[1]
 
 

@@ -1,0 +1,220 @@
+"""The requests of the page, answered as plain data that becomes JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from cepbook.display import DisplayTable, format_property, format_time
+from cepbook.errors import CepbookError, UsageError
+from cepbook.playground import exports
+from cepbook.playground.csv_events import csv_scenario
+from cepbook.playground.retained_state import RetainedRows
+from cepbook.playground.trial import Problem, Trial, TrialStep, module_problems, run_trial
+from cepbook.session.explain.explanations import ExplanationPage, PageFacts, TitledTable
+from cepbook.session.explain.marble import MAX_EVENTS, Marble, build_marble
+from cepbook.session.explain.why import explain_row
+from cepbook.session.explain.why_not import known_events, statements_reading, why_not
+from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.testing.trace import Failure, Iterate, ReadRows, StatementDelivery, format_reactions
+
+Answer = dict[str, Any]
+
+
+class Playground:
+    """Answers requests; questions about rows refer to the last trial.
+
+    ============  ==========================================  ======================================================
+    request       with                                        answer
+    ============  ==========================================  ======================================================
+    ``run``       ``module``, ``scenario``                    ``problems``, ``steps``, ``states``, ``failure``
+    ``lint``      ``module``                                  ``problems``
+    ``why``       ``statement``, ``delivery``, ``row``        ``page``
+    ``fate``      ``event`` (number, from 0)                  ``page``: what became of the event
+    ``marble``    ``statement``                               the diagram as data
+    ``notebook``  ``module``, ``scenario``                    ``text`` of a notebook file
+    ``test``      ``module``, ``scenario``                    ``text`` of a scenario file
+    ``csv``       ``text``, ``name``                          ``module``, ``scenario``, ``rows``, ``notes``
+    ============  ==========================================  ======================================================
+
+    An answer with ``error`` explains why there is no other.
+    """
+
+    def __init__(self) -> None:
+        self._trial = Trial("", "")
+        self._answers: dict[str, Callable[[Mapping[str, Any]], Answer]] = {
+            "run": self._run,
+            "lint": lambda request: {"problems": _problems(module_problems(request["module"]))},
+            "why": self._why,
+            "fate": self._fate,
+            "marble": self._marble,
+            "notebook": lambda request: {"text": exports.notebook(request["module"], request["scenario"])},
+            "test": lambda request: {"text": exports.scenario_file(request["module"], request["scenario"])},
+            "csv": lambda request: csv_scenario(request["text"], request["name"]).to_dict(),
+        }
+
+    def answer(self, request: str) -> str:
+        """Answer one request, as JSON."""
+        parsed = json.loads(request)
+        try:
+            answer = self._answers[parsed["kind"]](parsed)
+        except CepbookError as error:
+            answer = {"error": str(error)}
+        return json.dumps(answer)
+
+    def _run(self, request: Mapping[str, Any]) -> Answer:
+        trial = self._trial = run_trial(request["module"], request["scenario"])
+        states: list[Any] = []
+        return {
+            "problems": _problems(trial.problems),
+            "failure": trial.failure,
+            "steps": list(_steps(trial, states)),
+            "states": states,
+            "statements": [] if trial.engine is None else list(dict.fromkeys(trial.engine.observed)),
+        }
+
+    def _why(self, request: Mapping[str, Any]) -> Answer:
+        engine, name = self._trial.engine, request["statement"]
+        row = self._trial.delivered_row(name, request["delivery"], request["row"])
+        assert engine is not None  # it delivered the row
+        return {"page": _page(explain_row(engine.runtime, engine.event_log, name, row, calls=True).page())}
+
+    def _fate(self, request: Mapping[str, Any]) -> Answer:
+        engine = self._trial.engine
+        if engine is None:
+            raise UsageError("nothing ran yet")
+        events = known_events(engine.event_log, engine.runtime, list(engine.runtime.catalog.event_types))
+        if not 0 <= request["event"] < len(events):
+            raise UsageError("this event is not known any more")
+        event = events[request["event"]]
+        names = statements_reading(engine.runtime, event.type_name or "")
+        outcomes = why_not(engine.runtime, engine.event_log, names, event, supposed=False, calls=True)
+        return {"page": _page(outcomes.page())}
+
+    def _marble(self, request: Mapping[str, Any]) -> Answer:
+        engine, name = self._trial.engine, request["statement"]
+        if engine is None or name not in engine.feeds:
+            raise UsageError(f"`{name}` is not deployed")
+        runtime = engine.runtime
+        return _marble(
+            build_marble(runtime, engine.event_log, engine.feeds[name], name, MAX_EVENTS, None), runtime.config.second
+        )
+
+
+def _problems(problems: Sequence[Problem]) -> list[Answer]:
+    return [
+        {
+            "in": "module" if problem.in_module else "scenario",
+            "from": problem.diagnostic.span.start,
+            "to": problem.diagnostic.span.end,
+            "message": problem.diagnostic.message,
+            "hint": problem.diagnostic.hint,
+            "text": problem.text,
+        }
+        for problem in problems
+    ]
+
+
+def _steps(trial: Trial, states: list[Any]) -> Iterator[Answer]:
+    """Yield the steps. Each has the index of its state in `states`, where equal states stand once."""
+    if trial.engine is None:
+        return
+    runtime = trial.engine.runtime
+    times, second = TimeColumns(runtime), runtime.config.second
+    deliveries: dict[str, int] = {}
+    for step in trial.steps:
+        state = {"retained": [_retained(rows) for rows in step.state], "variables": step.variables}
+        if not states or states[-1] != state:
+            states.append(state)
+        yield {
+            "text": step.result.step.text.strip(),
+            "line": step.result.step.line,
+            "now": format_time(step.now, second=second),
+            "state": len(states) - 1,
+            "agrees": step.agrees,
+            "expected": format_reactions(step.result.step.reactions),
+            "reactions": [_reaction(step, reaction, times, second, deliveries) for reaction in step.result.actual],
+        }
+
+
+def _reaction(step: TrialStep, reaction: object, times: TimeColumns, second: int, deliveries: dict[str, int]) -> Answer:
+    match reaction:
+        case StatementDelivery(name, insert, remove):
+            number = deliveries.get(name, 0)
+            deliveries[name] = number + bool(insert or remove)
+            signed = [("+", row) for row in insert] + [("−", row) for row in remove]
+            rows = [{"sign": sign, "cells": _cells(row, times.of_statement(name), second)} for sign, row in signed]
+            return {"statement": name, "delivery": number, "rows": rows}
+        case ReadRows(read):
+            stimulus = step.result.step.stimulus
+            columns = times.of_statement(stimulus.statement) if isinstance(stimulus, Iterate) else frozenset[str]()
+            return {"rows": [{"sign": "=", "cells": _cells(row, columns, second)} for row in read]}
+        case Failure(what, detail):
+            return {"failed": what, "detail": detail}
+    raise AssertionError(reaction)
+
+
+def _cells(row: Mapping[str, Any], times: frozenset[str], second: int) -> list[tuple[str, str]]:
+    return [(name, format_property(name, value, times, second)) for name, value in row.items()]
+
+
+def _retained(rows: RetainedRows) -> Answer:
+    return {
+        "statement": rows.statement,
+        "kind": rows.kind,
+        "partition": rows.partition,
+        "total": rows.total,
+        "waiting": rows.waiting,
+        "table": _table(rows.rows),
+    }
+
+
+def _table(table: DisplayTable) -> Answer:
+    return {"headings": table.headings, "right": table.right, "cells": table.cells, "signs": table.signs}
+
+
+def _page(page: ExplanationPage) -> Answer:
+    return {"title": page.title, "note": page.note, "parts": [_page_part(part) for part in page.parts]}
+
+
+def _page_part(part: PageFacts | TitledTable | str) -> Answer:
+    match part:
+        case PageFacts(facts):
+            return {"facts": facts}
+        case TitledTable(title, table):
+            return {"title": title, **_table(table)}
+    return {"text": part}
+
+
+def _marble(marble: Marble, second: int) -> Answer:
+    def label(event: Mapping[str, Any]) -> str:
+        return " ".join(format_property(name, event.get(name), ()) for name in marble.label)
+
+    def row_label(row: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name}={format_property(name, value, ())}" for name, value in row.items())
+
+    return {
+        "start": marble.start,
+        "end": marble.end,
+        "first": format_time(marble.start, second=second),
+        "last": format_time(marble.end, second=second),
+        "windowed": marble.windowed,
+        "arrivals": [
+            {"time": arrival.time, "label": label(arrival.event), "at": format_time(arrival.time, second=second)}
+            for arrival in marble.arrivals
+        ],
+        "bars": [
+            {"entered": bar.entered, "left": bar.left, "arrived": bar.arrived, "label": label(bar.event)}
+            for bar in marble.bars
+        ],
+        "deliveries": [
+            {
+                "time": delivery.time,
+                "insert": list(map(row_label, delivery.insert or ())),
+                "remove": list(map(row_label, delivery.remove or ())),
+            }
+            for delivery in marble.deliveries
+        ],
+        "notes": marble.notes,
+    }
