@@ -19,7 +19,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick demo refresh package api systems clean env-lab env-test need-python
+.PHONY: help lab test quick demo refresh package api systems playground clean env-lab env-test need-python
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -54,6 +54,9 @@ api: env-test  ## name what breaks code of users since the last tag, or since an
 systems: env-test  ## check the types as on Windows and macOS
 	@$(VENV_PYTHON) -m mypy --strict cepbook --platform win32
 	@$(VENV_PYTHON) -m mypy --strict cepbook --platform darwin
+
+playground: env-test  ## build the page that runs EPL in the browser into build/playground; needs node and npm
+	@$(VENV_PYTHON) tools/playground.py $(if $(PORT),--serve $(PORT))
 
 clean:  ## remove .venv and all caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

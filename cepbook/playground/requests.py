@@ -54,6 +54,11 @@ class Playground:
             "csv": lambda request: csv_scenario(request["text"], request["name"]).to_dict(),
         }
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of all requests."""
+        return tuple(self._answers)
+
     def answer(self, request: str) -> str:
         """Answer one request, as JSON."""
         parsed = json.loads(request)
