@@ -297,6 +297,8 @@ class Feed:
 
     def _rows_of(self, segment: Segment, number: int, end: int) -> FeedColumns:
         marks, times, numbers, values = segment.marks, segment.times, list(segment.numbers(number)), segment.values
+        if segment.plain:
+            return FeedColumns(numbers, times, [True] * len(marks), end, self.names, values)
         if EMPTY in marks:
             chosen = [mark != EMPTY for mark in marks]
             numbers, times, *values = (list(compress(column, chosen)) for column in (numbers, times, *values))

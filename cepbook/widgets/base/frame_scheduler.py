@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 RESEND_AFTER = 1.0  # seconds without an acknowledgement
 GIVE_UP_AFTER = 30  # frames in a row without an acknowledgement: the page was closed
-REST_FACTOR = 12  # a frame that cost t seconds of processor time is followed by a rest of at least SHARE * t
-LONG_REST_FACTOR = 40  # and of SPARING * t, as long as frames stay fluent:
+REST_FACTOR = 12  # a frame that cost t seconds of processor time is followed by a rest of at least REST_FACTOR * t
+LONG_REST_FACTOR = 40  # and of LONG_REST_FACTOR * t, as long as frames stay fluent:
 FLUENT_REST = 0.055  # seconds of rest that leave ten frames per second, and some for a slice of the replay
 SEND_COST = 0.0008  # seconds that the kernel's threads spend on sending a frame, besides building it
 ACK_COST = 0.0022  # and on an acknowledgement, all that comes with it included
@@ -56,6 +56,7 @@ class FrameScheduler:
         self._acked = 0
         self._asked_at = 0.0
         self._ack_latency = float("inf")  # seconds until the last answer
+        self._shared_cost = 0.0  # seconds of the frame that is being built, see `share`
         self._may_skip_ack = False  # whether the frame that is being built may go without
         self._unacknowledged_run = False  # whether the last one did, so that nobody knows whether it arrived
         self._unanswered = 0
@@ -88,6 +89,12 @@ class FrameScheduler:
         if spared:
             self._unacknowledged_run = True
         return spared
+
+    def share(self, seconds: float) -> None:
+        """Leave processor time of the frame that `build` makes out of its cost: work that some frame has to do once,
+        however many follow, such as reading the rows that arrived. A rest would not save it.
+        """
+        self._shared_cost += seconds
 
     def touch(self) -> None:
         """Announce a change. Cheap: called for every delivery of a statement."""
@@ -174,6 +181,7 @@ class FrameScheduler:
         self._number += 1  # before the frame leaves: its acknowledgement may come in another thread
         last_asked = self._asked, self._asked_at
         self._asked, self._asked_at = self._number, now
+        self._shared_cost = 0.0
         before = self._spent()
         if not self._build(self._number):
             self._number -= 1
@@ -182,10 +190,12 @@ class FrameScheduler:
         if self._unacknowledged_run:
             self._asked, self._asked_at = last_asked
         self._sent_at = self._now()
-        cost = self._spent() - before + SEND_COST + (0 if self._unacknowledged_run else ACK_COST)
+        cost = self._spent() - before - self._shared_cost + SEND_COST + (0 if self._unacknowledged_run else ACK_COST)
         self._earliest = self._sent_at + max(
             self._interval, REST_FACTOR * cost, min(LONG_REST_FACTOR * cost, FLUENT_REST)
         )
+        if self._dirty and self._timer is not None:  # `build` announced a change when the frame had not left yet
+            self._wake(again=True)
         return True
 
     @property

@@ -178,8 +178,10 @@ class ChartView(LiveWidget):
             self.info = info
 
     def _build(self, number: int) -> bool:
+        before = self._spent()
         self._follow_source()
         self._read()
+        self._pump.share(self._spent() - before)
         if self._replay is not None:  # a paused replay makes no slices that would tell
             self._take_state(self._replay.progress)
             self._pump.remind(REPLAY_INTERVAL)

@@ -143,15 +143,16 @@ class SeriesRows:
         return (int(min(t[0] for t in filled)), int(max(t[-1] for t in filled))) if filled else None
 
     def _append(self, piece: FeedColumns) -> None:
-        inserts = np.array(piece.inserts, dtype=bool)
-        if not inserts.any():
+        times, columns = np.array(piece.times, dtype=np.int64), [_numbers(piece.column(name)) for name in self.y]
+        first, count = piece.numbers[0] if piece.numbers else 0, len(piece.numbers)
+        if all(piece.inserts) and piece.numbers == list(range(first, first + count)):  # one row in each delivery
+            keys = np.arange(first, first + count) << _POSITION_BITS
+        else:
+            inserts = np.array(piece.inserts, dtype=bool)
+            keys = _keys(np.array(piece.numbers, dtype=np.int64))[inserts]
+            times, columns = times[inserts], [column[inserts] for column in columns]
+        if not len(keys):
             return
-        numbers = np.array(piece.numbers, dtype=np.int64)
-        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        behind = np.arange(len(numbers)) - np.repeat(starts, np.diff(starts, append=len(numbers)))
-        keys = (numbers << _POSITION_BITS | np.minimum(behind, _LAST_POSITION))[inserts]
-        times = np.array(piece.times, dtype=np.int64)[inserts]
-        columns = [_numbers(piece.column(name))[inserts] for name in self.y]
         if self.by is None:
             group = self._group(None)
             assert group is not None
@@ -173,6 +174,14 @@ class SeriesRows:
             label = label if len(label) <= LABEL else label[: LABEL - 1] + "…"
             group = self._groups[value] = RowGroup(label, len(self.y))
         return group
+
+
+def _keys(numbers: np.ndarray) -> np.ndarray:
+    """Return the keys of the rows of whole deliveries with these numbers, by which `row_of` finds them."""
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    behind = np.arange(len(numbers)) - np.repeat(starts, np.diff(starts, append=len(numbers)))
+    keys: np.ndarray = numbers << _POSITION_BITS | np.minimum(behind, _LAST_POSITION)
+    return keys
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray:

@@ -120,6 +120,26 @@ def test_a_frame_that_was_slow_to_build_is_followed_by_a_rest() -> None:
     assert len(times) >= 2
 
 
+def test_work_that_is_done_once_needs_no_rest() -> None:
+    now = FakeTime()
+    times: list[float] = []
+
+    def build(_: int) -> bool:
+        times.append(now.value)
+        now.value += 0.1
+        pump.share(0.1)
+        return True
+
+    pump = FrameScheduler(build, rate=20, now=now, spent=now)
+    pump.open()
+    while now.value < 10:
+        pump.touch()
+        if pump.flush():
+            pump.ack(len(times))
+        now.value += 0.01
+    assert all(later - earlier < 0.2 for earlier, later in pairwise(times))
+
+
 def test_a_reader_who_waits_gets_a_frame_without_the_rest_after_a_slow_one() -> None:
     now = FakeTime()
 
@@ -266,6 +286,29 @@ def test_on_a_loop_what_is_new_does_not_wait_for_the_end_of_a_row() -> None:
     assert waited[0] < 0.1
     assert asked[:4] == [True, False, False, False]
     assert asked[-1]
+
+
+def test_on_a_loop_a_change_while_a_frame_is_built_is_sent_with_the_next() -> None:
+    async def run() -> list[float]:
+        sent: list[float] = []
+
+        def build(number: int) -> bool:
+            sent.append(time.monotonic())
+            if len(sent) == 2:
+                pump.touch()
+            asyncio.get_running_loop().call_soon(pump.ack, number)
+            return True
+
+        pump = FrameScheduler(build)
+        pump.open()
+        await until(lambda: len(sent) == 1)
+        pump.touch()
+        await until(lambda: len(sent) == 3)
+        pump.close()
+        return sent
+
+    sent = asyncio.run(run())
+    assert sent[2] - sent[1] < 0.5
 
 
 def test_on_a_loop_frames_leave_without_a_flush() -> None:
