@@ -19,7 +19,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick demo refresh package api systems playground clean env-lab env-test need-python
+.PHONY: help lab test quick demo refresh docs package api systems playground clean env-lab env-test need-python
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,6 +44,9 @@ refresh: env-test  ## execute the notebooks and store their outputs, which `make
 	@CEPBOOK_PROGRESS=off $(VENV_PYTHON) -m nbconvert --to notebook --execute --inplace \
 		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False \
 		notebooks/*.ipynb
+
+docs: env-test  ## build the documentation site into build/site
+	@$(VENV_PYTHON) tools/site.py
 
 package: env-test  ## build the wheel and the source archive into build/dist, and try the wheel in a new environment
 	@$(VENV_PYTHON) tools/package.py

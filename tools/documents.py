@@ -74,7 +74,7 @@ def blocks(page: str) -> list[Block]:
 
 def pages() -> list[Path]:
     """Return README.md and all pages of docs that people write."""
-    folders = ("tutorial", "how-to", "concepts")
+    folders = ("tutorial", "how-to", "concepts", "coming_from")
     written = [path for folder in folders for path in sorted((ROOT / "docs" / folder).glob("*.md"))]
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "docs/reference/limits.md", *written]
 

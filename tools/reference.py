@@ -124,6 +124,29 @@ def magics() -> Iterator[str]:
             yield f"```text\n{command.details.strip()}\n```\n"
 
 
+OTHER_SYSTEMS = FOLDER.parent.parent / "tests" / "lang" / "other_systems.tsv"
+SYSTEM = re.compile(r"(<!-- system: (\w+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
+
+
+def coming_from(system: str) -> str:
+    """Return the texts of another system, with the line that runs here, as a section. They are tested."""
+    lines = ["", "## What you type, and what runs here", "", "| text | here |", "|---|---|"]
+    for row in OTHER_SYSTEMS.read_text(encoding="utf-8").splitlines()[1:]:
+        name, text, hint, line = row.split("\t")
+        if name == system:
+            lines.append(f"| {_code(text)} | {_code(line) if line else 'the same' if not hint else _cell(hint)} |")
+    return "\n".join([*lines, "", ""])
+
+
+def other_systems() -> dict[str, str]:
+    """Path of each page about another system, from docs, and its text with its current section."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((FOLDER.parent / "coming_from").glob("*.md"))}
+    return {
+        f"coming_from/{path.name}": SYSTEM.sub(lambda m: f"{m[1]}{coming_from(m[2])}{m[3]}", text)
+        for path, text in texts.items()
+    }
+
+
 def pages() -> dict[str, str]:
     """Name of each page and its text."""
     language = {
@@ -179,6 +202,8 @@ def main(words: list[str]) -> int:
             (FOLDER / f"{name}.svg").write_text(_rounded(svg) + "\n", encoding="utf-8")
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    for name, text in other_systems().items():
+        (FOLDER.parent / name).write_text(text, encoding="utf-8")
     return 0
 
 
