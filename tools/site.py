@@ -65,7 +65,7 @@ def site_path(path: Path) -> str | None:
     name = path.relative_to(ROOT).as_posix()
     if name in MOVED:
         return MOVED[name]
-    if name.startswith("docs/") and path.suffix in (".md", ".svg", ".png"):
+    if name.startswith("docs/") and not name.startswith("docs/playground/") and path.suffix in (".md", ".svg", ".png"):
         return name.removeprefix("docs/").replace("README.md", "index.md")
     if name.startswith("notebooks/") and path.suffix == ".ipynb":
         return name
