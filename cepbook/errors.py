@@ -7,6 +7,7 @@ Notebooks show them without a Python traceback.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -234,6 +235,14 @@ class CompileError(CepbookError):
 
         moved_on = tuple(replace(diagnostic, span=moved(diagnostic.span)) for diagnostic in self.diagnostics)
         return type(self)(moved_on, self.source[begin:], self.origin)
+
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines of the message, with links into the site if `CEPBOOK_SITE` has its address."""
+        lines = super()._render_traceback_()
+        site = os.environ.get("CEPBOOK_SITE", "").rstrip("/")
+        codes = dict.fromkeys(diagnostic.code for diagnostic in self.diagnostics[:MOST_PROBLEMS])
+        return lines + ([f"{site}/reference/problems.html#{code}" for code in codes] if site else [])
 
 
 class ParseError(CompileError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from cepbook import Workbench
 from cepbook.engine import windows
 from cepbook.engine.runtime import Runtime
+from cepbook.errors import CompileError
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
+from cepbook.lang.registry.problems import PROBLEMS, ProblemRow
 from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
 from cepbook.lang.syntax.reader import parser
 from cepbook.magics.epl.help import help_text
@@ -53,6 +57,34 @@ def corpus() -> str:
 def test_keys_are_the_names(registry: dict[str, Any]) -> None:
     assert registry
     assert all(key == row.name for key, row in registry.items())
+
+
+def reported_codes() -> set[str]:
+    """The codes with which the package reports problems of texts."""
+    codes = set()
+    for path in (ROOT / "cepbook").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                code = node.args[0].value
+                if name in ("fail", "report", "Diagnostic") and re.fullmatch(r"[a-z]+(-[a-z]+)*", str(code)):
+                    codes.add(code)
+    return codes
+
+
+def test_each_code_of_a_problem_has_a_row() -> None:
+    assert reported_codes() - set(PROBLEMS) == set()
+
+
+@pytest.mark.parametrize("row", [row for row in PROBLEMS.values() if row.example], ids=lambda row: row.name)
+def test_the_example_has_the_problem(row: ProblemRow, monkeypatch: pytest.MonkeyPatch) -> None:
+    cep = Workbench()
+    cep.run(EXAMPLE_SCHEMA)
+    with pytest.raises(CompileError) as caught:
+        cep.run(row.example)
+    assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {row.name}
+    monkeypatch.setenv("CEPBOOK_SITE", "docs/")
+    assert caught.value._render_traceback_()[-1] == f"docs/reference/problems.html#{row.name}"
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cepbook.errors import CepbookError
+from cepbook.errors import CepbookError, CompileError
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.clauses import CLAUSES
 from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
+from cepbook.lang.registry.problems import PROBLEMS
 from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.magics import COMMANDS
@@ -114,6 +115,31 @@ def clauses() -> Iterator[str]:
         yield f"## {row.name}\n\n{row.doc}\n\n```epl\n{format_epl(row.example).rstrip()}\n```\n"
 
 
+def problems() -> Iterator[str]:
+    yield "# Problems of texts\n"
+    yield (
+        "The code of a problem stands before the colon of its message. `%epl help CODE` prints the same in a notebook. "
+        "If the variable `CEPBOOK_SITE` has the address of this site, messages in a notebook end with a link to the "
+        f"section of their code.\n\n{_index(PROBLEMS)}\n"
+    )
+    for row in PROBLEMS.values():
+        yield f"## {row.name}\n\n{row.doc}\n\n{row.remedy}\n"
+        if row.example:
+            yield f"```epl\n{row.example}\n```\n"
+            yield f"```text\n{message_of(row.example)}\n```\n"
+
+
+def message_of(text: str) -> str:
+    """Return the message of a text with a problem, deployed where `Tick` is known."""
+    cep = Workbench()
+    cep.run(EXAMPLE_SCHEMA)
+    try:
+        cep.run(text)
+    except CompileError as error:
+        return str(error)
+    return "(no problem)"
+
+
 def magics() -> Iterator[str]:
     yield "# Magics\n"
     yield f"{_index(command.name for command in COMMANDS)}\n"
@@ -156,6 +182,7 @@ def pages() -> dict[str, str]:
         "methods": table("Methods of values", OVER, METHODS),
         "clauses": clauses(),
         "magics": magics(),
+        "problems": problems(),
     }
     python = {name: page() for name, page in reference_api.PAGES.items()}
     texts = {f"{name}.md": HEAD + "\n".join(parts).rstrip() + "\n" for name, parts in (language | python).items()}

@@ -45,6 +45,7 @@ highlight_language = "text"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "cepbook"
+templates_path = [str(HERE / "templates")]
 html_static_path = [str(HERE / "static")]
 html_css_files = ["site.css"]
 html_copy_source = False
@@ -56,6 +57,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_with_keys": False,
+    "navbar_end": ["playground", "theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -11,6 +11,7 @@ from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES, ClauseRow
 from cepbook.lang.registry.foreign_words import FOREIGN_WORDS, ForeignWord, foreign_word
 from cepbook.lang.registry.functions import FUNCTIONS, FunctionRow
 from cepbook.lang.registry.methods import METHODS, MethodRow, methods_named
+from cepbook.lang.registry.problems import PROBLEMS, ProblemRow
 from cepbook.lang.registry.windows import WINDOWS, WindowRow
 from cepbook.magics.epl.subcommand import Subcommand
 from cepbook.magics.shell.host import MagicCommand, NotebookHost, Offer
@@ -32,7 +33,7 @@ def help_text(commands: Sequence[MagicCommand], topic: str) -> StaticPicture:
     methods = (row.short for row in METHODS.values())
     forms = [form.split()[1] for c in commands for form in c.says if form.split()[1:] and form.split()[1].isalpha()]
     forms += [command.name for command in commands]
-    known = [*LISTS, *CLAUSE_OF_KEYWORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *forms, *FOREIGN_WORDS]
+    known = [*LISTS, *CLAUSE_OF_KEYWORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *forms, *FOREIGN_WORDS, *PROBLEMS]
     raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(name, known)} (topics: {', '.join(LISTS)})")
 
 
@@ -82,6 +83,11 @@ def _dialects(commands: Sequence[MagicCommand]) -> StaticPicture:
     return table("words of the other dialects", ("magic", "dialect", "word", "what it is"), rows, sentences=True)
 
 
+def _problems(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(row.name, row.doc, row.remedy) for row in PROBLEMS.values()]
+    return table("problems of texts", ("code", "what it means", "what to do"), rows, sentences=True)
+
+
 def _others(commands: Sequence[MagicCommand]) -> StaticPicture:
     rows = [(", ".join((row.name, *row.also)), row.doc, row.example) for row in dict.fromkeys(FOREIGN_WORDS.values())]
     return table("words of other systems", ("word", "here", "example"), rows, sentences=True)
@@ -96,6 +102,7 @@ LISTS: dict[str, Callable[[Sequence[MagicCommand]], StaticPicture]] = {
     "magics": _overview,
     "dialects": _dialects,
     "others": _others,
+    "problems": _problems,
 }
 
 
@@ -107,6 +114,7 @@ def _entry(commands: Sequence[MagicCommand], name: str) -> str | None:
         *(window_doc(row) for row in WINDOWS.values() if row.name == name),
         *(aggregate_doc(row) for row in AGGREGATES.values() if row.name == name),
         *(function_doc(row) for row in FUNCTIONS.values() if row.name.lower() == name),
+        *(problem_doc(row) for row in PROBLEMS.values() if row.name == name),
         *(foreign_doc(row) for row in [foreign_word(name)] if row is not None),
         *(method_doc(row) for row in (methods_named(name) or [r for r in METHODS.values() if r.name.lower() == name])),
     ]
@@ -168,6 +176,11 @@ def _doc(head: str, doc: str, example: str) -> str:
 def foreign_doc(row: ForeignWord) -> str:
     """Return what EPL has instead of a word of another system, with the line to write."""
     return _doc(f"{', '.join((row.name, *row.also))}: a word of other systems", row.doc, row.example)
+
+
+def problem_doc(row: ProblemRow) -> str:
+    """Return what a code means and how to mend it."""
+    return f"{row.name}: a kind of problem\n  {row.doc}\n  {row.remedy}"
 
 
 def _show_help(host: NotebookHost, arguments: list[str]) -> StaticPicture:
