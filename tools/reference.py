@@ -14,7 +14,7 @@ from typing import Any
 
 from cepbook.errors import CepbookError, CompileError
 from cepbook.lang.registry.aggregates import AGGREGATES
-from cepbook.lang.registry.clauses import CLAUSES
+from cepbook.lang.registry.clauses import CLAUSES, EXAMPLE_TYPES
 from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.problems import PROBLEMS
@@ -111,6 +111,7 @@ OVER = "The value is the result of the example over the last five of eight ticks
 def clauses() -> Iterator[str]:
     yield "# Clauses and operators\n"
     yield f"{_index(row.name for row in CLAUSES.values())}\n"
+    yield f"The examples use two event types:\n\n```epl\n{format_epl(EXAMPLE_TYPES).rstrip()}\n```\n"
     for row in CLAUSES.values():
         yield f"## {row.name}\n\n{row.doc}\n\n```epl\n{format_epl(row.example).rstrip()}\n```\n"
 

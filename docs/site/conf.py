@@ -48,6 +48,7 @@ html_title = "cepbook"
 templates_path = [str(HERE / "templates")]
 html_static_path = [str(HERE / "static")]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "static" / "scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
 html_sidebars = {"index": [], "search": []}

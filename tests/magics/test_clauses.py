@@ -7,21 +7,19 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.bind.expressions.call import BUILT_IN_FUNCTIONS
 from cepbook.lang.registry.aggregates import AGGREGATES
-from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES
+from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES, EXAMPLE_TYPES
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.lexer import TIME_UNITS
 from cepbook.magics.editor.cursor import grammar_keywords
 from cepbook.magics.epl.help import help_text
 
-TYPES = "create schema A(id string, price double); create schema B(id string, price double)"
-
 
 @pytest.mark.parametrize("name", CLAUSES)
 def test_the_example_runs_and_has_the_word(name: str) -> None:
     row = CLAUSES[name]
     runtime = Runtime()
-    runtime.deploy(TYPES)
+    runtime.deploy(EXAMPLE_TYPES)
     runtime.deploy(row.example)
     assert any(word in row.example.lower() for word in row.words)
 

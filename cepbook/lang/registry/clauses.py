@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+EXAMPLE_TYPES = "create schema A(id string, price double); create schema B(id string, price double)"
+
 
 @dataclass(frozen=True, slots=True)
 class ClauseRow:
