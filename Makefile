@@ -19,7 +19,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick demo refresh docs package api systems playground clean env-lab env-test need-python
+.PHONY: help lab test quick demo refresh docs package api systems playground pyodide clean env-lab env-test need-python
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -60,6 +60,9 @@ systems: env-test  ## check the types as on Windows and macOS
 
 playground: env-test  ## build the page that runs EPL in the browser into build/playground; needs node and npm
 	@$(VENV_PYTHON) tools/playground.py $(if $(PORT),--serve $(PORT))
+
+pyodide: env-test  ## run the whole corpus under Pyodide, as the playground does; needs node and npm
+	@$(VENV_PYTHON) tools/playground.py --corpus 0
 
 clean:  ## remove .venv and all caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -38,26 +38,41 @@ PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.
 REQUIREMENTS = ("lark>=1.2,<2", "sortedcontainers>=2.4,<3", "croniter>=7,<8", "tzdata")
 # Parts of the package that need what a browser has not: they would only make the archive larger.
 LEFT_OUT = ("spark", "magics", "widgets", "charts", "cli", "session/journal", "session/replay")
-STATIC = ("index.html", "style.css", "worker.js")
+STATIC = ("index.html", "style.css", "worker.js", "memory.js")
 EXAMPLES = {"Ten problems": SOURCES / "examples.md", "Data windows": SOURCES / "windows.md"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--serve", type=int, metavar="PORT", help="serve the page after the build")
-    port = parser.parse_args().serve
+    parser.add_argument(
+        "--corpus", type=int, metavar="COUNT", help="run so many cases of the corpus under Pyodide; 0: all"
+    )
+    options = parser.parse_args()
     missing = [name for name in ("node", "npm") if shutil.which(name) is None]
     if missing:
         sys.exit(f"playground: {' and '.join(missing)} not found; the page is built with node 20 or newer and npm")
     build(OUTPUT)
     for name, size in sizes(OUTPUT):
         print(f"{size / 1e6:7.2f} MB  {name}")
-    if port is not None:
-        serve(OUTPUT, port)
+    if options.corpus is not None:
+        answer = corpus(OUTPUT, options.corpus)
+        print(f"{answer['cases'] - len(answer['wrong'])} of {answer['cases']} cases of the corpus agree")
+        for name, difference in answer["wrong"]:
+            print(f"{name}\n{difference}")
+    if options.serve is not None:
+        serve(OUTPUT, options.serve)
 
 
 def build(output: Path) -> None:
-    """Build the page into `output`. What was there is replaced when everything is complete."""
+    """Build the page into `output`, unless it was built from the same sources.
+
+    What was there is replaced when everything is complete. Raises CalledProcessError if a command fails.
+    """
+    digest = source_digest()
+    record = output / "sources.sha256"
+    if record.is_file() and record.read_text(encoding="utf-8") == digest:
+        return
     install()
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "playground"
@@ -69,12 +84,35 @@ def build(output: Path) -> None:
         write_packages(page / "packages.zip", Path(folder) / "wheels")
         bundle(page)
         memory = Path(folder) / "memory.bin"
-        run("node", SOURCES / "memory.mjs", page / "pyodide", page / "packages.zip", memory)
+        run("node", SOURCES / "take_memory.mjs", page / "pyodide", page / "packages.zip", memory)
         compressed = gzip.compress(memory.read_bytes(), 6, mtime=0)
         (page / "memory.bin.gz").write_bytes(compressed)
+        (page / record.name).write_text(digest, encoding="utf-8")
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(page, output)
+
+
+def source_digest() -> str:
+    """Return a digest of everything that the page is built from in this repository."""
+    digest = hashlib.sha256()
+    folders = (ROOT / "cepbook", SOURCES)
+    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    for path in (Path(__file__), ROOT / "pyproject.toml", *files):
+        if "__pycache__" not in path.parts:
+            digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def corpus(page: Path, count: int) -> dict[str, Any]:
+    """Run `count` cases of the corpus (0: all), drawn at random, under Pyodide. Return their number and failures."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = shutil.make_archive(str(Path(folder) / "corpus"), "zip", ROOT / "tests" / "corpus")
+        script = ROOT / "tests" / "playground" / "corpus.mjs"
+        command = ["node", str(script), str(page), archive, str(count)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def install() -> None:

@@ -1,17 +1,17 @@
-"""A CSV file as a schema, a statement that reads it, and a scenario with its rows as events.
+"""A CSV file as events, with a schema and a first statement that reads them.
 
-A column is long, double or boolean if all of its values are; a column of dates or of times is the event time if it is
-the first such column, and the rows are sorted by it. Everything else is a string. An empty value is null.
+A column is long, double or boolean if all of its values are. The first column of dates is the event time, and the
+events are sorted by it. Everything else is a string. An empty value is null.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from cepbook.errors import UsageError
@@ -25,20 +25,19 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class CsvScenario:
-    """The texts for the page: the module, the scenario, the number of rows, and notes on what was left out."""
+class CsvEvents:
+    """The rows of a CSV file as events, in the order of their times, with a module that reads them.
 
+    `events` are pairs of time (ms; None without a column of dates) and event. `notes` say what was left out.
+    """
+
+    event_type: str
     module: str
-    scenario: str
-    rows: int
+    events: tuple[tuple[int | None, dict[str, Any]], ...]
     notes: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the texts as plain data."""
-        return asdict(self)
 
-
-def csv_scenario(text: str, file_name: str) -> CsvScenario:
+def csv_events(text: str, file_name: str) -> CsvEvents:
     """Read a CSV file. Raises UsageError for a file without rows, and for rows longer than the first line."""
     head = text[:10_000].splitlines()[:1]
     delimiter = max(",;\t", key=lambda sign: (head or [""])[0].count(sign))
@@ -54,14 +53,17 @@ def csv_scenario(text: str, file_name: str) -> CsvScenario:
     notes = () if len(rows) - 1 <= MOST_ROWS else (f"the first {MOST_ROWS:,} of {len(rows) - 1:,} rows were read",)
     columns = list(zip(*body, strict=True))
     kinds = [_kind(column) for column in columns]
+    converted = [
+        [None if value == "" else _VALUES[kind](value) for value in column]
+        for kind, column in zip(kinds, columns, strict=True)
+    ]
+    times = next((column for kind, column in zip(kinds, converted, strict=True) if kind == "time"), None)
+    events = [dict(zip(names, row, strict=True)) for row in zip(*converted, strict=True)]
+    timed: list[tuple[Any, dict[str, Any]]] = list(zip(times or [None] * len(events), events, strict=True))
+    if times:
+        timed.sort(key=itemgetter(0))
     event_type = _type_name(file_name)
-    time = next((number for number, kind in enumerate(kinds) if kind == "time"), None)
-    if time is not None:
-        order = sorted(range(len(body)), key=lambda place: _time(columns[time][place]))
-        body = [body[place] for place in order]
-    return CsvScenario(
-        _module(event_type, names, kinds), _scenario(event_type, names, kinds, body, time), len(body), notes
-    )
+    return CsvEvents(event_type, _module(event_type, names, kinds), tuple(timed), notes)
 
 
 def _names(head: Sequence[str]) -> list[str]:
@@ -97,15 +99,11 @@ def _kind(column: Sequence[str]) -> str:
     return "string"
 
 
-def _time(value: str) -> int:
-    return parse_time(value)
-
-
 _VALUES: dict[str, Callable[[str], Any]] = {
     "long": int,
     "double": float,
     "boolean": lambda value: value.lower() == "true",
-    "time": _time,
+    "time": parse_time,
     "string": str,
 }
 
@@ -120,21 +118,3 @@ def _module(event_type: str, names: Sequence[str], kinds: Sequence[str]) -> str:
         f"create schema {event_type}({columns});\n\n"
         f"@name('last100')\nselect {', '.join(selected)}\nfrom {event_type}#length(100){grouped};\n"
     )
-
-
-def _scenario(
-    event_type: str, names: Sequence[str], kinds: Sequence[str], rows: Sequence[Sequence[str]], time: int | None
-) -> str:
-    lines: list[str] = []
-    now: int | None = None
-    for row in rows:
-        if time is not None:
-            at = _time(row[time])
-            if at != now:
-                lines.append(f't = "{row[time]}"' if now is None else f"@{at}")
-                now = at
-        values = zip(names, kinds, row, strict=True)
-        properties = ((name, _VALUES[kind](value)) for name, kind, value in values if value != "")
-        event = " ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in properties)
-        lines.append(f"{event_type} {event}".rstrip())
-    return "\n".join(lines) + "\n"

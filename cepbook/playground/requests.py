@@ -9,7 +9,9 @@ from typing import Any
 from cepbook.display import DisplayTable, format_property, format_time
 from cepbook.errors import CepbookError, UsageError
 from cepbook.playground import exports
-from cepbook.playground.csv_events import csv_scenario
+from cepbook.playground.csv_events import CsvEvents, csv_events
+from cepbook.playground.csv_replay import replay_csv
+from cepbook.playground.module_cells import module_cells
 from cepbook.playground.retained_state import RetainedRows
 from cepbook.playground.trial import Problem, Trial, TrialStep, module_problems, run_trial
 from cepbook.session.explain.explanations import ExplanationPage, PageFacts, TitledTable
@@ -35,7 +37,8 @@ class Playground:
     ``marble``    ``statement``                               the diagram as data
     ``notebook``  ``module``, ``scenario``                    ``text`` of a notebook file
     ``test``      ``module``, ``scenario``                    ``text`` of a scenario file
-    ``csv``       ``text``, ``name``                          ``module``, ``scenario``, ``rows``, ``notes``
+    ``csv``       ``text``, ``name``                          ``module``, ``events`` (how many), ``type``, ``notes``
+    ``replay``    ``module``                                  ``statements`` over the events of the last CSV file
     ============  ==========================================  ======================================================
 
     An answer with ``error`` explains why there is no other.
@@ -43,6 +46,7 @@ class Playground:
 
     def __init__(self) -> None:
         self._trial = Trial("", "")
+        self._events: CsvEvents | None = None
         self._answers: dict[str, Callable[[Mapping[str, Any]], Answer]] = {
             "run": self._run,
             "lint": lambda request: {"problems": _problems(module_problems(request["module"]))},
@@ -51,7 +55,8 @@ class Playground:
             "marble": self._marble,
             "notebook": lambda request: {"text": exports.notebook(request["module"], request["scenario"])},
             "test": lambda request: {"text": exports.scenario_file(request["module"], request["scenario"])},
-            "csv": lambda request: csv_scenario(request["text"], request["name"]).to_dict(),
+            "csv": self._csv,
+            "replay": self._replay,
         }
 
     @property
@@ -77,6 +82,38 @@ class Playground:
             "steps": list(_steps(trial, states)),
             "states": states,
             "statements": [] if trial.engine is None else list(dict.fromkeys(trial.engine.observed)),
+        }
+
+    def _csv(self, request: Mapping[str, Any]) -> Answer:
+        events = self._events = csv_events(request["text"], request["name"])
+        return {
+            "module": events.module,
+            "events": len(events.events),
+            "type": events.event_type,
+            "notes": events.notes,
+        }
+
+    def _replay(self, request: Mapping[str, Any]) -> Answer:
+        if self._events is None:
+            raise UsageError("no file was read: drop a CSV file on the page")
+        problems = module_problems(request["module"])
+        if problems:
+            return {"problems": _problems(problems), "statements": [], "failure": ""}
+        statements, failure = replay_csv(module_cells(request["module"])[0], self._events)
+        return {
+            "problems": [],
+            "failure": failure,
+            "statements": [
+                {
+                    "name": statement.name,
+                    "total": statement.total,
+                    "table": _table(statement.rows),
+                    "column": statement.column,
+                    "curve": statement.curve,
+                    "span": statement.span,
+                }
+                for statement in statements
+            ],
         }
 
     def _why(self, request: Mapping[str, Any]) -> Answer:

@@ -88,7 +88,7 @@ async function start() {
   const busy = setTimeout(() => (at('run').textContent = 'Stop'), 250);
   try {
     const request = { module: module.text, scenario: scenario.text };
-    if (data) show(await engine.ask('replay', request));
+    if (data) showReplay(await replayed());
     else show(await engine.ask('run', request));
   } catch (error) {
     if (error instanceof Stopped) say('The run was stopped. The texts are as they were; the engine starts anew.');
@@ -120,6 +120,50 @@ function show(answer) {
   at('step').max = Math.max(0, answer.steps.length - 1);
   if (tab === 'why') choose('state');
   select(answer.steps.length - 1, false);
+}
+
+/** Run the module over the dropped file; a new engine reads the file again. */
+async function replayed() {
+  const answer = data.worker === engine.worker ? null : await read();
+  return answer?.error ? answer : engine.ask('replay', { module: module.text });
+}
+
+async function read() {
+  const answer = await engine.ask('csv', { text: data.text, name: data.name });
+  data.worker = engine.worker;
+  return answer;
+}
+
+function showReplay(answer) {
+  if (answer.error) return problems([{ text: answer.error }]);
+  run = null;
+  module.mark(answer.problems);
+  problems(answer.failure ? [{ text: answer.failure }] : answer.problems);
+  const width = at('reactions').clientWidth - 40;
+  const parts = answer.statements.flatMap(({ name, total, table, column, curve, span }) => [
+    views.make('h3', {}, name, ' ', views.make('small', {}, `${total.toLocaleString('en')} rows`)),
+    curve.length > 1 ? views.chart({ name: `${name}.${column}`, values: curve, labels: [`${column}  ${span[0]}`, span[1]] }, width) : null,
+    total ? views.table(table) : null
+  ]);
+  at('reactions').replaceChildren(...parts.filter(Boolean));
+  draw();
+}
+
+/** Take a CSV file: a schema and a first statement in the module, and its rows as events. */
+async function drop(file) {
+  data = { name: file.name, text: await file.text() };
+  say(`Reading ${file.name} …`, 0);
+  const answer = await read();
+  if (answer.error) {
+    data = null;
+    say('');
+    return problems([{ text: answer.error }]);
+  }
+  module.text = answer.module;
+  scenario.text = `# ${answer.events.toLocaleString('en')} events of ${file.name}. An example in the list above, or an address, ends this.\n`;
+  at('prose').hidden = true;
+  say([`${answer.events.toLocaleString('en')} rows were read`, ...answer.notes].join('; ') + '.');
+  start();
 }
 
 function problems(list) {
@@ -266,6 +310,19 @@ at('theme').addEventListener('click', () => {
 document.addEventListener('keydown', event => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.defaultPrevented) start();
 });
+document.addEventListener('dragover', event => {
+  event.preventDefault();
+  document.body.classList.add('dropping');
+});
+document.addEventListener('dragleave', event => event.relatedTarget ?? document.body.classList.remove('dropping'));
+document.addEventListener('drop', event => {
+  event.preventDefault();
+  document.body.classList.remove('dropping');
+  const [file] = event.dataTransfer.files;
+  if (file) drop(file);
+}, true);
+at('file').addEventListener('change', ({ target }) => target.files[0] && drop(target.files[0]));
+at('open').addEventListener('click', () => at('file').click());
 addEventListener('hashchange', begin);
 addEventListener('resize', () => tab === 'marble' && draw());
 

@@ -1,5 +1,6 @@
 // The engine: Pyodide and cepbook in a worker, so that the page never stands still. It starts from a picture of the
 // memory behind all imports (tools/playground.py takes it), which is much faster than importing.
+import { creator } from './memory.js';
 import { loadPyodide } from './pyodide/pyodide.mjs';
 
 const progress = (part, words) => postMessage({ progress: part, words });
@@ -20,21 +21,6 @@ async function inflated(url, report) {
   const stream = response.body.pipeThrough(counted).pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
-
-/** Create the module with enough memory for the picture, which is larger than what Pyodide begins with. */
-const creator = snapshot => async settings => {
-  const { default: create } = await import('./pyodide/pyodide.asm.mjs');
-  const instantiate = settings.instantiateWasm;
-  const { length } = await snapshot;
-  settings.instantiateWasm = (imports, done) =>
-    instantiate(imports, (instance, module) => {
-      const { memory } = instance.exports;
-      const missing = length - memory.buffer.byteLength;
-      if (missing > 0) memory.grow(Math.ceil(missing / 65536));
-      return done(instance, module);
-    });
-  return create(settings);
-};
 
 async function start() {
   progress(0.02, 'Loading the engine');

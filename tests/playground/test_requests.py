@@ -23,6 +23,7 @@ from Payment(status = 'failed')#time(10 min)
 group by customer
 having count(*) >= 2;
 """
+ISTREAM = "@name('rows') select current_timestamp as at, symbol, price from MyTicks;"
 SCENARIO = """\
 t = "2024-03-01 09:00:00"
 Payment customer="anna" status="failed" amount=10.0
@@ -126,11 +127,24 @@ def test_a_scenario_file_passes_as_a_test(ran: Playground, tmp_path: Path) -> No
 def test_a_csv_file_becomes_events_in_order_of_time() -> None:
     text = "time,symbol,price,open\n2024-01-01 09:00,A,1.5,true\n2024-01-01 08:59,B,,false\n"
     playground = Playground()
-    read = ask(playground, "csv", text=text, name="my ticks.csv")
-    assert read["module"].startswith("create schema MyTicks(time long, symbol string, price double, open boolean);")
-    answer = ask(playground, "run", module=read["module"], scenario=read["scenario"])
-    assert answer["problems"] == []
-    assert [step["now"] for step in answer["steps"]] == ["2024-01-01 08:59:00"] * 2 + ["2024-01-01 09:00:00"] * 2
+    answer = ask(playground, "csv", text=text, name="my ticks.csv")
+    assert answer["module"].startswith("create schema MyTicks(time long, symbol string, price double, open boolean);")
+    assert answer["events"] == 2
+    (statement,) = ask(playground, "replay", module=answer["module"] + ISTREAM)["statements"][1:]
+    assert statement["table"]["cells"] == [["2024-01-01 09:00:00", "A", "1.5"], ["2024-01-01 08:59:00", "B", "null"]]
+    assert statement["total"] == 2
+
+
+def test_a_curve_keeps_its_peaks() -> None:
+    playground = Playground()
+    rows = "\n".join(str(1000.5 if number == 7_777 else number % 10 + 0.5) for number in range(20_000))
+    answer = ask(playground, "csv", text=f"x\n{rows}\n", name="peaks.csv")
+    (statement,) = ask(playground, "replay", module=f"create schema {answer['type']}(x double); select x from Peaks;")[
+        "statements"
+    ]
+    assert len(statement["curve"]) <= 800
+    assert max(statement["curve"]) == 1000.5
+    assert statement["total"] == 20_000
 
 
 def test_a_file_without_rows_is_refused() -> None:

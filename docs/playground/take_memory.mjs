@@ -1,5 +1,5 @@
 // Takes a picture of Pyodide's memory behind the requests of warm_up.json, which import everything that the page needs:
-// `node memory.mjs PYODIDE PACKAGES OUT`.
+// `node take_memory.mjs PYODIDE PACKAGES OUT`.
 import fs from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
