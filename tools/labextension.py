@@ -26,10 +26,10 @@ WORDS = EXTENSION / "src" / "words.json"
 def words() -> str:
     """The words that the tokenizer knows, from the grammars, the lexer and the type table; the magics of our cells."""
     from cepbook.dialects.registry import DIALECTS
+    from cepbook.editor.cursor import EVENT_CELLS, grammar_keywords
     from cepbook.lang.registry.templates import STATEMENT_TEMPLATES
     from cepbook.lang.syntax.reader.lexer import TIME_UNITS
     from cepbook.lang.types import BY_NAME
-    from cepbook.magics.editor.cursor import EVENT_CELLS, grammar_keywords
 
     types = sorted(name for name in BY_NAME if "." not in name)
     others = {word for row in DIALECTS.values() for word in row.keywords if word.isalpha() and word.islower()}

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cepbook.editor.word_docs import window_signature
 from cepbook.errors import CepbookError, CompileError
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.clauses import CLAUSES, EXAMPLE_TYPES
@@ -21,7 +22,6 @@ from cepbook.lang.registry.problems import PROBLEMS
 from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.magics import COMMANDS
-from cepbook.magics.epl.help import window_signature
 from cepbook.session import Workbench
 from cepbook.widgets.base.column_encoding import format_value
 

@@ -24,7 +24,7 @@ POINTS = 800  # of a curve
 
 @dataclass(slots=True)
 class ReplayedStatement:
-    """What a statement delivered: the number of insert rows, the latest, and a curve over the delivered rows.
+    """The deliveries of a statement: the number of insert rows, the latest, and a curve over the delivered rows.
 
     `curve` has the least and the greatest value of each of at most `POINTS` / 2 sections, so that no peak is lost.
     """
@@ -83,7 +83,7 @@ def replay_csv(cells: tuple[ModuleCell, ...], events: CsvEvents) -> tuple[list[R
             runtime.advance(time)
         runtime.send(events.event_type, event)
     times, second = TimeColumns(runtime), runtime.config.second
-    return [_summary(each, times, second) for each in collectors], str(failures[0]) if failures else ""
+    return [_summary(collector, times, second) for collector in collectors], str(failures[0]) if failures else ""
 
 
 def _summary(collector: _Collector, times: TimeColumns, second: int) -> ReplayedStatement:

@@ -71,9 +71,9 @@ def scenario_file(module: str, scenario: str) -> str:
 
 def _lines(module: str, scenario: str) -> Iterator[str]:
     cells, _ = module_cells(module)
-    parts, _ = parse_cell(scenario, 0)
+    steps, _ = parse_cell(scenario, 0)
     yield from ("# From the playground", "", "## scenario", "")
-    settings = [s for f in scenario_case(module, parts).fences if isinstance(f, ConfigFence) for s in f.settings]
+    settings = [s for f in scenario_case(module, steps).fences if isinstance(f, ConfigFence) for s in f.settings]
     yield from ("```config", *(f"{s.key} = {format_value(s.value)}" for s in settings), "```", "")
     modules = 0
     for cell, fence in zip(cells, fences(cells), strict=True):
@@ -83,7 +83,7 @@ def _lines(module: str, scenario: str) -> Iterator[str]:
         else:
             yield f"```{fence.dialect} {fence.name}"
         yield from (cell.text, "```", "")
-    yield from ("```trace", *(_stimulus(part.step.stimulus, part.step.text) for part in parts), "```", "")
+    yield from ("```trace", *(_stimulus(line.step.stimulus, line.step.text) for line in steps), "```", "")
 
 
 def _stimulus(stimulus: Stimulus, text: str) -> str:

@@ -71,8 +71,8 @@ def _cell(module: str, dialect: str, name: str, head: str, start: int, end: int)
 def fences(cells: tuple[ModuleCell, ...]) -> tuple[ModuleFence | QueryFence, ...]:
     """Return the cells as fences of a scenario file."""
     modules = 0
-    made: list[ModuleFence | QueryFence] = []
+    blocks: list[ModuleFence | QueryFence] = []
     for cell in cells:
         modules += cell.dialect == EPL
-        made.append(cell.fence(modules))
-    return tuple(made)
+        blocks.append(cell.fence(modules))
+    return tuple(blocks)

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cepbook.display import DisplayTable, format_property, format_time
+from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, UsageError
 from cepbook.playground import exports
 from cepbook.playground.csv_events import CsvEvents, csv_events
 from cepbook.playground.csv_replay import replay_csv
 from cepbook.playground.module_cells import module_cells
-from cepbook.playground.retained_state import RetainedRows
-from cepbook.playground.trial import Problem, Trial, TrialStep, module_problems, run_trial
+from cepbook.playground.retained_state import RetainedContents
+from cepbook.playground.trial import Problem, Trial, TrialStep, check_module, run_trial
+from cepbook.playground.writing_help import completions, format_module, help_at
 from cepbook.session.explain.explanations import ExplanationPage, PageFacts, TitledTable
 from cepbook.session.explain.marble import MAX_EVENTS, Marble, build_marble
 from cepbook.session.explain.why import explain_row
@@ -32,6 +34,9 @@ class Playground:
     ============  ==========================================  ======================================================
     ``run``       ``module``, ``scenario``                    ``problems``, ``steps``, ``states``, ``failure``
     ``lint``      ``module``                                  ``problems``
+    ``complete``  ``text``, ``at``, ``in``                    ``typed`` (how much of the word), ``items``
+    ``hover``     ``text``, ``at``, ``in``                    ``text``: what the word means, or null
+    ``format``    ``module``                                  ``text``
     ``why``       ``statement``, ``delivery``, ``row``        ``page``
     ``fate``      ``event`` (number, from 0)                  ``page``: what became of the event
     ``marble``    ``statement``                               the diagram as data
@@ -41,15 +46,19 @@ class Playground:
     ``replay``    ``module``                                  ``statements`` over the events of the last CSV file
     ============  ==========================================  ======================================================
 
-    An answer with ``error`` explains why there is no other.
+    ``in`` is ``module`` or ``scenario``. An answer with ``error`` explains why there is no other.
     """
 
     def __init__(self) -> None:
         self._trial = Trial("", "")
         self._events: CsvEvents | None = None
+        self._runtime = Runtime()  # whose names are completed
         self._answers: dict[str, Callable[[Mapping[str, Any]], Answer]] = {
             "run": self._run,
-            "lint": lambda request: {"problems": _problems(module_problems(request["module"]))},
+            "lint": self._lint,
+            "complete": self._complete,
+            "hover": self._hover,
+            "format": lambda request: {"text": format_module(request["module"])},
             "why": self._why,
             "fate": self._fate,
             "marble": self._marble,
@@ -75,6 +84,8 @@ class Playground:
 
     def _run(self, request: Mapping[str, Any]) -> Answer:
         trial = self._trial = run_trial(request["module"], request["scenario"])
+        if trial.engine is not None:
+            self._runtime = trial.engine.runtime
         states: list[Any] = []
         return {
             "problems": _problems(trial.problems),
@@ -83,6 +94,21 @@ class Playground:
             "states": states,
             "statements": [] if trial.engine is None else list(dict.fromkeys(trial.engine.observed)),
         }
+
+    def _lint(self, request: Mapping[str, Any]) -> Answer:
+        problems, engine = check_module(request["module"])
+        if not problems:
+            self._runtime = engine.runtime
+        return {"problems": _problems(problems)}
+
+    def _complete(self, request: Mapping[str, Any]) -> Answer:
+        in_module = request["in"] == "module"
+        typed, items = completions(self._runtime, request["text"], request["at"], in_module=in_module)
+        return {"typed": typed, "items": items}
+
+    def _hover(self, request: Mapping[str, Any]) -> Answer:
+        in_module = request["in"] == "module"
+        return {"text": help_at(self._runtime, request["text"], request["at"], in_module=in_module)}
 
     def _csv(self, request: Mapping[str, Any]) -> Answer:
         events = self._events = csv_events(request["text"], request["name"])
@@ -96,7 +122,7 @@ class Playground:
     def _replay(self, request: Mapping[str, Any]) -> Answer:
         if self._events is None:
             raise UsageError("no file was read: drop a CSV file on the page")
-        problems = module_problems(request["module"])
+        problems, _ = check_module(request["module"])
         if problems:
             return {"problems": _problems(problems), "statements": [], "failure": ""}
         statements, failure = replay_csv(module_cells(request["module"])[0], self._events)
@@ -201,7 +227,7 @@ def _cells(row: Mapping[str, Any], times: frozenset[str], second: int) -> list[t
     return [(name, format_property(name, value, times, second)) for name, value in row.items()]
 
 
-def _retained(rows: RetainedRows) -> Answer:
+def _retained(rows: RetainedContents) -> Answer:
     return {
         "statement": rows.statement,
         "kind": rows.kind,
@@ -217,16 +243,16 @@ def _table(table: DisplayTable) -> Answer:
 
 
 def _page(page: ExplanationPage) -> Answer:
-    return {"title": page.title, "note": page.note, "parts": [_page_part(part) for part in page.parts]}
+    return {"title": page.title, "note": page.note, "parts": [_page_section(section) for section in page.parts]}
 
 
-def _page_part(part: PageFacts | TitledTable | str) -> Answer:
-    match part:
+def _page_section(section: PageFacts | TitledTable | str) -> Answer:
+    match section:
         case PageFacts(facts):
             return {"facts": facts}
         case TitledTable(title, table):
             return {"title": title, **_table(table)}
-    return {"text": part}
+    return {"text": section}
 
 
 def _marble(marble: Marble, second: int) -> Answer:

@@ -1,4 +1,4 @@
-"""What the statements of an engine retain at a moment: windows, stores, partitions, partial matches and variables."""
+"""Contents of windows, stores, partitions and partial matches, and values of variables, at a moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_PARTITIONS = 12  # of a statement
 
 
 @dataclass(frozen=True, slots=True)
-class RetainedRows:
+class RetainedContents:
     """The last rows of a window or store, of `total`. `partition` describes the context partition, empty without one.
 
     `waiting` are the conditions that partial matches of a pattern wait for.
@@ -42,46 +42,46 @@ def row_table(rows: Sequence[Mapping[str, Any]], times: Collection[str], second:
     return DisplayTable(tuple(names), numbers, cells)
 
 
-def retained_state(runtime: Runtime) -> list[RetainedRows]:
+def retained_state(runtime: Runtime) -> list[RetainedContents]:
     """Return what every statement retains, in the order of deployment."""
     times = TimeColumns(runtime)
     return [rows for statement in runtime.statements.values() for rows in _of_statement(runtime, statement, times)]
 
 
-def _of_statement(runtime: Runtime, statement: RunningStatement, times: TimeColumns) -> Iterator[RetainedRows]:
+def _of_statement(runtime: Runtime, statement: RunningStatement, times: TimeColumns) -> Iterator[RetainedContents]:
     context = statement.steps.context
     if context is None:
         yield from _of_partition(runtime, statement, times, None, "")
         return
     partitions = runtime.partitions(context)
     for partition in partitions[:MOST_PARTITIONS]:
-        shown = {name: value for name, value in partition.items() if name not in ("id", "name", "statements")}
-        label = ", ".join(f"{name}={format_property(name, value, ())}" for name, value in shown.items())
+        properties = {name: value for name, value in partition.items() if name not in ("id", "name", "statements")}
+        label = ", ".join(f"{name}={format_property(name, value, ())}" for name, value in properties.items())
         yield from _of_partition(runtime, statement, times, int(partition["id"]), label or str(partition["id"]))
 
 
 def _of_partition(
     runtime: Runtime, statement: RunningStatement, times: TimeColumns, partition: int | None, label: str
-) -> Iterator[RetainedRows]:
+) -> Iterator[RetainedContents]:
     second = runtime.config.second
-    wanted = None if partition is None else (partition,)
+    ids = None if partition is None else (partition,)
     try:
         if pattern_tags(runtime, statement.name) is not None:
             matches = partial_matches(runtime, statement.name, partition)
             events = [_flat(match.events) for match in matches.rows[:MOST_ROWS]]
             waiting = tuple(dict.fromkeys(match.waiting_for for match in matches.rows))
             table = row_table([event for event in events if event], (), second)
-            yield RetainedRows(statement.name, "partial matches", label, matches.total, table, waiting)
+            yield RetainedContents(statement.name, "partial matches", label, matches.total, table, waiting)
         elif has_window_events(statement):
-            contents = window_events(statement, MOST_ROWS, wanted)
+            contents = window_events(statement, MOST_ROWS, ids)
             event_times = times.of_types(statement.steps.event_types)
             table = row_table(contents.rows, event_times, second)
-            yield RetainedRows(statement.name, "window", label, contents.total, table)
+            yield RetainedContents(statement.name, "window", label, contents.total, table)
         elif statement.keeps_rows and (statement.steps.windows or statement.name in runtime.stores):
-            latest = latest_rows(statement, MOST_ROWS, wanted)
+            latest = latest_rows(statement, MOST_ROWS, ids)
             kind = "rows" if statement.name in runtime.stores else "window"
             table = row_table(latest.rows, times.of_statement(statement.name), second)
-            yield RetainedRows(statement.name, kind, label, latest.total, table)
+            yield RetainedContents(statement.name, kind, label, latest.total, table)
     except CepbookError:  # an expression fails on a row: the reactions have said so
         return
 

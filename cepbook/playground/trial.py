@@ -7,7 +7,7 @@ the scenario expects any; those of statements that it does not mention, and that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from cepbook.errors import CepbookError, CompileError, Diagnostic, Span, UsageEr
 from cepbook.lang.syntax.source_text import EPL
 from cepbook.playground.module_cells import ModuleCell, fences, module_cells
 from cepbook.playground.recording_engine import RecordingEngine
-from cepbook.playground.retained_state import RetainedRows, retained_state, variable_values
+from cepbook.playground.retained_state import RetainedContents, retained_state, variable_values
 from cepbook.session.history.rerun_provenance import DeliveredRow
 from cepbook.testing.cell_expectations import compared_statements, evaluate_step
 from cepbook.testing.cell_reader import CellStep, parse_cell
@@ -46,7 +46,7 @@ class TrialStep:
     result: StepResult
     span: Span | None
     now: int
-    state: tuple[RetainedRows, ...]
+    state: tuple[RetainedContents, ...]
     variables: tuple[tuple[str, str], ...]
     agrees: bool | None
 
@@ -72,21 +72,26 @@ class Trial:
         deliveries = [d for d in self.engine.feeds[statement].snapshot() if d.insert or d.remove]
         if not 0 <= delivery < len(deliveries):
             raise UsageError(f"`{statement}` has no delivery {delivery}")
-        made = deliveries[delivery]
-        rows: list[tuple[bool, int, Row]] = [(True, place, row) for place, row in enumerate(made.insert or ())]
-        rows += [(False, place, row) for place, row in enumerate(made.remove or ())]
+        chosen = deliveries[delivery]
+        rows: list[tuple[bool, int, Row]] = [(True, place, row) for place, row in enumerate(chosen.insert or ())]
+        rows += [(False, place, row) for place, row in enumerate(chosen.remove or ())]
         if not 0 <= index < len(rows):
             raise UsageError(f"delivery {delivery} of `{statement}` has no row {index}")
         insert, place, row = rows[index]
-        return DeliveredRow(made.number, made.time, insert, place, row)
+        return DeliveredRow(chosen.number, chosen.time, insert, place, row)
 
 
-def module_problems(module: str) -> tuple[Problem, ...]:
-    """Return what is wrong with a module. Cells behind the first wrong one are not checked."""
+def check_module(module: str) -> tuple[tuple[Problem, ...], RowsEngine]:
+    """Return what is wrong with a module, and an engine with the cells above the first wrong one."""
+    engine = RowsEngine(0, {})
+    return tuple(_problems(module, engine)), engine
+
+
+def _problems(module: str, engine: RowsEngine) -> Iterator[Problem]:
     cells, wrong = module_cells(module)
     if wrong:
-        return tuple(Problem(d, d.render(module, "module", 1), True) for d in wrong)
-    engine = RowsEngine(0, {})
+        yield from (Problem(d, d.render(module, "module", 1), True) for d in wrong)
+        return
     for cell, fence in zip(cells, fences(cells), strict=True):
         try:
             if cell.dialect == EPL:
@@ -96,10 +101,11 @@ def module_problems(module: str) -> tuple[Problem, ...]:
         except CompileError as error:
             begin = cell.start
             shifted = (replace(d, span=Span(d.span.start + begin, d.span.end + begin)) for d in error.diagnostics)
-            return tuple(Problem(d, d.render(module, "module", 1), True) for d in shifted)
+            yield from (Problem(d, d.render(module, "module", 1), True) for d in shifted)
+            return
         except CepbookError as error:
-            return (_whole_cell(cell, module, error),)
-    return ()
+            yield _whole_cell(cell, module, error)
+            return
 
 
 def _whole_cell(cell: ModuleCell, module: str, error: CepbookError) -> Problem:
@@ -112,32 +118,32 @@ def _whole_cell(cell: ModuleCell, module: str, error: CepbookError) -> Problem:
 
 def run_trial(module: str, scenario: str) -> Trial:
     """Run a module and a scenario. Whatever is wrong with them is a part of the result, not an exception."""
-    trial = Trial(module, scenario, module_problems(module))
-    parts, wrong = parse_cell(scenario, 0)
+    trial = Trial(module, scenario, check_module(module)[0])
+    cell_steps, wrong = parse_cell(scenario, 0)
     trial.problems += tuple(Problem(d, d.render(scenario, "scenario", 1), False) for d in wrong)
     if trial.problems:
         return trial
-    case = scenario_case(module, parts)
-    compared = compared_statements(parts)
+    case = scenario_case(module, cell_steps)
+    compared = compared_statements(cell_steps)
 
     def open_engine(start: int, options: Any) -> RecordingEngine:
         trial.engine = RecordingEngine(start, options)
         return trial.engine
 
-    spans = {part.step.line: part.span for part in parts}
+    spans = {cell_step.step.line: cell_step.span for cell_step in cell_steps}
     result = run(case, open_engine, after_step=partial(_add_step, trial, spans, compared))
     trial.failure = _failure(result)
     return trial
 
 
-def scenario_case(module: str, parts: Sequence[CellStep]) -> ScenarioCase:
+def scenario_case(module: str, cell_steps: Sequence[CellStep]) -> ScenarioCase:
     """Return the module and the steps of a scenario as a case of a scenario file."""
     cells, _ = module_cells(module)
     settings = [ConfigSetting("listen", None, EVERY_STATEMENT, 0)]
-    first = parts[0].step.stimulus if parts else None
+    first = cell_steps[0].step.stimulus if cell_steps else None
     if isinstance(first, Advance) and first.time >= DATE_THRESHOLD_MS:
         settings.append(ConfigSetting("start", None, first.time, 0))
-    trace = TraceFence(tuple(part.step for part in parts), 0, 0)
+    trace = TraceFence(tuple(cell_step.step for cell_step in cell_steps), 0, 0)
     return ScenarioCase(
         name="playground",
         line=0,

@@ -51,9 +51,10 @@ function remedy(message, hint) {
   return node;
 }
 
-/** An editor. `ask(kind, text, at)` answers `complete` and `hover`; `onChange()` is called when the text changes. */
+/** An editor. `ask(kind, text, at)` answers `complete` and `hover`. `onChange()` is called when the text changes,
+ * `onRun()` at Ctrl Enter, `onFormat()` at Alt Shift F. */
 export class Editor {
-  constructor(parent, label, { onChange, onRun, ask }) {
+  constructor(parent, label, { onChange, onRun, onFormat, ask }) {
     const help = async (view, at) => {
       const range = view.state.wordAt(at);
       const text = view.state.doc.toString();
@@ -96,7 +97,8 @@ export class Editor {
           look,
           autocompletion({ override: [complete, skeletons] }),
           hoverTooltip(help, { hoverTime: 400 }),
-          Prec.highest(keymap.of([{ key: 'Mod-Enter', run: () => (onRun(), true) }])),
+          Prec.highest(keymap.of([{ key: 'Mod-Enter', run: () => (onRun(), true) },
+            { key: 'Alt-Shift-f', run: () => (onFormat(), true) }])),
           keymap.of([
             ...closeBracketsKeymap,
             ...completionKeymap,

@@ -68,21 +68,33 @@ function save() {
   }
 }
 
-const ask = (kind, text, offset) => aside(kind, { text, at: offset });
-const module = new Editor(at('module'), 'Module', { onChange: changed, onRun: start, ask });
-const scenario = new Editor(at('scenario'), 'Scenario', {
-  onChange: changed,
-  onRun: start,
-  ask: (kind, text, offset) => aside(kind, { text, at: offset, module: module.text })
-});
+const editor = (name, label) =>
+  new Editor(at(name), label, {
+    onChange: changed,
+    onRun: start,
+    onFormat: format,
+    ask: (kind, text, offset) => aside(kind, { text, at: offset, in: name })
+  });
+const module = editor('module', 'Module');
+const scenario = editor('scenario', 'Scenario');
+
+/** Lay the statements of the module out anew. */
+async function format() {
+  const answer = await engine.ask('format', { module: module.text });
+  if (answer.error) problems([{ text: answer.error }]);
+  else module.text = answer.text;
+}
 
 // ---- run --------------------------------------------------------------------------------------------------------
 
+let again = false; // another run was asked for meanwhile
+
 async function start() {
   if (at('run').dataset.running) {
-    engine.stop();
+    again = true;
     return;
   }
+  again = false;
   at('run').dataset.running = 'yes';
   const timer = setTimeout(() => engine.stop(), LIMIT);
   const busy = setTimeout(() => (at('run').textContent = 'Stop'), 250);
@@ -100,6 +112,7 @@ async function start() {
     at('run').textContent = 'Run';
     save();
     document.body.dataset.runs = Number(document.body.dataset.runs ?? 0) + 1;
+    if (again) start();
   }
 }
 
@@ -279,7 +292,8 @@ async function copyFile(kind, what) {
   else copy(answer.text, what);
 }
 
-at('run').addEventListener('click', start);
+at('run').addEventListener('click', () => (at('run').dataset.running ? engine.stop() : start()));
+at('format').addEventListener('click', format);
 at('notebook').addEventListener('click', () => copyFile('notebook', 'The notebook'));
 at('test').addEventListener('click', () => copyFile('test', 'The scenario file'));
 at('share').addEventListener('click', async () => {

@@ -179,7 +179,7 @@ def test_a_shared_address_opens_the_text(page: Page, address: str) -> None:
     module = "create schema Größe(x long);\n" + "\n".join(
         f"@name('s{i}') select x + {i} as y from Größe;" for i in range(9)
     )
-    opened(page, address, texts(module, "Größe x=1"))
+    opened(page, address, texts(module, "`Größe` x=1"))
     page.locator("#share").click()
     page.wait_for_function("location.hash.startsWith('#z=')")
     shared = page.evaluate("location.hash.slice(1)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cepbook.editor.cursor import grammar_keywords
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.bind.expressions.call import BUILT_IN_FUNCTIONS
 from cepbook.lang.registry.aggregates import AGGREGATES
@@ -11,7 +12,6 @@ from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES, EXAMPLE_TY
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.lexer import TIME_UNITS
-from cepbook.magics.editor.cursor import grammar_keywords
 from cepbook.magics.epl.help import help_text
 
 

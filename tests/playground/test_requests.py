@@ -111,6 +111,33 @@ def test_questions_about_what_is_not_there_are_answered_with_an_error() -> None:
     assert "not deployed" in ask(Playground(), "marble", statement="x")["error"]
 
 
+def completed(playground: Playground, text: str, place: str = "module") -> list[str]:
+    """The offers at the bar in a text."""
+    before, _, after = text.partition("|")
+    answer = ask(playground, "complete", text=before + after, at=len(before), **{"in": place})
+    return [name for name, _ in answer["items"]]
+
+
+def test_names_of_the_module_are_completed(ran: Playground) -> None:
+    assert completed(ran, "select cust| from Payment") == ["customer"]
+    assert "time_batch" in completed(ran, "select * from Payment#time|")
+    assert completed(ran, "select 1 from E;\n%%apama q\nfrom p in all Paym|") == ["Payment"]
+    assert completed(ran, "Payment st|", "scenario") == ["status="]
+
+
+def test_help_explains_words(ran: Playground) -> None:
+    module = "select avg(amount) from Payment#time(1 min)"
+    for word, text in (("avg", "aggregation function"), ("Payment", "event type Payment"), ("time", "#time(")):
+        help_text = ask(ran, "hover", text=module, at=module.index(word) + 1, **{"in": "module"})["text"]
+        assert text in help_text
+
+
+def test_the_module_is_formatted_cell_by_cell(ran: Playground) -> None:
+    module = "select  1 as x from E where x>1\n%%apama q\nfrom  p in all E() select p\n"
+    text = ask(ran, "format", module=module)["text"]
+    assert text == "select 1 as x from E where x > 1\n\n%%apama q\nfrom  p in all E() select p\n"
+
+
 def test_a_notebook_has_the_cells(ran: Playground) -> None:
     notebook = json.loads(ask(ran, "notebook", module=MODULE + "%%apama q\nx\n", scenario=SCENARIO)["text"])
     heads = ["".join(cell["source"]).partition("\n")[0] for cell in notebook["cells"]]

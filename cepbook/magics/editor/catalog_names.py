@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cepbook.display import format_count
+from cepbook.editor.cursor import NamesInScope
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.definitions import defined_name
 from cepbook.lang.plan.references import event_types_read
 from cepbook.lang.types import Type
-from cepbook.magics.editor.cursor import NamesInScope
 from cepbook.magics.shell.host import NotebookHost
 from cepbook.session.core.cell_deployments import declared_names
 from cepbook.session.inspect.overview import field_text

@@ -5,27 +5,15 @@ ipykernel looks a word up as a Python name. In EPL cells the answer comes from t
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
+from cepbook.editor.cursor import cursor_position
+from cepbook.editor.word_help import word_help
 from cepbook.errors import UsageError
-from cepbook.lang.registry.aggregates import AGGREGATES
-from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD
-from cepbook.lang.registry.functions import FUNCTIONS
-from cepbook.lang.registry.methods import methods_named
-from cepbook.lang.registry.windows import WINDOWS
-from cepbook.magics.editor import dialect_completion
 from cepbook.magics.editor.catalog_names import CatalogNames
-from cepbook.magics.editor.cursor import NamesInScope, cursor_position
-from cepbook.magics.epl import help
 from cepbook.magics.shell.host import NotebookHost
-
-_BEFORE = re.compile(r"(?P<path>(?:[\w$]+\.)*)(?P<word>[\w$]*)\Z")
-_AFTER = re.compile(r"[\w$]*")
-_TIME = ", its event time"
 
 
 def make_inspect(host: NotebookHost, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,57 +34,7 @@ def describe(host: NotebookHost, code: str, cursor: int) -> str | None:
     at = cursor_position(code, cursor)
     if at is None:
         return None
-    before, after = _BEFORE.search(at.before), _AFTER.match(at.after)
-    assert before is not None and after is not None  # both patterns match the empty text
-    word = before["word"] + after.group()
-    if not word:
-        return None
     try:
-        scope = NamesInScope(host, at)
+        return word_help(host.workbench.runtime, at, lambda scope, word: CatalogNames(host, scope).about(word))
     except UsageError as gone:
         return str(gone)
-    if at.kind == "dialect":
-        known = dialect_completion.keyword_doc(dialect_completion.BY_MAGIC[at.magic], word)
-        if known is not None:
-            return known
-    descriptions = list(_about(host, scope, before["path"].rstrip("."), word, at.before[: before.start()][-1:] == "#"))
-    return "\n\n".join(descriptions) or None
-
-
-def _about(host: NotebookHost, scope: NamesInScope, path: str, word: str, is_window: bool) -> Iterator[str]:
-    if is_window:
-        if word in WINDOWS:
-            yield help.window_doc(WINDOWS[word])
-        return
-    if path:
-        holder = scope.of_path(path)
-        if holder is not None and word in holder.properties:
-            yield _property(word, holder.properties[word], holder.name)
-        yield from (help.function_doc(row) for name, row in FUNCTIONS.items() if name.endswith(f".{word}"))
-        yield from (help.method_doc(row) for row in methods_named(word))
-        return
-    yield from CatalogNames(host, scope).about(word)
-    properties = scope.properties()
-    if word in properties:
-        of, owner = properties[word]
-        yield _property(word, of, owner) + (_TIME if scope.event_types[owner].time_property == word else "")
-    yield from _documented(host, word)
-
-
-def _documented(host: NotebookHost, word: str) -> Iterator[str]:
-    lower = word.lower()
-    if lower in CLAUSE_OF_KEYWORD:
-        yield help.clause_doc(CLAUSE_OF_KEYWORD[lower])
-    if lower in AGGREGATES:
-        yield help.aggregate_doc(AGGREGATES[lower])
-    yield from (help.function_doc(row) for name, row in FUNCTIONS.items() if name.lower() == lower)
-    if lower in WINDOWS and lower not in AGGREGATES:
-        yield help.window_doc(WINDOWS[lower])
-    runtime = host.workbench.runtime
-    if word in runtime.functions:
-        doc = inspect.getdoc(runtime.functions[word])
-        yield f"{word}: {runtime.catalog.functions[word]}" + (f"\n{doc}" if doc else "")
-
-
-def _property(name: str, of: object, owner: str) -> str:
-    return f"{name} {of}\n  property of {owner}"

@@ -13,11 +13,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cepbook.editor.cursor import STRING
 from cepbook.errors import MOST_PROBLEMS, NO_SPAN, CompileError, Diagnostic, ParseError, Span, UsageError, printable
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.lang.syntax.rare_readings import RARELY_MEANT, rare_readings
 from cepbook.magics.editor.completion import complete
-from cepbook.magics.editor.cursor import STRING
 from cepbook.magics.editor.inspection import describe
 from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.variable_hints import hinted_diagnostics

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from cepbook.dialects.registry import DIALECTS
+from cepbook.editor.word_docs import (
+    aggregate_doc,
+    clause_doc,
+    foreign_doc,
+    function_doc,
+    method_doc,
+    problem_doc,
+    window_doc,
+    window_signature,
+)
 from cepbook.errors import UsageError
-from cepbook.lang.registry.aggregates import AGGREGATES, AggregateRow
-from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES, ClauseRow
-from cepbook.lang.registry.foreign_words import FOREIGN_WORDS, ForeignWord, foreign_word
-from cepbook.lang.registry.functions import FUNCTIONS, FunctionRow
-from cepbook.lang.registry.methods import METHODS, MethodRow, methods_named
-from cepbook.lang.registry.problems import PROBLEMS, ProblemRow
-from cepbook.lang.registry.windows import WINDOWS, WindowRow
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES
+from cepbook.lang.registry.foreign_words import FOREIGN_WORDS, foreign_word
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.methods import METHODS, methods_named
+from cepbook.lang.registry.problems import PROBLEMS
+from cepbook.lang.registry.windows import WINDOWS
 from cepbook.magics.epl.subcommand import Subcommand
 from cepbook.magics.shell.host import MagicCommand, NotebookHost, Offer
 from cepbook.magics.shell.options import did_you_mean
@@ -121,10 +131,6 @@ def _entry(commands: Sequence[MagicCommand], name: str) -> str | None:
     return "\n\n".join(entries) or None
 
 
-def clause_doc(row: ClauseRow) -> str:
-    return _doc(row.name, row.doc, row.example)
-
-
 def magic_doc(command: MagicCommand) -> str:
     """Return summary, forms with a sentence each, and details of a magic."""
     forms = [f"{form}\n    {command.says[form]}" if form in command.says else form for form in command.usage]
@@ -138,49 +144,6 @@ def form_doc(command: MagicCommand, word: str) -> str:
 
 def _begins(word: str) -> Callable[[str], bool]:
     return lambda form: form.split()[1:2] == [word]
-
-
-def window_signature(row: WindowRow) -> str:
-    """``#ext_timed(timestamp, period [, reference point])``."""
-    parameters = ""
-    for parameter in row.parameters:
-        name = f"{parameter.name}, …" if parameter.repeated else parameter.name
-        comma = ", " if parameters else ""
-        parameters += f" [{comma}{name}]" if parameter.optional else comma + name
-    return f"#{row.name}({parameters.strip()})" if row.parameters else f"#{row.name}"
-
-
-def window_doc(row: WindowRow) -> str:
-    return _doc(f"{window_signature(row)}  (#{row.namespace}:{row.name})", row.doc, row.example)
-
-
-def aggregate_doc(row: AggregateRow) -> str:
-    return _doc(f"{row.name}: aggregation function, nulls {row.nulls}", row.doc, row.example)
-
-
-def function_doc(row: FunctionRow) -> str:
-    parameters = ", ".join(row.parameters) + (", …" if row.repeats else "")
-    return _doc(f"{row.name}({parameters})", row.doc, row.example)
-
-
-def method_doc(row: MethodRow) -> str:
-    """Return the forms of a method: ``datetime.set(field, value)``."""
-    forms = (", ".join(p.name if p.shape == "value" else "lambda" for p in form.parameters) for form in row.forms)
-    return _doc("  ".join(f"{row.name}({form})" for form in dict.fromkeys(forms)), row.doc, row.example)
-
-
-def _doc(head: str, doc: str, example: str) -> str:
-    return f"{head}\n  {doc}\n  example: {example}"
-
-
-def foreign_doc(row: ForeignWord) -> str:
-    """Return what EPL has instead of a word of another system, with the line to write."""
-    return _doc(f"{', '.join((row.name, *row.also))}: a word of other systems", row.doc, row.example)
-
-
-def problem_doc(row: ProblemRow) -> str:
-    """Return what a code means and how to mend it."""
-    return f"{row.name}: a kind of problem\n  {row.doc}\n  {row.remedy}"
 
 
 def _show_help(host: NotebookHost, arguments: list[str]) -> StaticPicture:

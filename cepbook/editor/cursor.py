@@ -13,11 +13,11 @@ from importlib.resources import files
 from typing import Literal
 
 from cepbook.dialects.registry import DIALECTS
+from cepbook.engine.runtime import Runtime
 from cepbook.lang.bind.statements.create_context import CONTEXT_PROPERTIES
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax.reader.lexer import RESERVED_WORDS
 from cepbook.lang.types import BY_NAME, OBJECT, Type
-from cepbook.magics.shell.host import NotebookHost
 
 AROUND = 25_000  # characters of a cell on each side of the cursor that are looked at
 _NEAR = 2_500  # characters of its statement
@@ -135,8 +135,7 @@ def grammar_keywords() -> tuple[str, ...]:
 class NamesInScope:
     """The names that the statement at a place may use."""
 
-    def __init__(self, host: NotebookHost, at: CursorPosition) -> None:
-        runtime = host.workbench.runtime
+    def __init__(self, runtime: Runtime, at: CursorPosition) -> None:
         self.statements = runtime.statements
         self.contexts = runtime.catalog.contexts
         self.functions = tuple(runtime.catalog.functions)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cepbook.dialects.dialect import Dialect
 from cepbook.dialects.registry import DIALECTS
-from cepbook.magics.editor.cursor import NamesInScope
+from cepbook.editor.cursor import NamesInScope
 
 BY_MAGIC: dict[str, Dialect] = {row.magic: row for row in DIALECTS.values() if row.magic not in ("", "epl")}
 
