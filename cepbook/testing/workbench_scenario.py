@@ -18,7 +18,7 @@ from cepbook.engine.config import Config
 from cepbook.errors import UsageError
 from cepbook.lang.bind.substitution import parameter_uses
 from cepbook.lang.syntax.reader import parser
-from cepbook.lang.syntax.reader.lexer import RESERVED_WORDS, tokenize
+from cepbook.lang.syntax.reader.lexer import quoted_name, tokenize
 from cepbook.lang.syntax.source_text import EPL, dialect_of, settings_of
 from cepbook.session import Workbench
 from cepbook.session.history.event_log import HORIZON, LogEntry
@@ -95,9 +95,9 @@ def _text(workbench: Workbench, title: str) -> Iterator[str]:
     if defined:
         yield "```epl types"
         for of in defined:
-            columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in of.properties.items())
-            inherits = f" inherits {', '.join(map(_quoted, of.supertypes))}" if of.supertypes else ""
-            yield f"create schema {_quoted(of.name)}({columns}){inherits};"
+            columns = ", ".join(f"{quoted_name(name)} {kind}" for name, kind in of.properties.items())
+            inherits = f" inherits {', '.join(map(quoted_name, of.supertypes))}" if of.supertypes else ""
+            yield f"create schema {quoted_name(of.name)}({columns}){inherits};"
         yield from ("```", "")
     yield from _story(past)
 
@@ -178,7 +178,3 @@ def _module(source: str, number: int) -> Iterator[str]:
 def _event(log_entry: LogEntry) -> str:
     values = {name: value for name, value in log_entry.event.items() if value is not None}
     return f"{format_name(log_entry.type_name or '')} {format_row(values) if values else ''}".rstrip()
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() and name.lower() not in RESERVED_WORDS else f"`{name}`"

@@ -14,7 +14,7 @@ from typing import Any
 import ipywidgets
 from pandas.api.types import is_numeric_dtype
 
-from cepbook.display import DisplayTable, format_count, format_value, table_html
+from cepbook.display import DisplayTable, captioned_html, format_count, format_value, table_text
 from cepbook.errors import CepbookError, UsageError, hint_line
 from cepbook.lang.types import BITS
 from cepbook.session import Workbench
@@ -32,8 +32,8 @@ def _last_rows(workbench: Workbench, name: str) -> StaticPicture:
     last, caption = rows.tail(ROWS), f"{name}: {format_count(len(rows), 'row')}"
     numbers = tuple(is_numeric_dtype(last[column]) for column in last)
     cells = tuple(tuple(map(format_value, row)) for row in last.itertuples(index=False))
-    html = f"<div>{escape(caption)}</div>{table_html(DisplayTable(tuple(map(str, last)), numbers, cells))}"
-    return StaticPicture(html, f"{caption}\n{last.to_string(index=False)}")
+    table = DisplayTable(tuple(map(str, last)), numbers, cells)
+    return StaticPicture(captioned_html(caption, table), f"{caption}\n{table_text(table)}")
 
 
 class Tuner:

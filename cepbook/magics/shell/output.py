@@ -17,7 +17,7 @@ from cepbook.display import (
     table_text,
 )
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.syntax.reader.lexer import RESERVED_WORDS
+from cepbook.lang.syntax.reader.lexer import quoted_name
 from cepbook.session.io.time_conversion import clock_unit
 from cepbook.widgets.base.static_picture import StaticPicture
 
@@ -67,17 +67,13 @@ def table(
     return StaticPicture("".join(html), "\n".join([*plain, *after]))
 
 
-def _is_plain_name(name: str) -> bool:
-    return name.replace("$", "_").isidentifier() and name.lower() not in RESERVED_WORDS
-
-
 def event_type_table(event_type: EventType) -> StaticPicture:
     """The properties of an event type."""
     inherits = f", inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
     time = event_type.time_property
     types = event_type.properties.items()
     rows = [(name, f"{of}, the time of the event" if name == time else str(of)) for name, of in types]
-    quoted = [f"`{name}`" for name in (event_type.name, *event_type.properties) if not _is_plain_name(name)]
+    quoted = [written for name in (event_type.name, *event_type.properties) if (written := quoted_name(name)) != name]
     note = f"in EPL, names that are keywords or have blanks or signs stand in backticks: {', '.join(quoted)}"
     return table(f"event type {event_type.name}{inherits}", ("property", "type"), rows, notes=[note] if quoted else [])
 

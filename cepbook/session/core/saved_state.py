@@ -67,9 +67,8 @@ def snapshot_bytes(engine: EngineHandle, start: int, deployed: Mapping[str, Cell
 
     Raises SnapshotError for a value that cannot be saved.
     """
-    states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
     with garbage_collection_paused():
-        return pack_document(_document(engine, start, deployed, states))
+        return pack_document(_document(engine, start, deployed, _feed_states(engine) if feeds else {}))
 
 
 def snapshot_with_files(
@@ -103,9 +102,12 @@ def save_workbench(
     """
     signing = _key_bytes(key)
     with replacing(path) as file, garbage_collection_paused():
-        states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
-        document = _document(engine, start, deployed, states)
+        document = _document(engine, start, deployed, _feed_states(engine) if feeds else {})
         write_snapshot(file, document, _spilled_rows(engine) if feeds else (), signing)
+
+
+def _feed_states(engine: EngineHandle) -> dict[str, Any]:
+    return {name: engine.feed(name).saved() for name in engine.runtime.statements}
 
 
 def _spilled_rows(engine: EngineHandle) -> Iterator[dict[str, Any]]:

@@ -157,7 +157,7 @@ def test_a_reader_who_waits_gets_a_frame_without_the_rest_after_a_slow_one() -> 
     assert pump.flush()
 
 
-@pytest.mark.parametrize(("cost", "apart"), [(0.0, 0.082), (0.004, 0.09), (0.02, 0.31)])
+@pytest.mark.parametrize(("cost", "apart"), [(0.0, 0.082), (0.004, 0.105), (0.02, 0.31)])
 def test_frames_that_cost_little_are_fluent_and_others_take_a_twelfth_of_the_time(cost: float, apart: float) -> None:
     now = FakeTime()
     times: list[float] = []

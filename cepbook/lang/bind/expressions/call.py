@@ -24,6 +24,7 @@ from cepbook.lang.registry.functions.math import SHAPES
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader.lexer import backticks_hint
 from cepbook.lang.types import Type
 
 # Calls that are bound where chains are, or in one clause only
@@ -76,7 +77,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     written = scope.module.source[step.span.start : step.span.end].lower()
     named = next((name for name in scope.property_names() if name.lower() == written), None)
     if named is not None:
-        hint = f"a name with blanks or signs stands in backticks: `{named}`"
+        hint = backticks_hint(named)
     scope.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
 
 

@@ -87,7 +87,7 @@ def _call_hint(stop: ParseFailure) -> str | None:
     if stop.kind() == ":" and stop.kind(2) == "(" and (row := foreign_word(stop.text(1), "call")) is not None:
         return row.hint(stop.arguments(stop.at + 2)[0])
     if stop.kind() == "(" and before == "group" and stop.text(-2) == "within":
-        opening = next((i for i in range(stop.at - 3, -1, -1) if stop.tokens[i].kind == "("), 0)
+        opening = _opening(stop, stop.at - 3)
         fraction, (ordered, _) = stop.written(opening + 1, stop.at - 3), stop.arguments(stop.at)
         value = ordered[0].split(" by ")[-1] if ordered else "price"
         return f"write `percentile({value}, 100 * {fraction})`"
@@ -109,11 +109,16 @@ def _interval_hint(stop: ParseFailure) -> str:
     return f"write `{period}`"
 
 
+def _opening(stop: ParseFailure, end: int) -> int:
+    """Return the number of the last ``(`` up to token `end`; 0 if there is none."""
+    return next((i for i in range(end, -1, -1) if stop.tokens[i].kind == "("), 0)
+
+
 def _value_start(stop: ParseFailure, end: int) -> int:
     """Return the number of the first token of the name or call that ends before token `end`; -1: there is none."""
     start = end - 1
     if start > 0 and stop.tokens[start].kind == ")":
-        start = next((i for i in range(start, -1, -1) if stop.tokens[i].kind == "("), 0) - 1
+        start = _opening(stop, start) - 1
     while start > 1 and stop.tokens[start - 1].kind == ".":
         start -= 2
     return start if start >= 0 and stop.tokens[start].kind in ("word", "tick") else -1
@@ -219,13 +224,13 @@ def _field_of_time(stop: ParseFailure) -> str | None:
 
 def _cast_as(stop: ParseFailure) -> str | None:
     """Return a hint for ``try_cast(x as double)``."""
-    opening = next((i for i in range(stop.at, -1, -1) if stop.tokens[i].kind == "("), 0)
+    opening = _opening(stop, stop.at)
     return f"write `cast({stop.written(opening + 1, stop.at)}, {stop.text(1)})`" if opening else None
 
 
 def _position_in(stop: ParseFailure) -> str | None:
     """Return a hint for ``position('A' in symbol)``."""
-    opening = next((i for i in range(stop.at, -1, -1) if stop.tokens[i].kind == "("), 0)
+    opening = _opening(stop, stop.at)
     if stop.tokens[opening - 1].text.lower() != "position":
         return None
     return f"write `{stop.found}.indexOf({stop.written(opening + 1, stop.at - 1)}) + 1`"

@@ -63,6 +63,17 @@ SCRIPT_HEAD = re.compile(
 DATAFLOW_HEAD = re.compile(r"create\s+dataflow\s+[\w.]+", re.IGNORECASE)
 
 
+def quoted_name(name: str) -> str:
+    """Return a name as EPL writes it: in backticks if it is a keyword or has blanks or signs."""
+    plain = name.replace("$", "_").isidentifier() and name.lower() not in RESERVED_WORDS
+    return name if plain else f"`{name}`"
+
+
+def backticks_hint(name: str) -> str:
+    """Return the hint for a name that was written without the backticks that it needs."""
+    return f"a name with blanks or signs stands in backticks: `{name}`"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceToken:
     """One word, number, string or sign. `kind` is word, tick, NUMBER, STRING, SCRIPT, RAW, or the sign itself."""
