@@ -143,7 +143,7 @@ def test_save_and_load(trades: Notebook, tmp_path: Path) -> None:
     file = tmp_path / "trades of today.cep"
     assert trades.run(f"%epl save '{file}'").startswith("saved 1 statement at ")
     trades.run("%epl reset")
-    assert trades.run(f"%epl load '{file}'").startswith("loaded all; the clock is at ")
+    assert trades.run(f"%epl load '{file}'").startswith("loaded Trade, all; the clock is at ")
     assert trades.cep.clock.ms == 1000 and trades.deployed()["statements"] == ["all"]
     assert trades.cep.changes("all").empty
     trades.run(f"%epl save --feeds '{file}'")

@@ -39,7 +39,7 @@ def load(host: NotebookHost, arguments: list[str]) -> StaticPicture:
     """Replace everything in the workbench by the contents of a saved file."""
     options = LOAD_OPTIONS.parse_words(arguments)
     host.workbench.load(options.file)
-    names = ", ".join(host.workbench.runtime.statements) or "no statements"
+    names = ", ".join(host.workbench.statements()["name"]) or "no statements"
     return text(f"loaded {names}; the clock is at {host.workbench.clock}")
 
 

@@ -205,7 +205,6 @@ def _fired_page(answer: RowExplanation) -> ExplanationPage:
     facts = [("row", rows.row(answer.row)), ("because of", cause)]
     facts += [("partition", events.row(answer.partition))] if answer.partition is not None else []
     facts += [("group", events.row(answer.group))] if answer.group is not None else []
-    facts += [("then waits for", wait) for wait in answer.waiting[:ROWS]]
     page.facts(facts)
     if answer.made is not None:
         title = f"made of {format_count(answer.made_total, 'event')}"
@@ -213,6 +212,8 @@ def _fired_page(answer: RowExplanation) -> ExplanationPage:
             page.table(title + _last(answer.made_total, len(answer.made)), _pieces(answer.made[-ROWS:], events))
         else:
             page.notes([title])
+    if answer.waiting:
+        page.notes([f"other matches wait for {', '.join(answer.waiting[:ROWS])}"])
     for contents in answer.windows:
         noun = "held then" if answer.basis == "run again" and answer.insert else "held"
         noun = "held before" if answer.basis == "run again" and not answer.insert else noun

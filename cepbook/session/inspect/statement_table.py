@@ -52,7 +52,7 @@ def statements_frame(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.Dat
             elif isinstance(statement, nodes.CreateTableStatement):
                 line |= {"context": statement.context}
             elif isinstance(statement, nodes.CreateIndexStatement):
-                line |= {"name": statement.name, "reads": statement.index.store}
+                line |= {"reads": statement.index.store}
             elif isinstance(statement, nodes.CreateSchemaStatement):
                 line |= {"columns": columns_text(statement.event_type.shown)}
             elif isinstance(statement, nodes.ContextStatement):

@@ -19,15 +19,14 @@ def traded(trades: Notebook) -> Notebook:
 def test_the_last_row_of_a_statement(traded: Notebook) -> None:
     assert traded.run("%epl why rise").splitlines() == [
         "why rise delivered + at 00:00:03.000",
-        "  row             low=4.0  high=4.5",
-        "  because of      Trade  symbol=A  price=4.5  volume=4",
-        "  partition       id=0  symbol=A",
-        "  then waits for  a=Trade",
-        "  then waits for  b=Trade(price > a.price)",
+        "  row         low=4.0  high=4.5",
+        "  because of  Trade  symbol=A  price=4.5  volume=4",
+        "  partition   id=0  symbol=A",
         "made of 2 events",
         "     time          symbol  price  volume",
         "  a  00:00:03.000  A         4.0       3",
         "  b  00:00:03.000  A         4.5       4",
+        "other matches wait for a=Trade, b=Trade(price > a.price)",
     ]
 
 

@@ -198,6 +198,7 @@ def test_named_windows_and_tables_are_listed_with_what_they_hold(cep: Workbench)
     assert found.loc["V", "context"] == "ByKey" and found.loc["V", "partitions"] == 1
     kinds = cep.statements().set_index("name")["kind"]
     assert (kinds["W"], kinds["T"], kinds["divided"]) == ("named window", "table", "named window V")
+    assert kinds["U"] == "create index"
     assert cep.to_frame("T").to_dict("list") == {"k": ["z"], "n": [1]}
 
 
