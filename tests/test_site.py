@@ -73,6 +73,14 @@ def test_the_site_is_built_and_can_be_read(tmp_path: Path) -> None:
 
 def test_try_it_opens_a_module_that_deploys() -> None:
     texts = ["create schema A(x int)", "%%epl\nselect x from A", "select y from A", "select * from Tick#length(2)"]
-    schema = "create schema A(x int)"
+    schema, named = "create schema A(x int)", "@name('example')\n"
     found = list(try_it["modules"](texts))
-    assert found == [schema, f"{schema};\nselect x from A", None, f"{try_it['EXAMPLE_SCHEMA']};\n{texts[3]}"]
+    assert found[:3] == [schema, f"{schema};\n{named}select x from A", None]
+    assert found[3] == f"{try_it['EXAMPLE_SCHEMA']};\n{named}{texts[3]}"
+
+
+def test_try_it_brings_a_scenario() -> None:
+    module = "create schema A(x int); @name('q') select x from A"
+    scenario = try_it["scenario"]
+    assert scenario(module, "cep.send('A', x=1)\ncep.advance(by='1 sec')") == "A x=1\n    q + x=1\n@1000\n"
+    assert scenario(module, "cep.send('A', x=1)\ncep.save('a.cep')") == scenario(module, "cep.send('B')") == ""
