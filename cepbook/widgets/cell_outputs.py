@@ -67,6 +67,35 @@ class StaticDisplay:
         return None if handle is None else _Picture(handle)
 
 
+class PrintedDisplay:
+    """Displays live objects in a terminal, where an update prints the object again: only if it has changed."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+
+    def __call__(self, obj: object, **options: Any) -> DisplayHandle | None:
+        handle = self._display(obj, **options)
+        return None if handle is None else _Printed(handle, _plain_text(obj))
+
+
+class _Printed:
+    """What was printed last of an object."""
+
+    def __init__(self, handle: DisplayHandle, printed: object) -> None:
+        self._handle = handle
+        self._printed = printed
+
+    def update(self, obj: object, *, raw: bool = False) -> None:
+        printed = _plain_text(obj)
+        if printed is None or printed != self._printed:
+            self._printed = printed
+            self._handle.update(obj, raw=raw)
+
+
+def _plain_text(obj: object) -> object:
+    return obj.get("text/plain") if isinstance(obj, dict) else None
+
+
 class _Picture:
     """A place in the notebook that holds a static picture."""
 
@@ -102,7 +131,9 @@ class CellOutputs:
 
     def __init__(self, display: Display, shell: Any = None) -> None:
         self._shell = shell
-        self._live, self._pictures = NamedDisplay(display), StaticDisplay(display)
+        terminal = getattr(shell, "kernel", None) is None
+        self._live = PrintedDisplay(display) if terminal else NamedDisplay(display)
+        self._pictures = StaticDisplay(display)
         self._display: Display = self._live
         self._cell: str | None = None
         self._inside = False

@@ -83,7 +83,7 @@ class Tuner:
 
     def drawn(self) -> list[object]:
         """Return two pictures of each statement with the present values: a marble diagram (of a pattern, a join and the
-        like the last rows), and a chart if there are numbers.
+        like the last rows), and a chart if there are rows with numbers.
         """
         twin = self.workbench.again(self.values, past=self.past)
         pictures: list[object] = []
@@ -92,6 +92,10 @@ class Tuner:
                 pictures.append(twin.marble(name))
             except UsageError:
                 pictures.append(_last_rows(twin, name))
+            if not twin.feed(name).total_insert:  # a chart would have axes without a range
+                fact = f"{name}: no rows with these values"
+                pictures.append(StaticPicture(f"<div>{escape(fact)}</div>", fact))
+                continue
             try:
                 pictures.append(stream_chart(twin, name))
             except UsageError:  # nothing to draw: no numbers, or altair is not installed

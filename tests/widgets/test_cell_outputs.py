@@ -264,3 +264,21 @@ def test_live_sources_are_followed_to_their_end(notebook: Notebook) -> None:
     count = len(notebook.shown)
     notebook.shell.user_ns["show"](notebook.shell.user_ns["live"])  # that have ended: nothing follows
     assert len(notebook.shown) == count + 1
+
+
+def test_a_terminal_prints_an_object_again_only_if_it_has_changed() -> None:
+    printed: list[object] = []
+
+    class Handle:
+        def update(self, obj: Any, *, raw: bool) -> None:
+            printed.append(obj["text/plain"])
+
+    def display(obj: Any, **_: object) -> Handle:
+        printed.append(obj["text/plain"])
+        return Handle()
+
+    handle = cell_outputs.PrintedDisplay(display)({"text/plain": "a"}, raw=True)
+    assert handle is not None
+    for text in "abbba":
+        handle.update({"text/plain": text}, raw=True)
+    assert printed == ["a", "b", "a"]
