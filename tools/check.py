@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,10 @@ NO_BROWSER = """
     NOTHING WAS TESTED IN A BROWSER: no Chromium or Chrome was found.
     Install one (`apt-get install chromium`, or `.venv/bin/python -m playwright install chromium`), or set
     CEPBOOK_CHROMIUM to the path of yours, and run `make test STAGES=browser`.
+"""
+NO_PLAYGROUND = """
+    THE PLAYGROUND WAS NOT TESTED: its page is built with node and npm, which were not found.
+    Install node 20 or newer, and run `make test STAGES=browser`.
 """
 Outcome = tuple[bool, str, float, float]
 """(passed, closing line, seconds, seconds of the processors)"""
@@ -144,6 +149,8 @@ def main(names: list[str]) -> int:
         total += count(closing, passed)
     if "browser" in results and untested(results["browser"][1]):
         print(NO_BROWSER)
+    if "browser" in results and not (shutil.which("npm") and shutil.which("node")):
+        print(NO_PLAYGROUND)
     print(f"{'total':10} {'':7} {lasted:6.1f} s")
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
     return 0 if all(passed for passed, _, _, _ in results.values()) else 1

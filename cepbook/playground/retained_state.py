@@ -10,7 +10,9 @@ from cepbook.display import DisplayTable, format_property
 from cepbook.engine.inspection.visible_rows import has_window_events, latest_rows, window_events
 from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.errors import CepbookError
+from cepbook.session.explain.why import named_partition
 from cepbook.session.inspect.partial_matches import partial_matches, pattern_tags
+from cepbook.session.inspect.partition_table import TIMES
 from cepbook.session.inspect.time_columns import TimeColumns
 
 MOST_ROWS = 40  # of a window
@@ -55,9 +57,15 @@ def _of_statement(runtime: Runtime, statement: RunningStatement, times: TimeColu
         return
     partitions = runtime.partitions(context)
     for partition in partitions[:MOST_PARTITIONS]:
-        properties = {name: value for name, value in partition.items() if name not in ("id", "name", "statements")}
-        label = ", ".join(f"{name}={format_property(name, value, ())}" for name, value in properties.items())
-        yield from _of_partition(runtime, statement, times, int(partition["id"]), label or str(partition["id"]))
+        properties = named_partition(runtime, context, partition) or {}
+        label = ", ".join(_property(runtime, name, value) for name, value in properties.items() if name != "id")
+        yield from _of_partition(
+            runtime, statement, times, int(partition["id"]), label or f"partition {partition['id']}"
+        )
+
+
+def _property(runtime: Runtime, name: str, value: object) -> str:
+    return f"{name}={format_property(name, value, TIMES, runtime.config.second)}"
 
 
 def _of_partition(
