@@ -87,6 +87,7 @@ def build(output: Path) -> None:
         run("node", SOURCES / "take_memory.mjs", page / "pyodide", page / "packages.zip", memory)
         compressed = gzip.compress(memory.read_bytes(), 6, mtime=0)
         (page / "memory.bin.gz").write_bytes(compressed)
+        write_offline(page, digest)
         (page / record.name).write_text(digest, encoding="utf-8")
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -154,6 +155,14 @@ def bundle(page: Path) -> None:
         esbuild = NODE_MODULES / "node_modules" / ".bin" / "esbuild"
         options = ("--bundle", "--format=esm", "--minify", "--target=es2022", "--log-level=warning")
         run(esbuild, work / "page.js", *options, f"--outfile={page / 'page.js'}")
+
+
+def write_offline(page: Path, version: str) -> None:
+    """Write the service worker, which keeps all files of the page under this version."""
+    files = sorted(name for name, _ in sizes(page))
+    text = (SOURCES / "offline.js").read_text(encoding="utf-8")
+    text = text.replace("'VERSION'", json.dumps(version)).replace("['FILES']", json.dumps(["./", *files]))
+    (page / "offline.js").write_text(text, encoding="utf-8")
 
 
 def examples() -> list[dict[str, Any]]:

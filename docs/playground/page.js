@@ -113,7 +113,18 @@ async function start() {
     save();
     document.body.dataset.runs = Number(document.body.dataset.runs ?? 0) + 1;
     if (again) start();
+    else keep();
   }
+}
+
+/** Keep the files of the page for days without a network; not before there was an answer. */
+let isKept = false;
+function keep() {
+  if (isKept) return;
+  isKept = true;
+  navigator.serviceWorker?.register('./offline.js').catch(() => {
+    // a browser without it, or a page that is not served securely, needs the network
+  });
 }
 
 function show(answer) {

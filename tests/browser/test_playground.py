@@ -223,6 +223,22 @@ def test_every_width_and_theme(page: Page, address: str, scheme: str, width: int
     page.set_viewport_size({"width": 1400, "height": 900})
 
 
+def test_the_page_works_without_a_network_once_it_was_loaded(chromium: Browser, built: Path) -> None:
+    handler = partial(playground.PageHandler, directory=str(built))
+    context = chromium.new_context()
+    page = context.new_page()
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
+        runs(page, 1)
+        page.wait_for_function("navigator.serviceWorker.ready.then(() => true)", timeout=LOADS)
+        server.shutdown()
+    page.reload()
+    runs(page, 1)
+    expect(page.locator("#reactions .verdict")).to_have_text("✓ all reactions are as expected")
+    context.close()
+
+
 def test_the_corpus_agrees_under_pyodide(built: Path) -> None:
     answer = playground.corpus(built, CASES)
     assert answer["cases"] == CASES
