@@ -12,8 +12,8 @@ import cepbook  # noqa: E402
 
 project = "cepbook"
 author = "The cepbook authors"
-copyright = "The cepbook authors, Apache License 2.0"
 version = release = cepbook.__version__
+copyright = f"The cepbook authors, Apache License 2.0. These pages describe cepbook {release}"
 language = "en"
 
 extensions = ["myst_nb", "try_it"]
