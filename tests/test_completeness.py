@@ -18,7 +18,7 @@ from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
-from cepbook.lang.registry.problems import PROBLEMS, ProblemRow
+from cepbook.lang.registry.problem_codes import PROBLEMS, ProblemRow
 from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
 from cepbook.lang.syntax.reader import parser
 from cepbook.magics.epl.help import help_text

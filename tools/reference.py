@@ -18,7 +18,7 @@ from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.clauses import CLAUSES, EXAMPLE_TYPES
 from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
-from cepbook.lang.registry.problems import PROBLEMS
+from cepbook.lang.registry.problem_codes import PROBLEMS
 from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.magics import COMMANDS

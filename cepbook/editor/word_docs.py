@@ -7,7 +7,7 @@ from cepbook.lang.registry.clauses import ClauseRow
 from cepbook.lang.registry.foreign_words import ForeignWord
 from cepbook.lang.registry.functions import FunctionRow
 from cepbook.lang.registry.methods import MethodRow
-from cepbook.lang.registry.problems import ProblemRow
+from cepbook.lang.registry.problem_codes import ProblemRow
 from cepbook.lang.registry.windows import WindowRow
 
 

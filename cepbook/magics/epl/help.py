@@ -21,7 +21,7 @@ from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES
 from cepbook.lang.registry.foreign_words import FOREIGN_WORDS, foreign_word
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.methods import METHODS, methods_named
-from cepbook.lang.registry.problems import PROBLEMS
+from cepbook.lang.registry.problem_codes import PROBLEMS
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.magics.epl.subcommand import Subcommand
 from cepbook.magics.shell.host import MagicCommand, NotebookHost, Offer
