@@ -27,8 +27,9 @@ export class Engine {
     if (message.broken) return this.onBroken(message.broken);
     const { answered, failed } = this.waiting.get(message.id) ?? {};
     this.waiting.delete(message.id);
-    if (message.failed) failed?.(new Error(message.failed));
-    else answered?.(JSON.parse(message.answer));
+    if (!message.failed) return answered?.(JSON.parse(message.answer));
+    failed?.(new Error(message.failed));
+    if (message.isFatal) this.stop(); // Pyodide answers nothing any more
   }
 
   /** Ask the engine; the promise fails with `Stopped` if the engine is stopped meanwhile. */

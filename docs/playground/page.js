@@ -175,11 +175,11 @@ function showReplay(answer) {
 
 /** Take a CSV file: a schema and a first statement in the module, and its rows as events. */
 async function drop(file) {
-  data = { name: file.name, text: await file.text() };
+  setData({ name: file.name, text: await file.text() });
   say(`Reading ${file.name} …`, 0);
   const answer = await read();
   if (answer.error) {
-    data = null;
+    setData(null);
     say('');
     return problems([{ text: answer.error }]);
   }
@@ -264,8 +264,14 @@ const fate = event => explain('fate', { event });
 
 // ---- texts ------------------------------------------------------------------------------------------------------
 
+/** With a dropped file there are no steps: the rows have the whole side. */
+const setData = value => {
+  data = value;
+  document.body.classList.toggle('with-data', Boolean(value));
+};
+
 function open({ module: epl, scenario: trace, prose = '' }) {
-  data = null;
+  setData(null);
   module.text = epl;
   scenario.text = trace;
   at('prose').hidden = !prose;

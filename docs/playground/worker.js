@@ -1,6 +1,6 @@
 // The engine: Pyodide and cepbook in a worker, so that the page never stands still. It starts from a picture of the
 // memory behind all imports (tools/playground.py takes it), which is much faster than importing.
-import { creator } from './memory.js';
+import { creator, limitFrames } from './memory.js';
 import { loadPyodide } from './pyodide/pyodide.mjs';
 
 const progress = (part, words) => postMessage({ progress: part, words });
@@ -32,6 +32,7 @@ async function start() {
     _loadSnapshot: snapshot,
     createPyodideModule: creator(snapshot)
   });
+  limitFrames(python);
   progress(1, '');
   return { python, answer: python.globals.get('answer') };
 }
@@ -65,7 +66,7 @@ onmessage = ({ data: { id, request } }) => {
         postMessage({ id, answer: answer(request) });
       }
     } catch (error) {
-      postMessage({ id, failed: String(error?.message ?? error) });
+      postMessage({ id, failed: String(error?.message ?? error), isFatal: Boolean(error?.pyodide_fatal_error) });
     }
   });
 };

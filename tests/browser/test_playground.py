@@ -152,6 +152,14 @@ def test_an_error_has_a_caret_and_an_underline(page: Page, address: str) -> None
     expect(page.locator("#module .cm-lintRange-error")).to_have_count(1)
 
 
+def test_what_is_nested_too_deeply_is_refused(page: Page, address: str) -> None:
+    nested = f"create schema E(x long);\nselect {'(' * 3_000}x{')' * 3_000} as y from E;"
+    opened(page, address, texts(nested, "E x=1"))
+    expect(page.locator("#problems")).to_contain_text("nested")
+    opened(page, address, "example=the-last-two-events")
+    expect(page.locator("#reactions .verdict")).to_have_text("✓ all reactions are as expected")
+
+
 def test_three_dialects(page: Page, address: str) -> None:
     module = (
         "create schema Tick(symbol string, price double);\n@name('epl') select price from Tick;\n"

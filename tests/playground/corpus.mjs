@@ -8,7 +8,7 @@ const [page, corpus, count] = process.argv.slice(2);
 const pyodide = path.resolve(page, 'pyodide');
 const load = name => import(pathToFileURL(path.join(pyodide, name)).href);
 const { loadPyodide } = await load('pyodide.mjs');
-const { creator } = await import(pathToFileURL(path.resolve(page, 'memory.js')).href);
+const { creator, limitFrames } = await import(pathToFileURL(path.resolve(page, 'memory.js')).href);
 const snapshot = new Uint8Array(zlib.gunzipSync(fs.readFileSync(path.resolve(page, 'memory.bin.gz'))));
 const python = await loadPyodide({
   indexURL: `${pyodide}/`,
@@ -16,6 +16,7 @@ const python = await loadPyodide({
   _loadSnapshot: snapshot,
   createPyodideModule: creator(snapshot)
 });
+limitFrames(python);
 const bytes = file => new Uint8Array(fs.readFileSync(file));
 const extractDir = python.runPython('import site; site.getsitepackages()[0]');
 python.unpackArchive(bytes(path.resolve(page, 'packages.zip')), 'zip', { extractDir });
