@@ -79,17 +79,14 @@ class FileSink:
 
     With `append` rows are added to those of an existing file. A line that a killed process left torn is removed. A
     Parquet file also gets the rows of the stream that a killed process left.
-
-    Paths, for the sink of ``q.csv`` with `whole` where ``q.csv`` links to ``data/1.csv``:
-
-    ===============  =============================================
-    `path`           ``q.csv``, as it was given
-    `full_path`      ``/home/ann/q.csv``
-    `place`          ``data/1.partial.csv``, once it is closed `path`
-    `_full_place`    ``/home/ann/data/1.partial.csv``
-    `_target`        ``/home/ann/data/1.csv``
-    ===============  =============================================
     """
+
+    # Paths, for the sink of q.csv with `whole` where q.csv links to data/1.csv:
+    #     path         q.csv, as it was given
+    #     full_path    /home/ann/q.csv
+    #     place        data/1.partial.csv; once it is closed, `path`
+    #     _full_place  /home/ann/data/1.partial.csv
+    #     _target      /home/ann/data/1.csv
 
     def __init__(
         self,
@@ -165,7 +162,7 @@ class FileSink:
 
     def writes(self, path: str, table: str) -> bool:
         """Return True if the sink writes this file, or this table of this database."""
-        if "-" in (path, self.path) or os.path.realpath(path) != os.path.realpath(self._target):
+        if "-" in (path, self.path) or not _is_same_file(path, self._target):
             return False
         return not is_database(path) or table.lower() == self._table.lower()
 
@@ -379,6 +376,16 @@ class FileSink:
         state = "closed" if self._writer is None else f"failed: {self.error}" if self._ended else "open"
         state += f", {format_count(self.lost, 'row')} lost" if self.lost else ""
         return f"{self.name} → {self.place}: {format_count(self.rows, 'row')}, {state}"
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    """Return True if two paths lead to one file, by symbolic or by hard links; it need not exist."""
+    if os.path.realpath(path) == os.path.realpath(other):
+        return True
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
 
 
 _OPEN: WeakSet[FileSink] = WeakSet()

@@ -328,6 +328,9 @@ def test_a_cell_that_is_run_again_writes_its_file_alone(cep: Workbench, tmp_path
         cep.run("@name('r') select id from A")
         with pytest.raises(UsageError, match=r"is written by a sink of `q`: close that first"):
             cep.sink("r", path)
+        (tmp_path / "link.csv").hardlink_to(path)
+        with pytest.raises(UsageError, match=r"link\.csv' is written by a sink of `q`: close that first"):
+            cep.sink("r", tmp_path / "link.csv")
     assert not first.is_open
     assert path.read_text().splitlines()[1:] == [f"{AT},0,insert,e2,2"]
     with cep.sink("q", tmp_path / "q.db"), cep.sink("r", tmp_path / "q.db"):  # tables of one database
