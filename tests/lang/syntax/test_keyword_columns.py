@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pandas as pd
 import pytest
 
@@ -50,3 +52,12 @@ def _occurrence(text: str, word: str, end: int) -> int:
     while at >= 0 and (text[at - 1 : at] == "`" or text[at - 1 : at + len(word) + 1].strip(" (),.>=").lower() != word):
         at = text.rfind(word, 0, at)
     return at
+
+
+def test_many_errors_are_answered_soon() -> None:
+    """A statement is read again for the hint, not the text, which may have a hundred errors."""
+    wrong = "".join(f"create schema K{n}(id string, v int);\ncreate schema X{n});\n" for n in range(100))
+    began = time.process_time()
+    with pytest.raises(CompileError, match="`\\)` is not allowed here"):
+        Workbench().run(f"{wrong}select first from select where x;")
+    assert time.process_time() - began < 5

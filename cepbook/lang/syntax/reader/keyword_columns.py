@@ -14,7 +14,7 @@ from cepbook.lang.syntax.reader.parser import parse_epl
 _KEYWORDS = RESERVED_WORDS | SOFT_KEYWORDS | KEYWORD_BEFORE.keys()
 _DECLARATION = re.compile(r"\s*(?:@[^;]*\s)?create\s+(?:\w+\s+)?(?:schema|table|window)\b", re.IGNORECASE)
 _NEAREST = 4  # keywords before an error that are tried
-_MOST_TRIES = 40  # texts that are parsed for one error
+_MOST_TRIES = 100  # statements that are parsed for all errors of a text
 
 
 def with_keyword_columns(error: ParseError, text: str, columns: Collection[str]) -> ParseError:
@@ -22,42 +22,47 @@ def with_keyword_columns(error: ParseError, text: str, columns: Collection[str])
 
     A name is the cause of a syntax error if the statement is EPL with the name, and further ones, in backticks.
     """
-    diagnostics = tuple(_with_hint(diagnostic, text, columns) for diagnostic in error.diagnostics)
+    tries = [_MOST_TRIES]
+    diagnostics = tuple(_with_hint(diagnostic, text, columns, tries) for diagnostic in error.diagnostics)
     return error if diagnostics == error.diagnostics else ParseError(diagnostics, error.source)
 
 
-def _with_hint(diagnostic: Diagnostic, text: str, columns: Collection[str]) -> Diagnostic:
-    if diagnostic.code != "syntax" or diagnostic.span.end > len(text):
+def _with_hint(diagnostic: Diagnostic, text: str, columns: Collection[str], tries: list[int]) -> Diagnostic:
+    span = diagnostic.span
+    if diagnostic.code != "syntax" or span.end > len(text):
         return diagnostic
-    word = _cause(diagnostic, text, columns, [_MOST_TRIES])
+    begin, end = text.rfind(";", 0, span.start) + 1, text.find(";", span.end)
+    statement = text[begin : len(text) if end < 0 else end]
+    word = _cause(span.start - begin, span.end - begin, statement, columns, tries)
     if word is None:
         return diagnostic
     return replace(diagnostic, hint=keyword_hint(word))
 
 
-def _cause(diagnostic: Diagnostic, text: str, columns: Collection[str], tries: list[int]) -> str | None:
-    """Return the keyword near an error with which, and with further such words, in backticks the text is EPL."""
-    span = diagnostic.span
-    begin = text.rfind(";", 0, span.start) + 1
-    declares = _DECLARATION.match(text[begin:]) is not None
+def _cause(start: int, end: int, statement: str, columns: Collection[str], tries: list[int]) -> str | None:
+    """Return the keyword near the error from `start` to `end` with which, and with further such words, in backticks the
+    statement is EPL.
+    """
+    declares = _DECLARATION.match(statement) is not None
     words = [
         match
-        for match in TOKEN_PATTERN.finditer(text)
+        for match in TOKEN_PATTERN.finditer(statement)
         if match["word"]
-        and match.start() <= span.end + 1
+        and match.start() <= end + 1
         and match["word"].lower() in _KEYWORDS
         and (declares or match["word"] in columns)
     ]
     for word in words[: -_NEAREST - 1 : -1]:
-        mended = f"{text[: word.start()]}`{word['word']}`{text[word.end() :]}"
+        if tries[0] <= 0:
+            return None
         tries[0] -= 1
+        mended = f"{statement[: word.start()]}`{word['word']}`{statement[word.end() :]}"
         try:
             parse_epl(mended)
         except ParseError as further:
-            later = next((other for other in further.diagnostics if other.span.start >= begin), None)
-            if later is not None:
-                behind = later.span.start > span.start + 2 and tries[0] > 0
-                if not behind or _cause(later, mended, columns, tries) is None:
-                    continue
+            later = further.diagnostics[0].span
+            behind = later.start > start + 2
+            if not behind or _cause(later.start, later.end, mended, columns, tries) is None:
+                continue
         return str(word["word"])
     return None
