@@ -29,7 +29,8 @@ class DeltaCodegen:
     arriving event is all that entered, `leaves` is the block of items that leave with it (see `EmittedChange`), and
     `hoisted` means that the cells of the only group stay locals afterwards. `direct` delivers the only insert row where
     it is made, `flat` collects rows as records. `passed`: the local ``ok`` says whether the arriving event passed the
-    where clause. `loaded`: the cells of the only group are locals already.
+    where clause. `loaded`: the cells of the only group are locals already. With `collects_groups` a change makes no
+    rows: it puts the keys of groups into ``touched``, which is a local.
     """
 
     code: CodegenContext
@@ -43,6 +44,7 @@ class DeltaCodegen:
     flat: RecordEmitter | None = None
     passed = False
     loaded = False
+    collects_groups = False
 
     def entered(self, body: WriteBody) -> None:
         """Write `body` for entered items that pass the where clause."""
@@ -439,10 +441,13 @@ class DeltaCodegen:
         if steps.levels:
             self._rolled_up()
             return
-        if self.one_group:
+        if self.one_group and not self.collects_groups:
             self.entered(self._one_touched_group)
             return
         self._note_passing()
+        if self.collects_groups:
+            self._move_groups(lambda _: source.line("touched[k] = None"))
+            return
         source.line("touched = {}")
 
         def touch(q: CodeScope) -> None:

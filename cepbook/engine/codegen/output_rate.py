@@ -1,7 +1,8 @@
 """Code of statements with an output clause: deltas go through the state's limiter before delivery.
 
 ``process`` also returns how many entered and left events pass the where clause (for grouped ``first``: their keys).
-Grouped rows go to the limiter as (key, row), with None for a row that the having clause rejects.
+Grouped rows go to the limiter as (key, row), with None for a row that the having clause rejects. Of a statement that
+collects groups (`PhysicalPlan.collects_groups`) only keys go there, from where an event enters or leaves its group.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, NoReturn
 
+from cepbook.engine.codegen.delta import EVICTED_BLOCK
 from cepbook.engine.codegen.emit import Emitter
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.expressions.to_python import CodeScope
@@ -33,10 +35,13 @@ class OutputRateCodegen(StatementCodegen):
         self._limiter = "S.limiter"
         code.limits = True
         self._counts_keys = output.which == "first" and self.steps.grouped
+        self.collects_groups = self.steps.collects_groups
         self.source.bind("_NEVER", NEVER)
 
     @property
     def arrivals(self) -> str:
+        if self.collects_groups:
+            return f"{super().arrivals}; the output clause takes keys of groups"
         if self._alone_at_once:
             return "arrivals are written into the statement: what they make goes through the output clause"
         return "arrivals call the view: what it answers goes through the output clause"
@@ -128,6 +133,9 @@ class OutputRateCodegen(StatementCodegen):
         """Pass an event to the view, its delta to the limiter, and deliver rows that are due."""
         source = self.source
         self.code.number()
+        if self.collects_groups:
+            self._collect_groups()
+            return
         if self._alone_at_once:
             self.pipeline.arrive(self._sweep)
             self._begin()
@@ -142,6 +150,39 @@ class OutputRateCodegen(StatementCodegen):
         self.pipeline.arm()
         with source.block("if change is not None:"):
             self.consume(emit)
+
+    def _collect_groups(self) -> None:
+        """Pass an event to its window and group, and the keys of touched groups to the limiter."""
+        source = self.source
+        self._load_touched()
+        posted = self.pipeline.arrive(self._sweep)
+        if posted is None:
+            return
+        if posted.alone:
+            self._enter_touching(posted.left)
+            return
+        with source.block("if change is not None:"):
+            if self.steps.enters_alone:
+                self._enter_touching(EVICTED_BLOCK)
+            else:
+                source.line("process(S, *change, now, None, None, False)")
+                self._begin_grid()
+
+    def _enter_touching(self, leaves: tuple[str, str] | None) -> None:
+        self.alone, self.leaves = True, leaves
+        self.change()
+        self.alone, self.leaves, self.passed = False, None, False
+        self._begin_grid()
+
+    def _load_touched(self) -> None:
+        self.source.line(f"L = {self._limiter}")
+        self.source.line("touched = L.collector.touched")
+
+    def _begin_grid(self) -> None:
+        """Write that the first group starts the clock of the output."""
+        with self.source.block("if L.armed == _NEVER and touched:"):
+            self.source.line("L.begin(now)", self.output.span)
+            self._arm_limiter()
 
     def consume(self, emit: Emitter) -> None:
         self._begin()
@@ -183,32 +224,43 @@ class OutputRateCodegen(StatementCodegen):
         """``process`` and ``tick``: at one instant windows come before the output. If the clock leaps over several due
         times, ``output first`` decides at each of them, and ``after`` at its end.
         """
-        source = self.source
+        source, steps = self.source, self.steps
         with source.block("def process(S, batch, former, now, ins, rem, forced):"):
             self.code.load_state()
-            self._count()
+            if self.collects_groups:
+                self._load_touched()
+            else:
+                self._count()
             self.change()
-            source.line("return n_in, n_out")
+            source.line("return touched" if self.collects_groups else "return n_in, n_out")
         with source.block("def tick(S, W, now, ins, rem, place):"):
             source.line(f"L, forced = {self._limiter}, False")
             with source.block(f"if place == {WINDOW}:"):
                 source.line("W.armed = _NEVER")
                 stops = self.output.which == "first" or isinstance(self.output.after, x.Period)
-                with self.code.reported(), source.block(f"{'while' if stops else 'if'} W.due <= now:"):
+                due = f"W.due <= now{' < L.due' * steps.lazy}"  # an output that is due sweeps a lazy window itself
+                with self.code.reported(), source.block(f"{'while' if stops else 'if'} {due}:"):
                     at = "at" if stops else "now"
                     if stops:
                         source.line("at = L.stop(W.due, now)")
                     source.line(f"change = W.advance({at})")
                     with source.block("if change is not None:"):
-                        source.line("new, old = [], []")
-                        self._limit("new", "old", at, at)
-                        self._add_posted()
+                        if self.collects_groups:
+                            source.line("touched = process(S, *change, now, None, None, False)")
+                            with source.block("if touched:"):
+                                source.line("L.begin(now)", self.output.span)
+                        else:
+                            source.line("new, old = [], []")
+                            self._limit("new", "old", at, at)
+                            self._add_posted()
             with source.block("else:"):
                 source.line("L.armed = _NEVER")
             with (
                 source.block("if L.due < L.armed:"),
                 self.code.reported(),
             ):  # not where its own timer is still to be run
+                if steps.lazy:  # what expires until then comes first
+                    self.sweep("sweep_before(L.due, now, clock.former)")
                 source.line("posted = L.advance(S, now)", self.output.span)
                 self._add_posted("forced = True")
             self.pipeline.arm()

@@ -238,6 +238,8 @@ class StatementCodegen(DeltaCodegen):
                 if self.steps.grouped:
                     self.source.line(f"k = {self.code.key(self.gone)}")
                     self.code.leave_group(self.gone, "k")
+                    if self.collects_groups:
+                        self.source.line("touched[k] = None")
                 else:
                     self.code.leave(self.gone)
 
@@ -426,12 +428,14 @@ class StatementCodegen(DeltaCodegen):
 
     def settle(self) -> None:
         """Write the body of ``settle(S, now)``: evict expired events of a lazy window."""
-        if not self.steps.lazy:
-            return
-        source = self.source
-        source.line("change = S.view.sweep(now)")
-        with source.block("if change is not None:"):
-            source.line("process(S, (), change[1], now, [], [], False)")
+        if self.steps.lazy:
+            self.sweep("sweep(now)")
+
+    def sweep(self, call: str) -> None:
+        """Write that a lazy window drops what has expired, by the `call` of a method."""
+        self.source.line(f"change = S.view.{call}")
+        with self.source.block("if change is not None:"):
+            self.source.line("process(S, (), change[1], now, [], [], False)")
 
     def contents(self) -> str:
         """Return the code of the retained items, as iterators show them."""

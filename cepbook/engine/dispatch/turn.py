@@ -146,8 +146,9 @@ class Turn:
             self.check()
         due: list[tuple[OwnerTimers, list[DueEntry]]] = []
         try:
-            self._clock.now = t
-            due = self._clock.pop_due(t)
+            clock = self._clock
+            clock.former, clock.now = clock.now, t
+            due = clock.pop_due(t)
             while due:
                 timers, entries = due[0]
                 try:

@@ -228,15 +228,15 @@ class PresentGroupRows(RowCollector):
     removes: bool
     keeps: bool = True
     _known: dict[Any, None] = field(default_factory=dict)
-    _touched: dict[Any, Any] = field(default_factory=dict)  # former row by key, None if rejected or not needed
+    touched: dict[Any, Any] = field(default_factory=dict)  # former row by key, None if rejected or not needed
 
     def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
         former = dict(reversed(rem))
         for key, _ in ins or rem:
-            self._touched.setdefault(key, former.get(key))
+            self.touched.setdefault(key, former.get(key))
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        touched, self._touched = self._touched, {}
+        touched, self.touched = self.touched, {}
         if self.every:
             self._known.update(dict.fromkeys(touched))
         keys: list[Any] = list(self._known if self.every else touched)

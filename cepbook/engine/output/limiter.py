@@ -11,7 +11,6 @@ from cepbook.engine.output import rate_triggers as triggers
 from cepbook.engine.output.collectors import Rows
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
-from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import OutputClause
 
 DeliveredRows = tuple[Rows, Rows]
@@ -45,16 +44,9 @@ class LimiterSpec:
     make: collectors.RowFactory
     functions: ClauseFunctions
 
-    @property
-    def steady(self) -> bool:
-        """True if the rate is constant."""
-        rate = self.output.rate
-        amounts = (rate.months, rate.millis) if isinstance(rate, x.Period) else (rate,)
-        return all(amount is None or isinstance(amount, x.Const) for amount in amounts)
-
     def rate(self, partition: Any) -> Callable[[int], Any]:
         """Return the function of the number of events, or of the period, of the output."""
-        if self.steady:
+        if self.output.has_constant_rate:
             return ConstantRate(BoundFunction(self.functions.output_rate, (partition,))(0))
         return BoundFunction(self.functions.output_rate, (partition,))
 
@@ -95,7 +87,8 @@ class ConstantRate(State):
 
 class Limiter(State):
     """Holds the rows of one state back until they are due. `advance` must be called at `due`. `armed` is the earliest
-    time for which the statement has a timer.
+    time for which the statement has a timer. Where the `collector` needs only keys of groups
+    (`PhysicalPlan.collects_groups`), generated code puts them there, and calls `begin` at the first one.
     """
 
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
@@ -105,7 +98,7 @@ class Limiter(State):
         self._partition = partition
         self._left_out = _left_out(form, partition, now)
         self._trigger = _trigger(form, partition, self._counters)
-        self._collector: collectors.RowCollector = collectors.make_collector(form.rows, form.make)
+        self.collector: collectors.RowCollector = collectors.make_collector(form.rows, form.make)
         self._delivered_at: int | None = None  # time of the last timed delivery, None after a change
 
     @property
@@ -115,7 +108,7 @@ class Limiter(State):
     @property
     def waiting(self) -> int:
         """The number of rows that wait."""
-        return self._collector.waiting
+        return self.collector.waiting
 
     def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> DeliveredRows | None:
         """Collect the rows of one change; return those that are due at once, None if there are none. `n_in` and `n_out`
@@ -125,11 +118,11 @@ class Limiter(State):
             return None
         self._delivered_at = None
         if self._left_out is not None and not self._passes(now, n_in):
-            if self._collector.keeps:
-                self._collector.add(state, now, ins, rem)
+            if self.collector.keeps:
+                self.collector.add(state, now, ins, rem)
             return None
         self._counters.add(n_in, n_out)
-        self._collector.add(state, now, ins, rem)
+        self.collector.add(state, now, ins, rem)
         return None if not self._trigger.arrived(now, n_in, n_out) else self._posted(state, now)
 
     def advance(self, state: Any, now: int) -> TimedRows | None:
@@ -175,7 +168,7 @@ class Limiter(State):
 
     def _posted(self, state: Any, now: int) -> DeliveredRows:
         self._counters.reset(now)
-        ins, rem = self._collector.take(state, now)
+        ins, rem = self.collector.take(state, now)
         if not self._form.rows.late:
             return ins, rem
         return self._form.present(state, ins, now), self._form.present(state, rem, now)

@@ -306,16 +306,43 @@ class PhysicalPlan:
     def lazy(self) -> bool:
         """True for a time window whose expiry nobody sees: swept on arrival, on inspection and once per period."""
         only = None if self.lookup is not None or self.into is not None or self.buffers_input else self.single_window
-        visible = self.makes_remove_rows or self.rows_per_group
-        if only is None or not only.row.lazy_expiry or visible or not self._steady:
+        if only is None or not only.row.lazy_expiry:
+            return False
+        if self.collects_groups:  # of several views each leaps by its own timer
+            unseen = self.context is None and not self.group_keys
+        else:
+            unseen = self._steady and not (self.makes_remove_rows or self.rows_per_group)
+        if not unseen:
             return False
         groups = self.stages[0].groups
         return x.is_positive_period(only.args[0]) and (groups is None or groups.reclaim is None)
 
     @property
+    def collects_groups(self) -> bool:
+        """True if the output clause needs only the keys of the groups that a change has touched: at fixed times it
+        delivers their present rows, and no row is made before.
+        """
+        output = self.output
+        if output is None or output.kind not in ("time", "at") or output.which not in ("last", "all"):
+            return False
+        if output.after is not None or output.and_terminated or not output.has_constant_rate:
+            return False
+        if self.kind != "fully_aggregated_grouped" or self.makes_remove_rows or self.reclaims or self.buffers_input:
+            return False
+        if self.inputs or self.touches_store or self.lookup is not None or self.discards_events:
+            return False
+        made = (self.having, *(c.value for c in self.projection.columns), *(e for e, _ in self.projection.order_by))
+        return self._follows_window and not lower.may_fail(*made)
+
+    @property
     def _steady(self) -> bool:
         """True if rows depend only on events and on aggregates of the window's contents, and nothing can fail."""
-        if self.output is not None or self.levels or self.sorts_matches:
+        return self.output is None and self._follows_window
+
+    @property
+    def _follows_window(self) -> bool:
+        """True of what is `_steady` but for an output clause."""
+        if self.levels or self.sorts_matches:
             return False
         if self._reads(x.Prev, x.Prior, x.InsertStream):
             return False

@@ -392,7 +392,7 @@ class StatementPass:
 
         def advance(t: int) -> None:
             for time in stops.on_the_way(timed, clock.now, t):
-                clock.now = time
+                clock.former, clock.now = clock.now, time
                 try:
                     if pending is not None:
                         timed.run(clock.now, timed.take(clock.now))
@@ -444,7 +444,8 @@ class StatementPass:
 
     def _catch_up(self, statement: RunningStatement, out: OutputCollector) -> Callable[[int], None]:
         """Return a function that runs the statement's timers up to a time, at the stops of the clock."""
-        timed, fire, push, flat, cause_of = statement.timed, self._stops.fire, out.expired, out.flat.extend, out.told
+        clock, stops = self._runtime.clock, self._stops
+        timed, fire, push, flat, cause_of = statement.timed, stops.fire, out.expired, out.flat.extend, out.told
         if statement.program.functions.expire_all is not None:
             expire = timed.expire
 
@@ -457,6 +458,7 @@ class StatementPass:
         def catch_up_by_rows(t: int) -> None:
             while timed.due <= t:
                 stop = fire(timed.due)
+                clock.former = stops.before(stop, clock.now)
                 sides = timed.collect(stop)
                 if sides is not None:
                     push(stop, *sides)

@@ -39,10 +39,11 @@ _DueOwners = list[tuple[OwnerTimers, list[DueEntry]]]
 class Clock(DueQueue[DispatchOrder], TimerFollower):
     """Engine time and the timers of all owners. Its entries are the orders of the owners.
 
-    `now` is engine time in ms, and `due` the earliest time at which anything is due, `NEVER` if nothing is.
+    `now` is engine time in ms, and `due` the earliest time at which anything is due, `NEVER` if nothing is. While
+    timers run, `former` is the time before the clock moved to `now`.
     """
 
-    __slots__ = ("_by_time", "_owners", "_place", "now")
+    __slots__ = ("_by_time", "_owners", "_place", "former", "now")
     SAVED = ("_when", "_owners", "now")
 
     def __init__(self, start: int, place: Callable[[DispatchOrder], DispatchOrder] | None = None) -> None:
@@ -53,7 +54,7 @@ class Clock(DueQueue[DispatchOrder], TimerFollower):
         due time comes first (recorded in the corrections).
         """
         super().__init__()
-        self.now = start
+        self.now = self.former = start
         self._place = place or tuple
         self._by_time = place is not None
         self._owners: dict[DispatchOrder, OwnerTimers] = {}

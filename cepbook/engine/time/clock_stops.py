@@ -61,6 +61,10 @@ class ClockStops(ABC):
         The caller runs what is due before it asks for the next stop. What was due before `now` waits for a stop.
         """
 
+    def before(self, stop: int, now: int) -> int:
+        """Return the time from which the clock leaps to `stop`, if it is at `now` before all stops."""
+        return now
+
     @abstractmethod
     def until(self, last: int) -> ClockStops | None:
         """Return the stops up to and including `last`; None if the clock does not stop there."""
@@ -108,6 +112,10 @@ class EventStops(ClockStops):
         if stop > due:
             self._late.add(stop - due)
         return stop
+
+    def before(self, stop: int, now: int) -> int:
+        place = bisect_left(self._times, stop)
+        return self._times[place - 1] if place else now
 
     def on_the_way(self, queue: DueQueue[Any], now: int, to: int) -> Iterator[int]:
         while queue.due <= to:

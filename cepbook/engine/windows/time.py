@@ -90,6 +90,18 @@ class TimeWindow(QueueView):
         self.items.append(item)
         return (item,), ()
 
+    def sweep_before(self, due: int, now: int, former: int) -> ViewDelta | None:
+        """Sweep for an output that was due at `due`, when the clock leaps from `former` to `now`. A timer of the window
+        that is due before the output runs before it, and then everything leaves that has expired at `now`.
+        """
+        left = list[Item]()
+        for until in (former, now):
+            change = self.advance(until)
+            left += () if change is None else change[1]
+            if not self.items or self.period.after(self.items[0][self.at]) > due:
+                break
+        return ((), left) if left else None
+
     def advance(self, now: int) -> ViewDelta | None:
         items, at, period = self.items, self.at, self.period
         steady, length = period.steady, period.length

@@ -14,7 +14,7 @@ from cepbook.lang.plan.catalog import ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan.context import *
 from cepbook.lang.plan.crontab import *
 from cepbook.lang.plan.cycles import Correlation, StreamPartition
-from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.expressions import BoundExpr, Const, Period
 from cepbook.lang.plan.plan_node import *
 from cepbook.lang.plan.relational import *
 
@@ -87,6 +87,13 @@ class OutputClause(PlanNode):
     terminated_when: BoundExpr | None = None
     terminated_then: tuple[VariableAssignment, ...] = ()
     every_row: bool = False
+
+    @property
+    def has_constant_rate(self) -> bool:
+        """True if the number of events or the period does not change."""
+        rate = self.rate
+        amounts = (rate.months, rate.millis) if isinstance(rate, Period) else (rate,)
+        return all(amount is None or isinstance(amount, Const) for amount in amounts)
 
 
 @dataclass(frozen=True, slots=True)
