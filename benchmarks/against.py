@@ -79,13 +79,36 @@ MODULES = {
     "subquery": "select ts, (select avg(price) from Tick(volume > 900)#time(1 sec)) as ap from Tick(price > 90)",
     "size": "select size from Tick#time(100 msec)#size",
     "uni": "select average from Tick#length(100)#uni(price)",
+    "e": "select a.ts as a, b.ts as b from pattern [every a=Tick(price > 95) -> b=Tick(symbol = a.symbol, price < 5) "
+    "where timer:within(10 sec)]",
+    "g": "select a.ts as a from pattern [every a=Tick(price > 95) -> (timer:interval(500 msec) and not "
+    "Tick(symbol = a.symbol, price < 5))]",
+    "h": "select * from Tick match_recognize (partition by symbol measures X.price as top, last(D.price) as bottom, "
+    "U.price as now pattern (X D{2,} U) define D as D.price < prev(D.price), U as U.price > prev(U.price))",
+    "i": "create context C partition by symbol from Tick; @name('out') context C "
+    "select symbol, count(*) as n, sum(volume) as total, max(price) as high from Tick",
+    "j": "create context C initiated by Tick(price > 99.5) as o terminated after 1 sec; @name('out') context C "
+    "select context.o.symbol as symbol, count(*) as n from Tick(symbol = context.o.symbol) output last when terminated",
+    "k": "select a.ts as a, b.ts as b from Tick(price > 50)#length(1000) as a, Tick(price <= 50)#length(1000) as b "
+    "where a.symbol = b.symbol and a.volume = b.volume",
+    "l": "create window Latest#unique(symbol) as (symbol string, price double, n long); "
+    "on Tick as t merge Latest as l where l.symbol = t.symbol "
+    "when matched then update set price = t.price, n = l.n + 1 "
+    "when not matched then insert select t.symbol as symbol, t.price as price, 1L as n; "
+    "@name('out') on Tick(price > 90) as t select l.symbol as symbol, l.n as n from Latest as l "
+    "where l.symbol = t.symbol",
+    "m": "select ts, (select max(price) from Tick(price > 50)#length(1000) as w where w.symbol = t.symbol) as high "
+    "from Tick(price <= 50) as t",
+    "n": "select symbol, count(*) as n, avg(price) as ap from Tick#time(10 sec) group by symbol "
+    "output last every 1 sec",
+    "o": "select ts, prev(1, price) as before, price from Tick#groupwin(symbol)#length(2)",
+    "p": "create context C start Tick(price > 99) as s end after 2 sec; @name('out') context C "
+    "select symbol, count(*) as n from Tick group by symbol output snapshot when terminated",
     "output": "select symbol, sum(price) as s from Tick#length(1000) group by symbol output last every 100 events",
     "output_every": "select symbol, price from Tick output every 100 events",
     "output_last": "select symbol, price from Tick output last every 1 sec",
     "output_first": "select symbol, price from Tick output first every 1 sec",
     "output_all": "select symbol, sum(price) as s from Tick group by symbol output all every 1 sec",
-    "pattern": "select a.ts from pattern [every a=Tick(price > 95) -> b=Tick(symbol = a.symbol, price < 5) "
-    "where timer:within(10 sec)]",
     "keyed": "create context K partition by symbol from Tick; "
     "@name('out') context K select count(*), sum(price) from Tick",
     "hash": "create context K coalesce by hash_code(symbol) from Tick granularity 100; "
