@@ -77,15 +77,24 @@ class FutureLimit(NamedTuple):
             raise EventError(f"{clock_text(time, second)} is later than the present by more than `ahead`")
 
 
+class EventTimes(NamedTuple):
+    """What decides about the time of an event: the column by event type, None where it is the time of arrival; by how
+    many clock units events may be out of order; how far they may lie in the future, None if that does not matter.
+    """
+
+    columns: Mapping[str, str | None]
+    lateness: int
+    future: FutureLimit | None
+
+
 class LiveBatcher:
     """Queue of live items on their way into the engine.
 
-    `put` adds an item, `take` hands items over; both run in the thread of the event loop. `time` has the column of the
-    event time by event type; None: the time of arrival, taken from `clock`. The clock of the engine stops at every due
-    time. `keys` has the key of a source by event type if its offsets are saved: an offset takes effect together with
-    the items before it. Events may be out of order by `lateness` clock units; late ones become events of the type
-    `LateEvent` if that is among the names of `time`. An event that is beyond `future` is rejected. `file` gets what is
-    rejected. The counters are those of `Live`.
+    `put` adds an item, `take` hands items over; both run in the thread of the event loop. `times` decides about the
+    time of an event; the time of arrival is that of `clock`. The clock of the engine stops at every due time. `keys`
+    has the key of a source by event type if its offsets are saved: an offset takes effect together with the items
+    before it. Late events become events of the type `LateEvent` if that is among the columns of `times`. An event that
+    is beyond the limit of the future is rejected. `file` gets what is rejected. The counters are those of `Live`.
 
     If the engine refuses a batch before anything has happened (a full disk of the journal, a statement that keeps more
     than `Config.state_limit`), its events and offsets wait for the next try; `failure` is the reason.
@@ -94,13 +103,11 @@ class LiveBatcher:
     def __init__(
         self,
         workbench: WorkbenchCore,
-        time: Mapping[str, str | None],
+        times: EventTimes,
         clock: WallClock | None,
         sources: Mapping[str, SourceStatus],
         keys: Mapping[str, str],
         *,
-        lateness: int = 0,
-        future: FutureLimit | None = None,
         file: RejectedFile | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -108,12 +115,10 @@ class LiveBatcher:
         self._engine = workbench._engine
         self._second = workbench.runtime.config.second
         self._zone = workbench.runtime.config.time_zone
-        self._time = time
+        self._time, self._lateness, self._future = times
         self._clock = clock
         self._sources, self._keys, self._file = sources, keys, file
-        self._lateness = lateness
-        self._future = future
-        self._buffer = self._engine.buffers.open(lateness)
+        self._buffer = self._engine.buffers.open(times.lateness)
         self._looks = 0, self._buffer.watermark  # how often `look` has seen this watermark
         self._loads = self._engine.loads
         self.events: Counter[str] = Counter()
