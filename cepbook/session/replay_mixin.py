@@ -164,6 +164,8 @@ class ReplayMixin(WorkbenchCore):
                 reject = None if file is None else file.write
                 snapshots = self._replay_snapshots(inputs, keep)
                 sources_in_order = inputs.open(options, reject)
+                for earlier in self._replays:
+                    earlier.leave_clock()
                 self._replay = Replay(
                     self._engine, sources_in_order, options, snapshots=snapshots, reject=reject, workbench=self
                 )

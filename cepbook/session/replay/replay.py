@@ -84,6 +84,7 @@ class Replay(Generic[WorkbenchT]):
         self._inside = False
         self._patience = CollectionPause()
         self._raising = options.errors == "raise"
+        self._last_clock: int | None = None  # clock units, once the clock belongs to another replay
         self._heeded = 0  # callers that wait for the end, or that got the outcome
         self._active = 0.0
         self._resumed_at: float | None = None
@@ -124,7 +125,7 @@ class Replay(Generic[WorkbenchT]):
         """The current progress."""
         loop = self._replay_loop
         rate = loop.events / self._active if self._active else 0.0
-        clock = self._engine.now * 1000 // self._engine.second
+        clock = (self._engine.now if self._last_clock is None else self._last_clock) * 1000 // self._engine.second
         behind = loop.behind if self.state == "running" else 0.0
         done, total = loop.events, loop.total()
         return Progress(
@@ -205,9 +206,15 @@ class Replay(Generic[WorkbenchT]):
         """The time (clock units) at which the clock will stand at the end; None if it is unknown."""
         return self._replay_loop.last_time()
 
+    def leave_clock(self) -> None:
+        """Let `progress` keep the present clock if the replay has ended: from now on another replay moves the clock."""
+        if self._replay_loop.end is not None and self._last_clock is None:
+            self._last_clock = self._engine.now
+
     def forget(self, reason: str) -> None:
         """End the replay and drop its snapshots. `lacks` gives the reason from then on."""
         self.stop()
+        self.leave_clock()
         self.repeat = None
         if self._replay_snapshots is not None:
             self._replay_snapshots.forget(reason)
