@@ -164,15 +164,12 @@ class ReplayMixin(WorkbenchCore):
                 reject = None if file is None else file.write
                 snapshots = self._replay_snapshots(inputs, keep)
                 sources_in_order = inputs.open(options, reject)
-                for earlier in self._replays:
-                    earlier.leave_clock()
                 self._replay = Replay(
                     self._engine, sources_in_order, options, snapshots=snapshots, reject=reject, workbench=self
                 )
                 if file is not None:
                     self._replay.subscribe(partial(self._close_rejected, self._replay, file))
-            self._replays[self._replay] = None
-            self._replay_count += 1
+            self._add_replay(self._replay)
             self._replay.repeat = partial(self.replay, **arguments)
             self._replay.only_once = inputs.only_once
             self.glance.announce_replay()
@@ -234,6 +231,12 @@ class ReplayMixin(WorkbenchCore):
         counts = engine.event_counts
         host = SnapshotHost(self._snapshot, self._restored, self._moment, second, lambda: engine.manual_actions, counts)
         return ReplaySnapshots(interval, inputs.reopen, host, required=keep is not None, unavailable=inputs.only_once)
+
+    def _add_replay(self, replay: Replay[Self]) -> None:
+        for earlier in self._replays:
+            earlier.leave_clock()
+        self._replays[replay] = None
+        self._replay_count += 1
 
     def _end_replay(self) -> None:
         self.glance.leave()

@@ -79,7 +79,7 @@ class PrintedDisplay:
 
 
 class _Printed:
-    """What was printed last of an object."""
+    """A printed object, with the text that was printed last."""
 
     def __init__(self, handle: DisplayHandle, printed: object) -> None:
         self._handle = handle

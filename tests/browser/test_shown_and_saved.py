@@ -49,9 +49,14 @@ SWEEP = {  # by situation: how an element is shown, and the number of events tha
     "second tab": (LIVE, 800),
     "second notebook": (LIVE, 200),
     "first notebook beside it": (LIVE, 800),
+    "restart of the kernel": (PICTURE, 800),
+    "reload after the restart": (PICTURE, 800),
+    "closed and opened": (PICTURE, 800),
+    "run again": (LIVE, 200),
 }
 OWN = {"bar": 200, "marble": 20}  # of its own replay, and of the last arrivals when it was drawn
 _TEXT = """node => [node.innerText, ...[...node.querySelectorAll('img')].map(each => each.alt)].join('\\n')"""
+_RESTART = "() => window.cepbookPanel.sessionContext.session.kernel.restart()"
 _SAVE = "() => window.cepbookPanel.context.save()"
 
 
@@ -140,5 +145,15 @@ def test_what_is_shown_is_what_is_saved(open_lab: OpenNotebook, lab_root: Path, 
         second.page.evaluate("() => window.cepbookPanel.sessionContext.shutdown()")
         second.page.close()
         look("first notebook beside it", notebook)
+
+        page.evaluate(_RESTART)
+        look("restart of the kernel", notebook)
+        reload(notebook, "sweep.ipynb")
+        look("reload after the restart", notebook)
+        page.evaluate("() => window.cepbookPanel.dispose()")
+        enter(page, "sweep.ipynb")
+        look("closed and opened", notebook)
+        notebook.run_cell(*range(9))
+        look("run again", notebook)
         assert failures == [], "\n".join(failures)
         assert notebook.page_errors == []
