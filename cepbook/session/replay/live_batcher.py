@@ -77,7 +77,7 @@ class FutureLimit(NamedTuple):
             raise EventError(f"{clock_text(time, second)} is later than the present by more than `ahead`")
 
 
-class EventTimes(NamedTuple):
+class TimeRules(NamedTuple):
     """What decides about the time of an event: the column by event type, None where it is the time of arrival; by how
     many clock units events may be out of order; how far they may lie in the future, None if that does not matter.
     """
@@ -103,7 +103,7 @@ class LiveBatcher:
     def __init__(
         self,
         workbench: WorkbenchCore,
-        times: EventTimes,
+        times: TimeRules,
         clock: WallClock | None,
         sources: Mapping[str, SourceStatus],
         keys: Mapping[str, str],

@@ -26,7 +26,7 @@ from cepbook.session.io.live.live_sources import Link, Located, Sleep, Source
 from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.batch_sizer import SLICE
-from cepbook.session.replay.live_batcher import LOOKS, MOST, EventTimes, FutureLimit, LiveBatcher
+from cepbook.session.replay.live_batcher import LOOKS, MOST, TimeRules, FutureLimit, LiveBatcher
 from cepbook.session.replay.source_status import Now, SourceStatus
 from cepbook.session.replay.wall_clock import WallClock
 
@@ -106,7 +106,7 @@ class Live:
         loop = _running_loop()
         lateness, self._now = options.lateness, options.now
         future = None if options.ahead is None else FutureLimit(options.ahead, self._present)
-        times = EventTimes(options.time_columns(sources), lateness, future)
+        times = TimeRules(options.time_columns(sources), lateness, future)
         self._batcher = LiveBatcher(workbench, times, clock, self.statuses, keys, file=file)
         self.events, self.late = self._batcher.events, self._batcher.late
         self.malformed, self.rejected = self._batcher.malformed, self._batcher.rejected
