@@ -20,8 +20,8 @@ from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import clock_text, row_text, stack, table, text
 from cepbook.session import Workbench
-from cepbook.testing.cell_expectations import compared_statements, evaluate_step
 from cepbook.testing.cell_reader import CellStep, parse_cell, read_cell
+from cepbook.testing.report import compared_statements, evaluate_step
 from cepbook.testing.trace import Failure, ReadRows, Send, StatementDelivery, TraceStep
 from cepbook.widgets.base.static_picture import StaticPicture
 

@@ -23,8 +23,8 @@ from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench
 from cepbook.testing import notation
-from cepbook.testing.cell_expectations import evaluate_step
 from cepbook.testing.cell_reader import CellStep, EventsError
+from cepbook.testing.report import evaluate_step
 from cepbook.testing.runner import StepResult, same_reactions
 from cepbook.testing.trace import (
     Advance,

@@ -20,8 +20,8 @@ from cepbook.magics.events import DETAILS as NOTATION
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import row_text, table
-from cepbook.testing.cell_expectations import compared_statements, evaluate_step
 from cepbook.testing.cell_reader import parse_cell, read_cell
+from cepbook.testing.report import compared_statements, evaluate_step
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import Failure, Reaction, ReadRows, StatementDelivery
 from cepbook.widgets.base.static_picture import StaticPicture

@@ -20,9 +20,9 @@ from cepbook.playground.module_cells import ModuleCell, fences, module_cells
 from cepbook.playground.recording_engine import RecordingEngine
 from cepbook.playground.retained_state import RetainedContents, retained_state, variable_values
 from cepbook.session.history.rerun_provenance import DeliveredRow
-from cepbook.testing.cell_expectations import compared_statements, evaluate_step
 from cepbook.testing.cell_reader import CellStep, parse_cell
 from cepbook.testing.engines import RowsEngine
+from cepbook.testing.report import compared_statements, evaluate_step
 from cepbook.testing.runner import EVERY_STATEMENT, CaseResult, StepResult, run
 from cepbook.testing.scenario import ConfigFence, ConfigSetting, ScenarioCase, TraceFence
 from cepbook.testing.trace import Advance

@@ -1,4 +1,4 @@
-"""Reports on failing cases: the trace with expected and actual reactions side by side."""
+"""Reports on failing cases: the trace with expected and actual reactions side by side, and what of them counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cepbook.testing.runner import CaseResult, InvalidResult, StepResult
+from cepbook.testing.cell_reader import CellStep
+from cepbook.testing.runner import CaseResult, InvalidResult, StepResult, same_reactions
 from cepbook.testing.trace import Reaction, ReadRows, StatementDelivery, format_reactions
 
 CONTEXT_STEPS = 3
@@ -159,3 +160,25 @@ def _invalid(tried: InvalidResult, origin: str) -> Iterator[str]:
     recorded = tried.fence.error.text.rstrip().splitlines()
     for line in difflib.unified_diff(recorded, tried.diagnostic.splitlines(), "recorded", "actual", lineterm="", n=99):
         yield f"  {line}"
+
+
+def compared_statements(parts: Sequence[CellStep]) -> frozenset[str] | None:
+    """Return the statements whose deliveries are compared, or None if the cell expects nothing."""
+    expected = [reaction for step in parts for reaction in step.step.reactions]
+    if not expected:
+        return None
+    return frozenset(r.statement for r in expected if isinstance(r, StatementDelivery))
+
+
+def evaluate_step(result: StepResult, checked: frozenset[str]) -> StepResult:
+    """Return the result with the reactions that count and whether they agree.
+
+    A reading without expectations is only shown.
+    """
+    expects_rows = any(isinstance(r, ReadRows) for r in result.step.reactions)
+    actual = tuple(
+        r for r in result.actual
+        if (r.statement in checked if isinstance(r, StatementDelivery) else expects_rows or not isinstance(r, ReadRows))
+    )  # fmt: skip
+    expected = tuple(r for r in result.step.reactions if not isinstance(r, StatementDelivery) or r.insert or r.remove)
+    return replace(result, actual=actual, agrees=same_reactions(expected, actual, unordered=False))

@@ -331,8 +331,8 @@ class PhysicalPlan:
             return False
         if self.inputs or self.touches_store or self.lookup is not None or self.discards_events:
             return False
-        made = (self.having, *(c.value for c in self.projection.columns), *(e for e, _ in self.projection.order_by))
-        return self._follows_window and not lower.may_fail(*made)
+        row = (self.having, *(c.value for c in self.projection.columns), *(e for e, _ in self.projection.order_by))
+        return self._follows_window and not lower.may_fail(*row)
 
     @property
     def _steady(self) -> bool:

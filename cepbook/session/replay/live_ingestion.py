@@ -26,7 +26,7 @@ from cepbook.session.io.live.live_sources import Link, Located, Sleep, Source
 from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.time_conversion import clock_text
 from cepbook.session.replay.batch_sizer import SLICE
-from cepbook.session.replay.live_batcher import LOOKS, MOST, TimeRules, FutureLimit, LiveBatcher
+from cepbook.session.replay.live_batcher import LOOKS, MOST, FutureLimit, LiveBatcher, TimeRules
 from cepbook.session.replay.source_status import Now, SourceStatus
 from cepbook.session.replay.wall_clock import WallClock
 
