@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from tests.browser.lab import NotebookPage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,9 +31,8 @@ def lab_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def open_lab(lab_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenNotebook]:
-    """A function that opens a notebook of *lab_root*: `with open_lab("notebooks/x.ipynb") as page: ...`."""
-    pytest.importorskip("jupyterlab", reason="JupyterLab is not installed (extra `lab`)")
+def chromium() -> Iterator[Browser]:
+    """The browser of all tests: a process has one playwright."""
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed (group `test`)")
     from tests.browser import lab
 
@@ -41,13 +42,19 @@ def open_lab(lab_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         if os.environ.get("CEPBOOK_REQUIRE_BROWSER"):
             pytest.fail(reason)
         pytest.skip(reason)
+    with lab.chromium(executable) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def open_lab(lab_root: Path, tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[OpenNotebook]:
+    """A function that opens a notebook of *lab_root*: `with open_lab("notebooks/x.ipynb") as page: ...`."""
+    pytest.importorskip("jupyterlab", reason="JupyterLab is not installed (extra `lab`)")
+    from tests.browser import lab
+
     home = tmp_path_factory.mktemp("lab-home")
     # One page for all: loading JupyterLab takes longer than most tests.
-    with (
-        lab.lab_server(lab_root, home) as server,
-        lab.chromium(executable) as browser,
-        lab.lab_page(browser, server) as page,
-    ):
+    with lab.lab_server(lab_root, home) as server, lab.lab_page(chromium, server) as page:
         yield page.open
 
 

@@ -16,7 +16,6 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import lab
 from tools import playground
 
 CASES = 60  # of the corpus, drawn at random; `make pyodide` runs all
@@ -60,15 +59,6 @@ def address(built: Path) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/index.html"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    executable = lab.find_chromium()
-    if executable is None:
-        pytest.skip("no Chromium or Chrome found; install one or set CEPBOOK_CHROMIUM to its path")
-    with lab.chromium(executable) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

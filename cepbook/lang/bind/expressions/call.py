@@ -24,7 +24,6 @@ from cepbook.lang.registry.functions.math import SHAPES
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
-from cepbook.lang.syntax.reader.lexer import backticks_hint
 from cepbook.lang.types import Type
 
 # Calls that are bound where chains are, or in one clause only
@@ -79,6 +78,11 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     if named is not None:
         hint = backticks_hint(named)
     scope.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
+
+
+def backticks_hint(name: str) -> str:
+    """Return the hint for a name that was written without the backticks that it needs."""
+    return f"a name with blanks or signs stands in backticks: `{name}`"
 
 
 def _hint(step: ast.NameStep, module: ModuleScope) -> str | None:

@@ -43,7 +43,6 @@ from cepbook.lang.registry.aggregates import aggregate_row
 from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
-from cepbook.lang.syntax.reader.lexer import backticks_hint
 from cepbook.lang.types import Type
 
 
@@ -325,7 +324,7 @@ def _hint_for_unknown_name(step: ast.NameStep, rest: Sequence[ast.NameStep], sco
         return f"a name with a dot stands in backticks: `{dotted}`"
     near = nearest_name(name, properties)
     if near is not None and not near.replace("$", "_").isidentifier():
-        return backticks_hint(near)
+        return call.backticks_hint(near)
     if name in ("None", "nil"):
         return "write null, and test with is null or is not null"
     streams = (s.label for s in scope.streams if rest)

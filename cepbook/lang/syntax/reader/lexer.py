@@ -69,11 +69,6 @@ def quoted_name(name: str) -> str:
     return name if plain else f"`{name}`"
 
 
-def backticks_hint(name: str) -> str:
-    """Return the hint for a name that was written without the backticks that it needs."""
-    return f"a name with blanks or signs stands in backticks: `{name}`"
-
-
 @dataclass(frozen=True, slots=True)
 class SourceToken:
     """One word, number, string or sign. `kind` is word, tick, NUMBER, STRING, SCRIPT, RAW, or the sign itself."""
