@@ -60,4 +60,6 @@ def test_many_errors_are_answered_soon() -> None:
     began = time.process_time()
     with pytest.raises(CompileError, match="`\\)` is not allowed here"):
         Workbench().run(f"{wrong}select first from select where x;")
+    with pytest.raises(CompileError, match="means nothing in EPL"):
+        Workbench().run("select * from NoSuch \u202e" * 1000)  # a thousand errors of one statement
     assert time.process_time() - began < 5

@@ -15,6 +15,7 @@ _KEYWORDS = RESERVED_WORDS | SOFT_KEYWORDS | KEYWORD_BEFORE.keys()
 _DECLARATION = re.compile(r"\s*(?:@[^;]*\s)?create\s+(?:\w+\s+)?(?:schema|table|window)\b", re.IGNORECASE)
 _NEAREST = 4  # keywords before an error that are tried
 _MOST_TRIES = 100  # statements that are parsed for all errors of a text
+_MOST_ERRORS = 50  # errors of a text whose statements are looked at
 
 
 def with_keyword_columns(error: ParseError, text: str, columns: Collection[str]) -> ParseError:
@@ -23,7 +24,8 @@ def with_keyword_columns(error: ParseError, text: str, columns: Collection[str])
     A name is the cause of a syntax error if the statement is EPL with the name, and further ones, in backticks.
     """
     tries = [_MOST_TRIES]
-    diagnostics = tuple(_with_hint(diagnostic, text, columns, tries) for diagnostic in error.diagnostics)
+    first, rest = error.diagnostics[:_MOST_ERRORS], error.diagnostics[_MOST_ERRORS:]
+    diagnostics = (*(_with_hint(diagnostic, text, columns, tries) for diagnostic in first), *rest)
     return error if diagnostics == error.diagnostics else ParseError(diagnostics, error.source)
 
 
