@@ -236,7 +236,6 @@ class CompileError(CepbookError):
         moved_on = tuple(replace(diagnostic, span=moved(diagnostic.span)) for diagnostic in self.diagnostics)
         return type(self)(moved_on, self.source[begin:], self.origin)
 
-
     def _render_traceback_(self) -> list[str]:
         """Return the lines of the message, with links into the site if `CEPBOOK_SITE` has its address."""
         lines = super()._render_traceback_()

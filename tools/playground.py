@@ -167,17 +167,18 @@ def write_offline(page: Path, version: str) -> None:
 
 def examples() -> list[dict[str, Any]]:
     """Return the cases of the example files by group, as texts for the page."""
-    return [
-        {"group": group, "examples": [example(case) for case in read(path).cases]} for group, path in EXAMPLES.items()
-    ]
+    groups = []
+    for group, path in EXAMPLES.items():
+        lines = path.read_text(encoding="utf-8").split("\n")
+        groups.append({"group": group, "examples": [example(case, lines) for case in read(path).cases]})
+    return groups
 
 
-def example(case: ScenarioCase) -> dict[str, Any]:
-    """Return one case as texts for the page."""
+def example(case: ScenarioCase, lines: list[str]) -> dict[str, Any]:
+    """Return one case of a file with these lines as texts for the page."""
     magics = {row.name: row.magic for row in DIALECTS.values()}
     module: list[str] = []
     scenario: list[str] = []
-    lines = case_lines(case)
     for fence in case.fences:
         match fence:
             case ModuleFence(epl):
@@ -189,12 +190,6 @@ def example(case: ScenarioCase) -> dict[str, Any]:
     name = case.name.lower().replace(" ", "-").strip("?.")
     texts = {"module": "\n\n".join(module) + "\n", "scenario": "\n".join(scenario) + "\n"}
     return {"name": name, "title": case.name, "prose": " ".join(case.prose.split()), **texts}
-
-
-def case_lines(case: ScenarioCase) -> list[str]:
-    """Return the lines of the file that holds a case."""
-    path = next(path for path in EXAMPLES.values() if any(case == other for other in read(path).cases))
-    return path.read_text(encoding="utf-8").split("\n")
 
 
 def run(*command: object, cwd: Path = ROOT) -> None:

@@ -210,16 +210,15 @@ def broken(site: Path) -> list[str]:
     return problems
 
 
-def add_playground(site: Path) -> bool:
-    """Copy the playground into the site, or a page that says how it is built; return whether it is there."""
+def add_playground(site: Path) -> None:
+    """Copy the playground into the site, or a page that says how it is built."""
     target = site / "playground"
     shutil.rmtree(target, ignore_errors=True)
     if (PLAYGROUND / "index.html").exists():
         shutil.copytree(PLAYGROUND, target)
-        return True
-    target.mkdir()
-    (target / "index.html").write_text(NO_PLAYGROUND, encoding="utf-8")
-    return False
+    else:
+        target.mkdir()
+        (target / "index.html").write_text(NO_PLAYGROUND, encoding="utf-8")
 
 
 def build(out: Path, work: Path) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cepbook.magics.shell.host import MagicCommand, NotebookHost, Offer, statement_names
+from cepbook.editor.offers import Offer
+from cepbook.magics.shell.host import MagicCommand, NotebookHost, statement_names
 from cepbook.magics.shell.options import MagicOptions, number, single_name, strip_comment
 from cepbook.widgets.charts.chart_frames import KINDS
 from cepbook.widgets.charts.chart_view import chart

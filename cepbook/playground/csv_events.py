@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from cepbook.display import unused_name
 from cepbook.errors import UsageError
 from cepbook.lang.syntax.reader.lexer import RESERVED_WORDS
 from cepbook.session.io.time_conversion import parse_time
@@ -35,6 +36,11 @@ class CsvEvents:
     module: str
     events: tuple[tuple[int | None, dict[str, Any]], ...]
     notes: tuple[str, ...]
+
+    @property
+    def start(self) -> int:
+        """The time of the first event; 0 without a column of dates."""
+        return next((time for time, _ in self.events if time is not None), 0)
 
 
 def csv_events(text: str, file_name: str) -> CsvEvents:
@@ -72,9 +78,7 @@ def _names(head: Sequence[str]) -> list[str]:
         name = re.sub(r"\W+", "_", text.strip()).strip("_") or f"column{number}"
         if name[0].isdigit() or name.lower() in RESERVED_WORDS:
             name = f"_{name}"
-        while name in names:
-            name += "_"
-        names.append(name)
+        names.append(unused_name(name, names))
     return names
 
 

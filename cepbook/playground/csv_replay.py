@@ -9,14 +9,11 @@ from typing import Any
 
 from cepbook.display import DisplayTable, format_time
 from cepbook.engine.delivery.delta import Delta
-from cepbook.engine.runtime import RunningStatement
+from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.errors import CepbookError
 from cepbook.playground.csv_events import CsvEvents
-from cepbook.playground.module_cells import ModuleCell, fences
 from cepbook.playground.retained_state import row_table
 from cepbook.session.inspect.time_columns import TimeColumns
-from cepbook.testing.engines import RowsEngine
-from cepbook.testing.scenario import ModuleFence
 
 LATEST = 100  # rows of a statement
 POINTS = 800  # of a curve
@@ -60,19 +57,11 @@ class _Collector:
                 self.last = delta.time
 
 
-def replay_csv(cells: tuple[ModuleCell, ...], events: CsvEvents) -> tuple[list[ReplayedStatement], str]:
-    """Send all events through a module. Return the statements that are selects, and the first failure or an empty text.
+def replay_csv(runtime: Runtime, events: CsvEvents) -> tuple[list[ReplayedStatement], str]:
+    """Send all events through the statements of a runtime, whose clock is at their start or before.
 
-    Raises CompileError and UsageError for a module that cannot be deployed.
+    Return the statements that are selects, and the first failure or an empty text.
     """
-    start = next((time for time, _ in events.events if time is not None), 0)
-    engine = RowsEngine(start, {})
-    for fence in fences(cells):
-        if isinstance(fence, ModuleFence):
-            engine.deploy(fence.epl, fence.id)
-        else:
-            engine.deploy_query(fence.dialect, fence.name, fence.text)
-    runtime = engine.runtime
     failures: list[CepbookError] = []
     runtime.add_error_listener(failures.append)
     collectors = [_Collector(s) for s in runtime.statements.values() if s.kind == "select" or s.plan.named]

@@ -12,7 +12,6 @@ from cepbook.errors import CepbookError, UsageError
 from cepbook.playground import exports
 from cepbook.playground.csv_events import CsvEvents, csv_events
 from cepbook.playground.csv_replay import replay_csv
-from cepbook.playground.module_cells import module_cells
 from cepbook.playground.retained_state import RetainedContents
 from cepbook.playground.trial import Problem, Trial, TrialStep, check_module, run_trial
 from cepbook.playground.writing_help import completions, format_module, help_at
@@ -122,10 +121,10 @@ class Playground:
     def _replay(self, request: Mapping[str, Any]) -> Answer:
         if self._events is None:
             raise UsageError("no file was read: drop a CSV file on the page")
-        problems, _ = check_module(request["module"])
+        problems, engine = check_module(request["module"], self._events.start)
         if problems:
             return {"problems": _problems(problems), "statements": [], "failure": ""}
-        statements, failure = replay_csv(module_cells(request["module"])[0], self._events)
+        statements, failure = replay_csv(engine.runtime, self._events)
         return {
             "problems": [],
             "failure": failure,

@@ -81,9 +81,9 @@ class Trial:
         return DeliveredRow(chosen.number, chosen.time, insert, place, row)
 
 
-def check_module(module: str) -> tuple[tuple[Problem, ...], RowsEngine]:
-    """Return what is wrong with a module, and an engine with the cells above the first wrong one."""
-    engine = RowsEngine(0, {})
+def check_module(module: str, start: int = 0) -> tuple[tuple[Problem, ...], RowsEngine]:
+    """Return the problems of a module, and an engine with the cells above the first one. Its clock is at `start`."""
+    engine = RowsEngine(start, {})
     return tuple(_problems(module, engine)), engine
 
 

@@ -165,8 +165,11 @@ class OutputRateCodegen(StatementCodegen):
             if self.steps.enters_alone:
                 self._enter_touching(EVICTED_BLOCK)
             else:
-                source.line("process(S, *change, now, None, None, False)")
-                self._begin_grid()
+                self._touch_by_change()
+
+    def _touch_by_change(self) -> None:
+        self.source.line("touched = process(S, *change, now, None, None, False)")
+        self._begin_grid()
 
     def _enter_touching(self, leaves: tuple[str, str] | None) -> None:
         self.alone, self.leaves = True, leaves
@@ -246,9 +249,7 @@ class OutputRateCodegen(StatementCodegen):
                     source.line(f"change = W.advance({at})")
                     with source.block("if change is not None:"):
                         if self.collects_groups:
-                            source.line("touched = process(S, *change, now, None, None, False)")
-                            with source.block("if touched:"):
-                                source.line("L.begin(now)", self.output.span)
+                            self._touch_by_change()
                         else:
                             source.line("new, old = [], []")
                             self._limit("new", "old", at, at)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cepbook.editor.offers import Offer
 from cepbook.errors import UsageError
 from cepbook.feeds import SPILL_LIMIT
 from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost, Offer
+from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.options import feed_rows_option
 from cepbook.magics.shell.output import table
 from cepbook.session.history.event_log import KEPT

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from cepbook.editor.offers import Offer
 from cepbook.errors import BindError, Diagnostic, UsageError
 from cepbook.magics.epl.capacity import CAPACITY
 from cepbook.magics.epl.compare import COMPARE
@@ -36,7 +37,7 @@ from cepbook.magics.epl.timeline import TIMELINE
 from cepbook.magics.epl.tune import TUNE
 from cepbook.magics.epl.variables import SET, VARIABLES
 from cepbook.magics.epl.why import WHY
-from cepbook.magics.shell.host import MagicCommand, NotebookHost, Offer
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions, did_you_mean, strip_comment, variable_name, words
 from cepbook.magics.shell.output import table
 from cepbook.session import RunResult

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from cepbook.dialects.registry import DIALECTS
+from cepbook.editor.offers import Offer
 from cepbook.editor.word_docs import (
     aggregate_doc,
     clause_doc,
@@ -24,7 +25,7 @@ from cepbook.lang.registry.methods import METHODS, methods_named
 from cepbook.lang.registry.problem_codes import PROBLEMS
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import MagicCommand, NotebookHost, Offer
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import did_you_mean
 from cepbook.magics.shell.output import stack, table, text
 from cepbook.widgets.base.static_picture import StaticPicture

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cepbook.editor.offers import Offer
 from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost, Offer
+from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.options import rows_option
 from cepbook.magics.shell.output import table
 from cepbook.widgets.base.static_picture import StaticPicture

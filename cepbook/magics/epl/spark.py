@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from cepbook.editor.offers import Offer
 from cepbook.errors import BindError, Diagnostic, UsageError, nearest_name
 from cepbook.lang.plan import nodes
 from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost, Offer
+from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.options import WORKBENCH, MagicOptions, pairs, variable_name
 from cepbook.session import Workbench
 from cepbook.session.io.time_conversion import int_or_text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from cepbook.editor.offers import Offer
 from cepbook.errors import UsageError
-from cepbook.magics.shell.host import Complete, NotebookHost, Offer
+from cepbook.magics.shell.host import Complete, NotebookHost
 
 
 @dataclass(frozen=True, slots=True)

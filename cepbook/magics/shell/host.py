@@ -12,6 +12,7 @@ from IPython.display import display
 
 from cepbook.dialects.registry import DIALECTS
 from cepbook.display import format_count
+from cepbook.editor.offers import Offer
 from cepbook.errors import Diagnostic, UsageError, hint_line
 from cepbook.lang.plan.catalog import EventType
 from cepbook.magics.shell.cell_marks import CellMarks
@@ -22,7 +23,6 @@ from cepbook.spark.spark_session import cancel_actions
 
 LineRun = Callable[["NotebookHost", str], object]
 CellRun = Callable[["NotebookHost", str, str], object]
-Offer = tuple[str, str]  # a text that completion inserts, and the kind that chooses its icon
 Check = Callable[["NotebookHost", str, str, str | None], Iterable[Diagnostic]]
 Complete = Callable[["NotebookHost", list[str]], Iterable[Offer]]
 

@@ -78,8 +78,10 @@ class FutureLimit(NamedTuple):
 
 
 class TimeRules(NamedTuple):
-    """What decides about the time of an event: the column by event type, None where it is the time of arrival; by how
-    many clock units events may be out of order; how far they may lie in the future, None if that does not matter.
+    """The rules for times of events.
+
+    `columns` has the column of the time by event type; None: the event happens when it arrives. Events may be out of
+    order by `lateness` clock units, and lie in the future as far as `future` allows; None: without a limit.
     """
 
     columns: Mapping[str, str | None]
