@@ -260,7 +260,10 @@ def _flat(nodes: Sequence[LayoutItem]) -> str | None:
 def _statement(atoms: list[LayoutToken]) -> list[str]:
     nodes = _tree(atoms)
     annotations, nodes = _annotations(nodes)
-    lines = _spread(annotations, "") if annotations else []
+    one_by_one = _line(annotations, "") is None and _flat(annotations) is not None  # with comments: all together
+    lines = [
+        line for some in (_cut_before("@")(annotations) if one_by_one else [annotations]) for line in _spread(some, "")
+    ]
     if not nodes:
         return lines
     words = _clause_words(nodes)
@@ -360,14 +363,20 @@ def _spread(nodes: Sequence[LayoutItem], indent: str, within: bool = False) -> l
         return [*_comment_lines(first, indent), *_spread(nodes[1:], indent, within)]
     if not nodes:
         return []
-    flat = _flat(nodes)
-    if flat is not None and ("\n" in flat or len(indent) + len(flat) <= WIDTH):
-        return [indent + flat]
+    line = _line(nodes, indent)
+    if line is not None:
+        return [line]
     for cut in (_commas, _joins, *_CUTS):
         parts = cut(nodes)
         if len(parts) > 1:
             return _parts(parts, indent, cut is _commas, within)
     return _opened(nodes, indent)
+
+
+def _line(nodes: Sequence[LayoutItem], indent: str) -> str | None:
+    """Return the nodes as one line; None if they do not fit."""
+    flat = _flat(nodes)
+    return indent + flat if flat is not None and ("\n" in flat or len(indent) + len(flat) <= WIDTH) else None
 
 
 def _comment_lines(comment: LayoutToken, indent: str) -> list[str]:
@@ -444,20 +453,30 @@ def _cut_before(*words: str) -> Callable[[list[LayoutItem]], list[list[LayoutIte
 
 
 def _opened(nodes: list[LayoutItem], indent: str) -> list[str]:
-    """Put the content of the longest brackets on lines of its own."""
-    groups = [i for i, node in enumerate(nodes) if isinstance(node, LayoutGroup) and node.items]
-    if not groups:
-        return _broken(nodes, indent)
-    at = max(groups, key=lambda i: len(_flat([nodes[i]]) or "x" * WIDTH * 9))
-    group = nodes[at]
-    assert isinstance(group, LayoutGroup)
-    comments = 0  # behind the bracket
-    while comments < len(group.items) and isinstance(c := group.items[comments], LayoutToken) and c.kind == "tail":
-        comments += 1
-    lines = _spread([*nodes[:at], group.open, *group.items[:comments]], indent)
-    lines += _block(group.items[comments:], indent + STEP, _inner_words(group), within=True)
-    rest = ([group.close] if group.close is not None else []) + nodes[at + 1 :]
-    return lines + _spread(rest, indent)
+    """Put the content of the longest brackets on lines of its own, then that of the longest ones behind them …"""
+    widths = [_width(node) for node in nodes]
+    longest = list(range(len(nodes)))  # at each node, the first of the longest brackets from there on
+    for i in reversed(range(len(nodes) - 1)):
+        if widths[longest[i + 1]] > widths[i]:
+            longest[i] = longest[i + 1]
+    lines: list[str] = []
+    close: list[LayoutItem] = []  # of the brackets before `start`
+    start = 0
+    while start < len(nodes) and isinstance(group := nodes[at := longest[start]], LayoutGroup) and group.items:
+        comments = 0  # behind the bracket
+        while comments < len(group.items) and isinstance(c := group.items[comments], LayoutToken) and c.kind == "tail":
+            comments += 1
+        lines += _spread([*close, *nodes[start:at], group.open, *group.items[:comments]], indent)
+        lines += _block(group.items[comments:], indent + STEP, _inner_words(group), within=True)
+        close, start = [] if group.close is None else [group.close], at + 1
+        if len(nodes) - start < WIDTH and _line([*close, *nodes[start:]], indent) is not None:
+            break
+    return lines + _spread([*close, *nodes[start:]], indent) if start else _broken(nodes, indent)
+
+
+def _width(node: LayoutItem) -> int:
+    """Return the length of brackets and their content in one line, 0 for a token and for empty brackets."""
+    return len(_flat([node]) or "x" * WIDTH * 9) if isinstance(node, LayoutGroup) and node.items else 0
 
 
 def _inner_words(group: LayoutGroup) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,17 @@ def test_nothing_and_mistakes() -> None:
 
 def test_deep_brackets() -> None:
     check("select " + "(" * 60 + "x" + ")" * 60 + " as v from A")
+
+
+def test_annotations_that_do_not_fit_in_one_line_have_one_each() -> None:
+    text = "@Name('s0') @Description('all items of an hour') @Tag(name = 'team', value = 'blue')@Hint('reclaim=1') "
+    assert check(text + "select * from A").startswith(
+        "@Name('s0')\n@Description('all items of an hour')\n@Tag(name = 'team', value = 'blue')\n@Hint("
+    )
+
+
+@pytest.mark.parametrize("text", ["@Hint('s0') " * 3000 + "select * from A", "select a" + ".b(2)" * 3000 + " from A"])
+def test_thousands_of_brackets_in_a_row_take_no_square_of_the_time(text: str) -> None:
+    began = time.process_time()
+    format_epl(text)
+    assert time.process_time() - began < 2

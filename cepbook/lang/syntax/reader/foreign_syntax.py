@@ -207,12 +207,12 @@ def _blank_in_alias(stop: ParseFailure) -> str | None:
 
 
 def _part_of_text(stop: ParseFailure) -> str | None:
-    """Return a hint for ``symbol[0:3]``."""
+    """Return a hint for ``symbol[0:3]`` and ``symbol[:3]``."""
     opening = next((i for i in range(stop.at, -1, -1) if stop.tokens[i].kind == "["), 0)
     value = _value_before(stop, opening)
-    if not value or stop.kind(1) != "NUMBER":
+    if not value or not stop.text(1).isdecimal():
         return None
-    return f"write `{value}.substring({stop.written(opening + 1, stop.at)}, {stop.text(1)})`"
+    return f"write `{value}.substring({stop.written(opening + 1, stop.at) or 0}, {stop.text(1)})`"
 
 
 def _field_of_time(stop: ParseFailure) -> str | None:

@@ -51,8 +51,7 @@ class ParseFailure:
     def written(self, first: int, end: int) -> str:
         """Return the text from token `first` up to token `end`, with blanks where the tokens do not touch."""
         tokens = self.tokens[first:end]
-        gaps = ["", *(" " * (a.end < b.start) for a, b in pairwise(tokens))]
-        return "".join(gap + token.text for gap, token in zip(gaps, tokens, strict=True))
+        return "".join(" " * (a.end < b.start) + b.text for a, b in pairwise((tokens[0], *tokens))) if tokens else ""
 
     def arguments(self, opening: int) -> tuple[list[str], int]:
         """Return the texts of the arguments in the bracket at token `opening`, and the index behind the bracket."""
