@@ -17,6 +17,7 @@ from cepbook.engine.physical.operators import RecognizeOperator, UnnestOperator,
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.match_view import recognize_view
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM, RecognizeCodegen
+from cepbook.engine.recognize.row_entry_codegen import ENTER_ROW, recognize_codegen
 from cepbook.engine.time.timers import WINDOW
 from cepbook.engine.windows import STATISTICS, WINDOW_FORMS, window_codegen
 from cepbook.engine.windows.combined import WindowUnion, intersection
@@ -183,7 +184,9 @@ class ViewCodegen:
             stage = before[-1]
             permanent = not stage.merged and all(window.row.leaves == "never" for window in stage.windows)
             leaves = self.steps.reads_store or not permanent
-            self.recognize = RecognizeCodegen(step.node, self.code.base, leaves=leaves)
+            self.recognize = recognize_codegen(
+                step.node, self.code.base, leaves=leaves, alone=self.steps.enters_rows_alone
+            )
             self.code.helpers.append(self.recognize.write)
         return f"{self.source.bind('_recognizing', recognize_view)}({rows}, {RECOGNIZE_PROGRAM}, S, {pack})"
 
@@ -296,8 +299,11 @@ class ViewCodegen:
             self.source.line(f"W.last = ({item},)")
             return window_codegen.ARRIVAL_ONLY
         if fragment is None:
-            self.source.line(f"change = W.arrive({item}, now)", self.span)
-            self.armed()
+            if self.recognize is not None and self.recognize.enters_rows:
+                self.source.line(f"change = {ENTER_ROW}(W.then, S, o, e, now)")
+            else:
+                self.source.line(f"change = W.arrive({item}, now)", self.span)
+                self.armed()
             return window_codegen.DELTA_IN_LOCAL
         if not self.steps.group_keys:
             return fragment(self._arrival(item, operands, swept))

@@ -284,6 +284,18 @@ class PhysicalPlan:
         return not (self.stages[0].merged or several)
 
     @property
+    def enters_rows_alone(self) -> bool:
+        """True if an arriving event is the next row of `match_recognize` and none leaves, and of matches that share
+        rows only the earliest is reported, as soon as it is complete.
+        """
+        node = self.recognize
+        if node is None or self.windows or self.derive is not None or self.reads_store or self.reads_pattern:
+            return False
+        if self.buffers_input or node.interval is not None or node.iterate_only:
+            return False
+        return node.skip == "past last row" and not node.all_matches
+
+    @property
     def sorts_matches(self) -> bool:
         """True if all matches that one event completes are one delta, so that they are sorted together. Without ``order
         by`` each match is a delta of its own (recorded: order_by_over_a_pattern, pattern_multi_rows_count), and a limit

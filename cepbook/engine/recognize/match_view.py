@@ -39,8 +39,8 @@ from operator import itemgetter
 from typing import Any
 
 from cepbook.engine.patterns.statement_pattern import PartialsSummary
-from cepbook.engine.recognize.recognize_program import MatchRows, RecognizeProgram, Transition
-from cepbook.engine.recognize.row_aggregates import RowRun, run_rows
+from cepbook.engine.recognize.recognize_program import RecognizeProgram, Transition
+from cepbook.engine.recognize.row_aggregates import MatchRows, read_rows, run_rows, with_run
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.derived_value import PackItem
@@ -103,7 +103,7 @@ class RowPartition(State):
         begin, since, position, rows, mark, tail = match
         if tail < 0:
             return match
-        return begin, since, position, _closed(rows, variables[position], self.log, tail, len(self.log)), mark, -1
+        return begin, since, position, with_run(rows, variables[position], self.log, tail, len(self.log)), mark, -1
 
     @property
     def idle(self) -> bool:
@@ -138,9 +138,10 @@ class MatchView(DownstreamView):
             self._leave(item[0], now, matches)
         for item in change[0]:
             self._enter(item, now, matches)
-        return self._posted(matches, now)
+        return self.emit_matches(matches, now)
 
-    def _posted(self, matches: list[MatchRows], now: int) -> ViewDelta | None:
+    def emit_matches(self, matches: list[MatchRows], now: int) -> ViewDelta | None:
+        """Return the events of complete matches; None without any."""
         self._look()
         if not matches:
             return None
@@ -269,7 +270,7 @@ class MatchView(DownstreamView):
                         fits = True
                     elif not alone:
                         if closed is None:
-                            closed = _closed(rows, variables[position], log, tail, at)
+                            closed = with_run(rows, variables[position], log, tail, at)
                         fits = condition(row, before, closed, state, now)
                     elif variable in known:
                         fits = known[variable]
@@ -286,13 +287,13 @@ class MatchView(DownstreamView):
                 future: Any = target
                 stays = target == position and tail >= 0
                 if closed is None and (ahead or not stays):
-                    closed = _closed(rows, variables[position], log, tail, at)
+                    closed = with_run(rows, variables[position], log, tail, at)
                 if every:
                     after = _mark(mark, variable)
                     future = target, after
                 elif ahead:
                     assert closed is not None
-                    future = (target, *_read(closed, ahead))
+                    future = (target, *read_rows(closed, ahead))
                 if future in seen:
                     continue
                 seen.add(future)
@@ -305,8 +306,8 @@ class MatchView(DownstreamView):
                 if ends:
                     if (-1, after) not in seen if every else begin != done:
                         seen.add((-1, after))
-                        own = longer[3]
-                        complete.append((begin, since, _closed(own, variable, log, longer[5], at + 1) if many else own))
+                        own = with_run(longer[3], variable, log, longer[5], at + 1) if many else longer[3]
+                        complete.append((begin, since, own))
                         done = begin
                     if not goes:
                         continue
@@ -436,7 +437,7 @@ class MatchView(DownstreamView):
             self.size += len(partition.open) - were
             if partition.idle:
                 del self.partitions[key]
-        return self._posted(matches, now)
+        return self.emit_matches(matches, now)
 
     def over(self, items: Iterable[Item], now: int) -> list[Item]:
         """Return the matches within `items` alone, for the iterator. The state does not change.
@@ -560,17 +561,6 @@ def recognize_view(first: WindowView, form: RecognizeProgram, state: Any, pack: 
     return RecognizeView(first, MatchView(form, state, pack))
 
 
-def _closed(rows: MatchRows, variable: int, log: list[Any], start: int, stop: int) -> MatchRows:
-    """Return `rows` with the log from `start` up to but excluding `stop` appended to the run of `variable`."""
-    run, first, count = rows[variable], log[start], stop - start
-    earlier: RowRun | None = run
-    if run is not None:
-        first, count = run[5], run[4] + count
-        if run[1] is log and run[3] == start:
-            earlier, start = run[0], run[2]
-    return (*rows[:variable], (earlier, log, start, stop, count, first), *rows[variable + 1 :])
-
-
 def _without(rows: MatchRows, row: Any) -> MatchRows:
     """Return `rows` without `row`."""
     cells = list(rows)
@@ -593,8 +583,3 @@ def _parts(forks: Sequence[Sequence[frozenset[int]]], moves: Sequence[Transition
     """Return whether one of several alternatives goes on by `moves`, and another does not."""
     targets = {move.target for move in moves}
     return any(len({targets.isdisjoint(branch) for branch in branches}) == 2 for branches in forks)
-
-
-def _read(rows: MatchRows, ahead: Sequence[int]) -> tuple[Any, ...]:
-    cells = (rows[number] for number in ahead)
-    return tuple((id(cell[0]), id(cell[1]), cell[2], cell[3]) if type(cell) is tuple else id(cell) for cell in cells)

@@ -34,7 +34,11 @@ _ROWS: dict[str, Literal["first", "last", "number"]] = {
 
 
 class RecognizeCodegen:
-    """Writes the functions of one `match_recognize`. `scope` is that of the statement."""
+    """Writes the functions of one `match_recognize`. `scope` is that of the statement. If it `enters_rows`, one of the
+    functions takes a row that arrives.
+    """
+
+    enters_rows = False
 
     def __init__(self, node: p.Recognition, scope: CodeScope, *, leaves: bool) -> None:
         self.node = node
@@ -46,6 +50,11 @@ class RecognizeCodegen:
         self._numbers = {name: number for number, name in enumerate(names)}
         self._rows = self.source.bind("_rows_of", run_rows)
         self._depth = 0
+        self.conditions = [v.condition and rebuild_expr(v.condition, _direct) for v in node.variables]
+        self.reads = tuple(self._reads(v.condition) for v in node.variables)  # by variable
+        self.ahead = self._ahead()  # by position
+        prior = [e.index for v in node.variables if v.condition is not None for e in x.find(x.Prior, v.condition)]
+        self.back = max(prior, default=0)
 
     def write(self) -> None:
         """Write all functions."""
@@ -54,9 +63,8 @@ class RecognizeCodegen:
             self._function("admits", "e, S, now", [node.predicate], partial(self._truth, node.predicate))
         if node.keys:
             self._function("partition", "e, S, now", node.keys, self._key)
-        for number, variable in enumerate(node.variables):
-            if variable.condition is not None:
-                e = rebuild_expr(variable.condition, _direct)
+        for number, e in enumerate(self.conditions):
+            if e is not None:
                 self._function(f"defined{number}", "e, h, m, S, now", [e], partial(self._truth, e))
         self._measures()
         if node.interval is not None:
@@ -71,11 +79,9 @@ class RecognizeCodegen:
     def form(self, namespace: Mapping[str, Any]) -> RecognizeProgram:
         """Return the program that running states share."""
         node = self.node
-        conditions = [v.condition for v in node.variables]
         ways = self._ways(namespace)
         earliest = node.skip == "past last row" and not node.all_matches
         forks = self.automaton.forks if node.or_terminated else ((),) * len(self.automaton.follow)
-        prior = [e.index for c in conditions if c is not None for e in x.find(x.Prior, c)]
         return RecognizeProgram(
             ways=ways,
             alike=tuple(all(way.alone for way in some) for some in ways),
@@ -87,7 +93,7 @@ class RecognizeCodegen:
             many=tuple(v.many for v in node.variables),
             runs=any(v.many for v in node.variables),
             variables=self.automaton.variables,
-            back=max(prior, default=0),
+            back=self.back,
             admits=namespace.get("admits"),
             key=namespace.get("partition"),
             measures=namespace["measures"],
@@ -104,15 +110,13 @@ class RecognizeCodegen:
 
     def _ways(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:
         variables, follow = self.automaton.variables, self.automaton.follow
-        reads = tuple(self._reads(v.condition) for v in self.node.variables)
-        ahead = self._ahead(reads)
         ways: list[GuardedTransition] = []
         for target, number in enumerate(variables):
             variable, behind = self.node.variables[number], follow[target]
             condition = None if variable.condition is None else namespace[f"defined{number}"]
             ends, goes = END_OF_MATCH in behind, any(position != END_OF_MATCH for position in behind)
-            move = Transition(target, number, variable.many, ends, goes, ahead[target])
-            ways.append(GuardedTransition(move, number, condition, not reads[number]))
+            move = Transition(target, number, variable.many, ends, goes, self.ahead[target])
+            ways.append(GuardedTransition(move, number, condition, not self.reads[number]))
         following = [*follow, self.automaton.start]
         return tuple(tuple(ways[position] for position in targets if position != END_OF_MATCH) for targets in following)
 
@@ -121,7 +125,7 @@ class RecognizeCodegen:
         read = {node.name for node in nodes if isinstance(node, x.Prop) and node.stream == MATCHED_ROWS}
         return tuple(sorted(self._numbers[name.removesuffix("[]")] for name in read))
 
-    def _ahead(self, reads: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    def _ahead(self) -> tuple[tuple[int, ...], ...]:
         variables, follow = self.automaton.variables, self.automaton.follow
         before: list[list[int]] = [[] for _ in variables]
         for position, following in enumerate(follow):
@@ -129,7 +133,9 @@ class RecognizeCodegen:
                 if follower != END_OF_MATCH:
                     before[follower].append(position)
         ahead: list[set[int]] = [set() for _ in variables]
-        open_ = [(at, set(reads[variables[follower]])) for follower in range(len(variables)) for at in before[follower]]
+        open_ = [
+            (at, set(self.reads[variables[follower]])) for follower in range(len(variables)) for at in before[follower]
+        ]
         while open_:
             position, more = open_.pop()
             new = more - ahead[position]
@@ -142,9 +148,10 @@ class RecognizeCodegen:
         self, name: str, parameters: str, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None]
     ) -> None:
         with self.source.block(f"def {name}({parameters}):", exprs[0].span):
-            write(self._tested(exprs))
+            write(self.tested(exprs))
 
-    def _tested(self, exprs: Sequence[x.BoundExpr]) -> CodeScope:
+    def tested(self, exprs: Sequence[x.BoundExpr]) -> CodeScope:
+        """Write the properties of the tested row that `exprs` read into locals; return the scope of `exprs`."""
         own: dict[str, str] = {}
         for number, name in enumerate(lower.property_names(*exprs, at=CURRENT_ROW)):
             own[name] = f"p{number}"
@@ -165,8 +172,12 @@ class RecognizeCodegen:
         self.source.line(f"return {lower.truth(scope, e)}", e.span)
 
     def _key(self, scope: CodeScope) -> None:
+        self.source.line(f"return {self.key(scope)}", self.node.keys[0].span)
+
+    def key(self, scope: CodeScope) -> str:
+        """Return the code of the partition of a row."""
         codes = [key_code(self.source, lower.value(scope, e), e.type) for e in self.node.keys]
-        self.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+        return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
 
     def _measures(self) -> None:
         source = self.source

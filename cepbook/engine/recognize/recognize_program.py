@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from cepbook.engine.recognize.row_aggregates import run_rows
-
-MatchRows = tuple[Any, ...]  # by variable: the row, or a run of several (`RowRun`); None without any
+from cepbook.engine.recognize.row_aggregates import MatchRows, run_rows
 
 
 class Transition(NamedTuple):

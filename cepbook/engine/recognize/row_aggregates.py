@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ RowAggregate = Callable[[list[Any]], Any]
 # The rows of a variable that may have several: an earlier run or None, a log of rows, of which those from one index to
 # another (exclusive) are the last ones of the run, the number of all its rows, and the first of them.
 RowRun = tuple[Any, list[Any], int, int, int, Any]
+MatchRows = tuple[Any, ...]  # by variable: the row, or a run of several; None without any
 
 
 def run_rows(run: RowRun | None) -> list[Any] | None:
@@ -55,6 +56,23 @@ def last_run_row(run: RowRun | None) -> Any:
 def run_length(run: RowRun | None) -> int | None:
     """Return the number of rows, or None without rows (recorded: a group variable that is empty)."""
     return None if run is None else run[4]
+
+
+def with_run(rows: MatchRows, variable: int, log: list[Any], start: int, stop: int) -> MatchRows:
+    """Return `rows` with the log from `start` up to but excluding `stop` appended to the run of `variable`."""
+    run, first, count = rows[variable], log[start], stop - start
+    earlier: RowRun | None = run
+    if run is not None:
+        first, count = run[5], run[4] + count
+        if run[1] is log and run[3] == start:
+            earlier, start = run[0], run[2]
+    return (*rows[:variable], (earlier, log, start, stop, count, first), *rows[variable + 1 :])
+
+
+def read_rows(rows: MatchRows, ahead: Sequence[int]) -> tuple[Any, ...]:
+    """Return the identity of the rows of the variables `ahead`."""
+    cells = (rows[number] for number in ahead)
+    return tuple((id(cell[0]), id(cell[1]), cell[2], cell[3]) if type(cell) is tuple else id(cell) for cell in cells)
 
 
 def row_aggregate(name: str, type_: Type, distinct: bool) -> RowAggregate:
