@@ -183,6 +183,8 @@ class OutputRateCodegen(StatementCodegen):
 
     def _begin_grid(self) -> None:
         """Write that the first group starts the clock of the output."""
+        if self.output.kind == "terminated":
+            return
         with self.source.block("if L.armed == _NEVER and touched:"):
             self.source.line("L.begin(now)", self.output.span)
             self._arm_limiter()

@@ -55,6 +55,10 @@ class ConditionWatch(State, ABC):
     def remove(self, owner: PartitionNode) -> None:
         self._disarm(owner)
 
+    def ignores(self, type_name: str, event: Any) -> bool:
+        """Return True if an event makes the condition true for no owner, False if `on_event` has to decide."""
+        return False
+
     def on_event(self, routing: EventRouting, among: PartitionNode | None = None) -> Satisfied:
         """Return the owners for which an event makes the condition true; with `among`, test this owner only."""
         return []
@@ -82,6 +86,9 @@ class TimeWatch(ConditionWatch):
     __slots__ = ()
 
     condition: conditions.TimeCondition
+
+    def ignores(self, type_name: str, event: Any) -> bool:
+        return True
 
     def add(self, owner: PartitionNode, now: int) -> None:
         due = self.condition.due(owner, now)
@@ -139,6 +146,23 @@ class EventWatch(ConditionWatch):
             owners.pop(owner, None)
             if not owners:
                 del self.keyed[owner.lookup]
+
+    def ignores(self, type_name: str, event: Any) -> bool:
+        condition = self.condition
+        if type_name != condition.event_type and not self.branch.level.is_a(type_name, condition.event_type):
+            return True
+        if not condition.repeatable:
+            return False
+        test, key = condition.test, condition.key
+        try:
+            if key is not None:
+                return not self.keyed or key[0](event, None) not in self.keyed
+            for owner in self.owners:
+                if test is None or test(event, owner):
+                    return False
+        except Exception:  # noqa: BLE001 - `on_event` fails as well and reports it
+            return False
+        return True
 
     def on_event(self, routing: EventRouting, among: PartitionNode | None = None) -> Satisfied:
         condition, event = self.condition, routing.event
@@ -299,6 +323,9 @@ class NowWatch(ConditionWatch):
     """``@now``: there is nothing to watch."""
 
     __slots__ = ()
+
+    def ignores(self, type_name: str, event: Any) -> bool:
+        return True
 
     def add(self, owner: PartitionNode, now: int) -> None:
         return None

@@ -31,7 +31,7 @@ class EventCondition:
 
     `names` are the properties that the condition defines. `key` is an equality in the filter by which waiting nodes
     are indexed. `unfold` returns the contained events that the condition is about, at least one; None if it is about
-    the event itself.
+    the event itself. `repeatable`: nobody notices if the filter is evaluated twice for an event.
     """
 
     event_type: str
@@ -39,6 +39,7 @@ class EventCondition:
     test: ConditionTest | None
     key: EqualityKeys | None
     unfold: ConditionValue | None = None
+    repeatable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,8 @@ class _LevelCompiler:
             case c.OnEvent():
                 names = () if condition.alias is None else (condition.alias,)
                 test, key = self._test(condition.filter), self.key(condition.filter)
-                return EventCondition(condition.event_type, names, test, key, self._unfold(condition.contained))
+                unfold, repeatable = self._unfold(condition.contained), not x.find(x.UserCall, condition.filter)
+                return EventCondition(condition.event_type, names, test, key, unfold, repeatable)
             case c.OnCrontab():
                 return TimeCondition(self._crontabs(condition.crontabs), crontab=True)
             case c.AfterPeriod():

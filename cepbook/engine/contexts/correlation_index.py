@@ -9,9 +9,6 @@ from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.state import State
 
-_EMPTY: dict[int, ContextPartition] = {}
-
-
 class CorrelationIndex(State):
     """Live partitions by key, per statement whose filter compares event values with built-in properties.
 
@@ -76,10 +73,10 @@ class CorrelationIndex(State):
         entry = self._by_slot.get(slot)
         if entry is None:
             return None
-        statement, table = entry
-        assert statement.correlation is not None
+        correlation = entry[0].correlation
+        assert correlation is not None
         try:
-            key = statement.correlation[0](event, None)
+            partitions = entry[1].get(correlation[0](event, None))
         except Exception:  # noqa: BLE001 - the statement's filter fails on this event as well and reports it
             return None
-        return list(table.get(key, _EMPTY).values())
+        return () if partitions is None else list(partitions.values())

@@ -127,6 +127,10 @@ class NonOverlappingBranch(LifecycleBranch):
         else:
             super().abandon_opened(node)
 
+    def ignores(self, type_name: str, event: Any) -> bool:
+        watch = self.ends if self.children else self.awaited
+        return self.level.inner is None and (watch is None or watch.ignores(type_name, event))
+
     def on_event(self, routing: EventRouting) -> None:
         if not self.children:
             if not self.at_once:
@@ -216,6 +220,11 @@ class OverlappingBranch(LifecycleBranch):
             return None if key in self.children else self.allocate(key, properties)
         self._serial += 1
         return self.allocate(self._serial, properties)
+
+    def ignores(self, type_name: str, event: Any) -> bool:
+        ends = self.ends
+        settled = self.level.inner is None and (ends is None or ends.ignores(type_name, event))
+        return settled and self.begins.ignores(type_name, event)
 
     def on_event(self, routing: EventRouting) -> None:
         matches = [] if self.ends is None else self.ends.on_event(routing)

@@ -32,7 +32,9 @@ from cepbook.lang.plan.nodes import CreateContextTreeStatement
 
 
 class TreeContext(TreePartitions):
-    """The live partitions of one tree context. The slot of an event holds its `EventRouting`."""
+    """The live partitions of one tree context. The slot of an event holds its `EventRouting`, or None if no partition
+    begins or ends with it.
+    """
 
     SAVED = ("_correlations", "_root", "_serial", "_waiting", "_warned", "next_id", "order", "partitions")
     PASSING = ("_readers", "event_counters")
@@ -112,7 +114,12 @@ class TreeContext(TreePartitions):
         if self._root is None or not (readers or concerned):
             return []
 
+        selects = self._outermost.selects(type_name)
+
         def route(event: Any, slots: ContextSlots) -> None:
+            root = self._root
+            if not (self.event_counters or selects or (concerned and root and not root.ignores(type_name, event))):
+                return  # handlers find an empty slot
             routing = slots[position] = EventRouting(type_name, event, self.next_id)
             if concerned:
                 self._process(routing)
@@ -126,7 +133,7 @@ class TreeContext(TreePartitions):
         subscriptions = [Subscription(self.order, None, routes, routes, bool(droppers))]
         for member, reader in readers:
             handler = self._handler(member, type_name, position, reader.checked)
-            more = reader.drops, reader.type, self._outermost.selects(type_name), reader.late
+            more = reader.drops, reader.type, selects, reader.late
             order = dispatch_order(member, reader, self.order)
             subscriptions.append(Subscription(order, None, handler, handler, *more))
         return subscriptions
@@ -138,12 +145,19 @@ class TreeContext(TreePartitions):
         self, member: ContextMember, type_name: str, position: int, take: Callable[..., object]
     ) -> EventHandler:
         slot = self._members.statements.index(member)
-        ahead = member.order < self.order
         older_targets, guarded = self._older_targets, member.guarded
-        correlated = member.correlation is not None and not self._outermost.selects(type_name)
+        selects = self._outermost.selects(type_name)
+        correlated = member.correlation is not None and not selects
 
         def on_event(event: Any, slots: ContextSlots) -> object:
-            routing: EventRouting = EventRouting(type_name, event, NEVER) if ahead else slots[position]
+            routing: EventRouting | None = slots[position]
+            targets: Sequence[ContextPartition] | None
+            if routing is None:  # the context has not seen the event yet, or it neither ends nor allocates a partition
+                if selects:
+                    targets = older_targets(EventRouting(type_name, event, NEVER))
+                else:
+                    targets = self._correlations.candidates(slot, event) if correlated else None
+                return guarded(take, event, list(self.partitions.values()) if targets is None else targets)
             targets = self._correlated_targets(routing, slot) if correlated else None
             if targets is None:
                 targets = routing.targets

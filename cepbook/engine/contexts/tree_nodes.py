@@ -247,6 +247,13 @@ class Branch(State, ABC):
     def nodes_of(self, routing: EventRouting) -> Iterable[PartitionNode]:
         """Return the present nodes that an event belongs to, oldest first."""
 
+    def ignores(self, type_name: str, event: Any) -> bool:
+        """Return True if an event neither ends nor allocates a node here or below, False if `on_event` has to decide.
+
+        This is the cheap answer for most events, which needs no routing.
+        """
+        return False
+
     @abstractmethod
     def on_event(self, routing: EventRouting) -> None:
         """Process an event here and below: end nodes and allocate others."""

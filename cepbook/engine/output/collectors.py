@@ -260,10 +260,12 @@ class SnapshotRows(RowCollector):
 
     make: RowFactory
     keeps: bool = False
+    touched: dict[Any, Any] = field(default_factory=dict)  # keys of groups, which start the clock of the output
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None: ...
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        self.touched = {}
         return self.make.snapshot_rows(state, now), []
 
 

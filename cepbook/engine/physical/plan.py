@@ -331,13 +331,16 @@ class PhysicalPlan:
 
     @property
     def collects_groups(self) -> bool:
-        """True if the output clause needs only the keys of the groups that a change has touched: at fixed times it
-        delivers their present rows, and no row is made before.
+        """True if the output clause needs only the keys of the groups that a change has touched: at fixed times, or at
+        the end of the context partition, it delivers their present rows, and no row is made before.
         """
         output = self.output
-        if output is None or output.kind not in ("time", "at") or output.which not in ("last", "all"):
+        if output is None or output.which not in ("last", "all", "snapshot"):
             return False
-        if output.after is not None or output.and_terminated or not output.has_constant_rate:
+        at_end = output.kind == "terminated" and output.terminated_when is None and not output.terminated_then
+        if not (at_end or (output.kind in ("time", "at") and not output.and_terminated)):
+            return False
+        if output.after is not None or not output.has_constant_rate:
             return False
         if self.kind != "fully_aggregated_grouped" or self.makes_remove_rows or self.reclaims or self.buffers_input:
             return False

@@ -28,15 +28,26 @@ WINDOWS = (
     "#time_accum(1 sec)",
     "",
 )
-RATES = ("every 1 sec", "every 700 milliseconds", "every 2.5 sec", "at (*, *, *, *, *, */2)")
+RATES = ("every 1 sec", "every 700 milliseconds", "every 2.5 sec", "at (*, *, *, *, *, */2)", "when terminated")
+ENDING = (
+    "start @now end after 2 sec",
+    "initiated by E(x = 3) terminated after 1500 milliseconds",
+    "start E end E(x = 0)",
+)
 CLAUSES = ("", " where x > 1", " having count(*) > 1", " where x is not null", " having sum(x) is not null")
 
 
 def module(draw: random.Random) -> str:
     window, rate = draw.choice(WINDOWS), draw.choice(RATES)
-    which, clause, context = draw.choice(["last", "all"]), draw.choice(CLAUSES), draw.choice(["", "context C "])
+    which, clause, context = (
+        draw.choice(["last", "all", "snapshot"]),
+        draw.choice(CLAUSES),
+        draw.choice(["", "context C "]),
+    )
     where, having = (clause, "") if "where" in clause else ("", clause)
     contexts = "create context C partition by k from E;" if context else ""
+    if rate == "when terminated":
+        contexts, context = f"create context C {draw.choice(ENDING)};", "context C "
     order = draw.choice(["", " order by sum(x) desc, k"])
     return (
         f"create schema E(at long, k string, x int);{contexts}\n"
