@@ -9,6 +9,7 @@ from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.state import State
 
+
 class CorrelationIndex(State):
     """Live partitions by key, per statement whose filter compares event values with built-in properties.
 
