@@ -10,17 +10,19 @@ from types import FrameType
 from typing import Any
 
 try:  # `signal.signal` converts to enums and back, which takes ten times as long as the rest
-    from _signal import signal as _set_handler  # type: ignore[import-not-found]
-except ImportError:
-    from signal import signal as _set_handler
+    import _signal  # type: ignore[import-not-found]
 
-_SIGINT = int(signal.SIGINT)
-_main_thread = threading.main_thread().ident  # to compare idents takes half the time of comparing threads
+    set_handler = _signal.signal
+except ImportError:
+    set_handler = signal.signal
+
+SIGINT = int(signal.SIGINT)
+main_thread = threading.main_thread().ident  # to compare idents takes half the time of comparing threads
 
 
 def _after_fork_in_child() -> None:
-    global _main_thread
-    _main_thread = threading.main_thread().ident
+    global main_thread
+    main_thread = threading.main_thread().ident
 
 
 if hasattr(os, "register_at_fork"):
@@ -41,8 +43,8 @@ class InterruptGuard:
         self._order = order
 
     def __enter__(self) -> InterruptGuard:
-        if threading.get_ident() == _main_thread:
-            self._former = _set_handler(_SIGINT, self._on_signal)
+        if threading.get_ident() == main_thread:
+            self._former = set_handler(SIGINT, self._on_signal)
         return self
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
@@ -51,11 +53,14 @@ class InterruptGuard:
                 self._note_failure(failure)
         finally:
             if self._former is not None:
-                _set_handler(_SIGINT, self._former)
+                set_handler(SIGINT, self._former)
                 if self.any:
-                    self._withdraw()
-                    if not isinstance(failure, KeyboardInterrupt):
-                        signal.raise_signal(signal.SIGINT)  # for the handler that was replaced
+                    self._raise_interrupt(failure)
+
+    def _raise_interrupt(self, failure: BaseException | None) -> None:
+        self._withdraw()
+        if not isinstance(failure, KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)  # for the handler that was replaced
 
     def _note_failure(self, failure: BaseException) -> None:
         """Take note that the work ends with an exception, before Ctrl-C is possible again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -9,6 +10,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakMethod, WeakSet
 
+from cepbook import interrupts
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
 from cepbook.engine.inspection.evaluation import python_functions_called
@@ -20,7 +22,7 @@ from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError, UsageError
 from cepbook.feed_segments import ANONYMOUS, SpillMedium
 from cepbook.feeds import SPILL_LIMIT, Feed
-from cepbook.interrupts import InterruptGuard
+from cepbook.interrupts import SIGINT, InterruptGuard, set_handler
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.references import expressions_in
 from cepbook.locks import EngineLock, members
@@ -61,36 +63,41 @@ class UninterruptedCall(InterruptGuard):
 
 
 class JournaledCall(UninterruptedCall):
-    """Guard of one call of an engine that has a journal."""
+    """Guard of one call of an engine that has a journal.
+
+    Its methods contain those of `InterruptGuard`, because two calls more would be a thirtieth of `Workbench.send`.
+    """
 
     def __init__(self, engine: EngineHandle, journal: Journal) -> None:
         self._engine = engine
         self._journal = journal
 
     def __enter__(self) -> JournaledCall:
-        InterruptGuard.__enter__(self)
+        if threading.get_ident() == interrupts.main_thread:
+            self._former = set_handler(SIGINT, self._on_signal)
         self._journal.depth += 1
         return self
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
         journal = self._journal
         try:
-            # A change that is half done gets no snapshot, a call that was cut short gets one.
             if failure is not None:
                 self._note_failure(failure)
-            if self.any or not (failure is None or isinstance(failure, Exception)):
+            if self.any:
                 journal.doubt()
             journal.depth -= 1
             if journal.uncertain:
                 journal.settle()
         finally:
-            InterruptGuard.__exit__(self, kind, failure, at)
+            if self._former is not None:
+                set_handler(SIGINT, self._former)
+                if self.any:
+                    self._raise_interrupt(failure)
 
 
 def _calls_out(runtime: Runtime) -> bool:
-    if any(item.has_listeners for item in runtime.statements.values()):
-        return True
-    if any(item.kind == "window" for item in runtime.catalog.functions.values()):
+    windows = (item.kind == "window" for item in runtime.catalog.functions.values())
+    if any(item.has_listeners for item in runtime.statements.values()) or any(windows):
         return True
     plans = tuple(runtime.plans)
     return bool(runtime.functions) and any(python_functions_called(item) for item in expressions_in(plans))
@@ -162,7 +169,12 @@ class EngineHandle(SinkHooks):
             self.journal.doubt()
 
     def mark_half_change(self, failure: BaseException) -> None:
-        """Mark the runtime as broken if `failure` came between a change of deployments and its end in the workbench."""
+        """Mark the runtime as broken if `failure` came between a change of deployments and its end in the workbench.
+
+        A call that was cut short and leaves no half change gets a snapshot in the journal.
+        """
+        if self.journal is not None and not isinstance(failure, Exception):
+            self.journal.doubt()
         if self._restarting or self.runtime.touched:
             self.runtime.turn.mark_broken(failure)
 
@@ -205,21 +217,21 @@ class EngineHandle(SinkHooks):
 
     def recorder(self, type_name: str, event_type: EventType) -> EventRecorder:
         """Return the function that records an event before it is sent, in the journal and in the event log."""
-        record = self.event_log.recorder(type_name)
-        if self.journal is not None:
-            record = self.journal.recorder(type_name, event_type, record)
-        if self.runtime.state_limit is None:
+        record = self.event_log.recorder(type_name, self.journal)
+        check = None if self.journal is None else self.journal.open_type(type_name, event_type)
+        if self.runtime.state_limit is None and check is None:
             return record
 
-        def admitted(time: int, event: dict[str, Any], position: LogPosition | None) -> None:
+        def record_admitted(time: int, event: dict[str, Any], position: LogPosition | None) -> None:
             self.admit(1)
+            if check is not None:
+                check(event)
             record(time, event, position)
 
-        return admitted
+        return record_admitted
 
     def room(self, events: int, first: int = 0, *, stepping: bool = False) -> int:
-        """Return how many of the next `events`, which begin at the time `first`, `Config.state_limit` lets in before it
-        counts again.
+        """Return how many of the next `events`, the first one at `first`, enter before the state is counted again.
 
         Raises StateLimitError if a statement keeps too much, also when the clock is at `first`.
         """
@@ -400,8 +412,7 @@ class EngineHandle(SinkHooks):
 
     def failures_since(self, before: int) -> tuple[StatementError, ...]:
         """Return the statement errors after the first `before` ones that the runtime still has, oldest first."""
-        recorded = tuple(self.runtime.errors)
-        return recorded[max(0, len(recorded) - (self.failures - before)) :]
+        return tuple(self.runtime.errors)[max(0, len(self.runtime.errors) - (self.failures - before)) :]
 
     def follow_deployments(self) -> None:
         """Attach feeds and listeners to new statements, and detach them from statements that are gone.
@@ -415,8 +426,7 @@ class EngineHandle(SinkHooks):
             self.event_log.record_deployment(name, self.runtime.deployments.get(name), self.runtime.now)
             self._follow_context(name)
         live = self.runtime.statements
-        gone = [name for name in touched if name in self._feeds and live.get(name) is not self._feeds[name][0]]
-        for name in gone:
+        for name in [name for name in touched if name in self._feeds and live.get(name) is not self._feeds[name][0]]:
             _, feed = self._feeds.pop(name)
             del self.failed_since_deployed[name]
             feed.wake()  # whoever shows it looks for its successor
@@ -574,8 +584,7 @@ class EngineHandle(SinkHooks):
         """Call `fn` for every notice about a context or its partitions. Return the function that ends it."""
         self.runtime.context(context)
         listener = self.lock.listening(f"the partition listener of `{context}`", fn)
-        entry = context, listener
-        self._partition_listeners.append(entry)
+        self._partition_listeners.append(entry := (context, listener))
         self.runtime.add_partition_listener(context, listener)
 
         def cancel() -> None:

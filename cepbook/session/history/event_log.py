@@ -120,6 +120,23 @@ class DeployedAt:
     time: int
 
 
+class UnwrittenEntries:
+    """The entries of a journal that are not written yet. `depth` stimuli are under way, one within the other.
+
+    `entries` has name and value in turn. Whoever appends to it calls `make_room` first, if its length is `check_at` or
+    more, or `depth` is above 1.
+    """
+
+    def __init__(self, check_at: int) -> None:
+        self.entries: list[Any] = []  # never rebound: recorders hold it
+        self.check_at = check_at
+        self.depth = 0
+
+    def make_room(self) -> None:
+        """Prepare for one more stimulus. Raises JournalError if it cannot be written; then it must not happen."""
+        raise NotImplementedError
+
+
 class EventLog:
     """The log of one workbench."""
 
@@ -137,12 +154,21 @@ class EventLog:
         self.by_hand: Counter[str] = Counter()  # of events that were sent, not replayed
         self.clock_by_hand: int | None = None  # where a call moved the clock last, if no event was replayed since
 
-    def recorder(self, type_name: str) -> EventRecorder:
-        """Return the function that logs an event of the type. The event is kept, not copied."""
+    def recorder(self, type_name: str, journal: UnwrittenEntries | None = None) -> EventRecorder:
+        """Return the function that logs an event of the type. The event is kept, not copied.
+
+        With a `journal` it is an entry there first; JournalError is raised if that is not possible.
+        """
         append = self._sent.setdefault(type_name, deque(maxlen=KEPT)).append
         number, counts, by_hand = self._number, self.counts, self.by_hand
+        entries = [] if journal is None else journal.entries
+        extend = entries.extend
 
         def record(time: int, event: Event, position: LogPosition | None) -> None:
+            if journal is not None:  # no call of its own: every event comes here
+                if journal.depth > 1 or len(entries) >= journal.check_at:
+                    journal.make_room()
+                extend((type_name, event))
             append(((number(), 0) if position is None else position, time, event, position is not None))
             counts[type_name] += 1
             by_hand[type_name] += 1

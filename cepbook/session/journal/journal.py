@@ -40,7 +40,7 @@ from cepbook.errors import CepbookError, JournalError, SnapshotError
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.plan.catalog import EventType
 from cepbook.locks import members, survives_fork
-from cepbook.session.history.event_log import EventRecorder, LogPosition
+from cepbook.session.history.event_log import UnwrittenEntries
 from cepbook.session.io.output.sinks import end_all_sinks
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.journal.event_columns import RANKS, TIMES, BatchWriter, arrow, as_graph, check_event, column_type
@@ -114,7 +114,7 @@ class WaitingRun:
         )
 
 
-class Journal:
+class Journal(UnwrittenEntries):
     """The open journal of a workbench, made by `Workbench.journal`.
 
     `stimuli` counts those that were written, also before a recovery, `size` is the size of its files in bytes. ``with``
@@ -122,19 +122,17 @@ class Journal:
     """
 
     def __init__(self, files: JournalFiles, subject: Subject, options: JournalOptions, stimuli: int = 0) -> None:
+        super().__init__(check_at=FULL)
         arrow()
         self.path = files.path
         self.stimuli = stimuli
         self._files, self._subject, self._options = files, subject, options
         self._lock = survives_fork(threading.RLock(), 2)  # while a frame is written; behind the locks of sinks
-        self._entries: list[Any] = []  # name, value, name, value, …; never rebound: recorders hold it
         self._run: WaitingRun | None = None  # no entry waits behind it
-        self._check_at = FULL  # the length of the list at which a stimulus calls `_make_room`; 0: every one does
         self._overdue = False  # the next stimulus writes what waits
         self._flushes = 0
         self._types: dict[str, EventType] = {}
         self._dictionaries: list[Any] = []  # arrays of texts, at the number that the log has for them
-        self.depth = 0  # stimuli under way, one within the other
         self.uncertain = False  # the last stimulus may not happen again in the same way
         self._snapshot_size = 0
         self._snapshot_cost = 0.0
@@ -165,44 +163,28 @@ class Journal:
         """Note that the journal could not be written, or could, and whether the next stimulus has to look."""
         self._failure = failure
         at_once = failure is not None or self._run is not None or self._overdue or self._is_due()
-        self._check_at = 0 if at_once else FULL
+        self.check_at = 0 if at_once else FULL
 
     @property
     def waiting(self) -> int:
         """The number of stimuli that are not in the file yet."""
-        return len(self._entries) // 2 + (self._run is not None)
+        return len(self.entries) // 2 + (self._run is not None)
 
-    def recorder(self, name: str, event_type: EventType, log: EventRecorder) -> EventRecorder:
-        """Return the function that records an event of the type, then calls `log`. Raises JournalError."""
+    def open_type(self, name: str, event_type: EventType) -> Callable[[Mapping[str, Any]], None] | None:
+        """Note the type of events that become entries. Return `check_event` of the type."""
         self._types[name] = event_type
-        entries, check = self._entries, check_event(event_type)
-        extend = entries.extend
-
-        def record(time: int, event: dict[str, Any], position: LogPosition | None) -> None:
-            if self.depth > 1 or len(entries) >= self._check_at:
-                self._make_room()
-            extend((name, event))
-            return log(time, event, position)
-
-        if check is None:
-            return record
-
-        def record_checked(time: int, event: dict[str, Any], position: LogPosition | None) -> None:
-            check(event)
-            record(time, event, position)
-
-        return record_checked
+        return check_event(event_type)
 
     def record_clock(self, time: int, stepping: bool) -> None:
         """Record that the clock moves to `time`. Raises JournalError."""
-        if self.depth > 1 or len(self._entries) >= self._check_at:
-            self._make_room()
-        self._entries.extend((STEPS if stepping else CLOCK, time))
+        if self.depth > 1 or len(self.entries) >= self.check_at:
+            self.make_room()
+        self.entries.extend((STEPS if stepping else CLOCK, time))
 
     def record_action(self, action: str, /, **arguments: Any) -> None:
         """Record an action of the user, at once. Raises JournalError."""
         written = as_graph(arguments)
-        self._make_room()
+        self.make_room()
         self.flush()
         self._write({"is": "action", "do": action, "with": written})
 
@@ -235,13 +217,13 @@ class Journal:
             if sound and alone is not None and run is not None and run.goes_on(alone, types, stepping):
                 run.count += len(alone.times)
                 return
-        self._make_room()  # without the lock: a snapshot waits for sinks, and the thread that writes these for the lock
+        self.make_room()  # without the lock: a snapshot waits for sinks, and the thread that writes these for the lock
         with self._lock:
             self.flush()
             place = None if alone is None else alone.place
             if alone is not None and place is not None and all(alone.stored(name, 1) for name in columns[0]):
                 self._run = WaitingRun(alone, *place, list(columns[0]), types, stepping, len(alone.times))
-                self._check_at = 0
+                self.check_at = 0
                 return
         self._write_batches(batches, columns, [len(batch.times) for batch in batches], types, stepping, progress)
 
@@ -277,7 +259,7 @@ class Journal:
 
     def flush(self) -> None:
         """Write all waiting entries. Any thread may call this. Raises JournalError, and keeps them, if that fails."""
-        if not self._entries and self._run is None and self.failure is None:
+        if not self.entries and self._run is None and self.failure is None:
             return
         with InterruptGuard(lambda: None), self._lock:
             self._overdue = False
@@ -301,11 +283,11 @@ class Journal:
             if self._overdue:
                 self.flush()
             else:
-                self._overdue, self._check_at = True, 0
+                self._overdue, self.check_at = True, 0
         return self._flushes
 
     def _write_waiting(self) -> None:
-        run, group = self._run, self._entries[:]
+        run, group = self._run, self.entries[:]
         if run is not None:
             columns = dict.fromkeys(run.names, ())  # arrays have them
             self._write_batches([run.batch], [columns], [run.count], run.types, run.stepping, {})
@@ -314,7 +296,7 @@ class Journal:
         elif group:
             header, blocks = self._group(group)
             self._write(header, blocks)
-            del self._entries[: len(group)]
+            del self.entries[: len(group)]
             self.stimuli += len(group) // 2 - 1
         elif self.failure is not None:  # try whether the file can be written again
             self._write({"is": "few", "entries": as_graph([])}, count=0)
@@ -441,8 +423,8 @@ class Journal:
     def _end(self) -> None:
         """Let go of the files. A forked process does only that: they are those of its parent."""
         log, self._log, self._run = self._log, None, None
-        self._entries.clear()
-        self._check_at = FULL
+        self.entries.clear()
+        self.check_at = FULL
         if log is not None:
             with suppress(OSError):
                 log.close()
@@ -466,11 +448,10 @@ class Journal:
             state = f"failed: {self.failure}"
         return f"Journal {self.path}: {self.stimuli + self.waiting:,} stimuli, {self.size:,} bytes, {state}"
 
-    def _make_room(self) -> None:
-        """Prepare for one more stimulus. Raises JournalError if it cannot be written; then it must not happen."""
+    def make_room(self) -> None:
         if self.depth > 1:
             self.doubt()  # caused by a listener, at a moment that is not known
-        if len(self._entries) >= FULL or self._run is not None or self._overdue or self.failure is not None:
+        if len(self.entries) >= FULL or self._run is not None or self._overdue or self.failure is not None:
             self.flush()
         if self.depth == 1 and self._is_due() and self._subject.is_sound():
             try:
