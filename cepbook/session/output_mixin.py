@@ -28,7 +28,7 @@ from cepbook.session.io.output.result_frames import (
     convert_frame,
     rows_frame,
 )
-from cepbook.session.io.output.sinks import FileSink, export_rows, feed_rows
+from cepbook.session.io.output.sinks import FileSink, export_rows, feed_rows, is_same_file
 from cepbook.session.io.output.time_types import DATES
 from cepbook.session.io.parameter_values import ParameterValues as Values
 
@@ -139,10 +139,11 @@ class OutputMixin(WorkbenchCore):
         is closed without failure (until then ``q.csv`` is ``q.partial.csv``). Parquet files are written so unless
         `whole` is False. Close the sink, or use ``with``. A sink that `recover` continues is returned for the same
         statement and file. Raises UsageError for an unknown statement, a file that
-        cannot be written, and a file of other columns that is appended to.
+        cannot be written, a file that was just replayed, and a file of other columns that is appended to.
         """
         with self._lock:
             self._engine.statement(name)
+            self._refuse_replayed(path)
             same = [s for s in self._engine.recovered_sinks if s.is_open and s.name == name]
             again = next((s for s in same if s.writes(os.fspath(path), table or name)), None)
             if again is not None:
@@ -157,6 +158,11 @@ class OutputMixin(WorkbenchCore):
             if sink.survives:
                 stage.record_in_journal("sink", **sink.mark())
             return sink
+
+    def _refuse_replayed(self, path: str | os.PathLike[str]) -> None:
+        for file in self._replayed_files:
+            if is_same_file(os.fspath(path), file):
+                raise UsageError(f"{file!r} has the events of the last replay: write into another file")
 
     def stream(self, name: str, *, capacity: int = 10_000) -> DeliveryStream:
         """Return the deliveries of a statement from now on: ``async for delivery in cep.stream("alerts")``
@@ -185,6 +191,7 @@ class OutputMixin(WorkbenchCore):
         as by `to_frame` and `changes`. Raises UsageError, and SinkError if writing fails.
         """
         with self._lock:
+            self._refuse_replayed(path)
             types, time = statement_output(self._engine.runtime, name, times)
             if changes:
                 delivered = feed_rows(self._delivered(name), types)

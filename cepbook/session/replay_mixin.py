@@ -172,6 +172,7 @@ class ReplayMixin(WorkbenchCore):
             self._add_replay(self._replay)
             self._replay.repeat = partial(self.replay, **arguments)
             self._replay.only_once = inputs.only_once
+            self._replayed_files = inputs.files
             self.glance.announce_replay()
             return self._replay
 
@@ -243,7 +244,7 @@ class ReplayMixin(WorkbenchCore):
         for replay in (*self._replays,):
             replay.forget("the workbench has begun anew since")
         self._replays.clear()
-        self._replay, self._replay_count = None, 0
+        self._replay, self._replay_count, self._replayed_files = None, 0, []
 
     def save(
         self,

@@ -45,6 +45,7 @@ class WorkbenchCore:
         self._capacity = _rows(feed_capacity)
         self._lock = EngineLock()
         self._functions: RegisteredFunctions = {}
+        self._replayed_files: list[str] = []  # of the last replay: no output replaces them
         self._begin()
 
     def _begin(self) -> None:

@@ -125,6 +125,11 @@ class ReplayInputs:
         return sources
 
     @property
+    def files(self) -> list[str]:
+        """The paths of the files that are read."""
+        return [os.fspath(source) for source in self.sources.values() if isinstance(source, str | os.PathLike)]
+
+    @property
     def only_once(self) -> str:
         """A message naming the events that can be read only once; empty if all can be read again."""
         name = next((name for name, source in self.sources.items() if isinstance(source, Iterator)), None)

@@ -162,7 +162,7 @@ class FileSink:
 
     def writes(self, path: str, table: str) -> bool:
         """Return True if the sink writes this file, or this table of this database."""
-        if "-" in (path, self.path) or not _is_same_file(path, self._target):
+        if "-" in (path, self.path) or not is_same_file(path, self._target):
             return False
         return not is_database(path) or table.lower() == self._table.lower()
 
@@ -378,7 +378,7 @@ class FileSink:
         return f"{self.name} → {self.place}: {format_count(self.rows, 'row')}, {state}"
 
 
-def _is_same_file(path: str, other: str) -> bool:
+def is_same_file(path: str, other: str) -> bool:
     """Return True if two paths lead to one file, by symbolic or by hard links; it need not exist."""
     if os.path.realpath(path) == os.path.realpath(other):
         return True

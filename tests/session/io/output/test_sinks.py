@@ -460,3 +460,21 @@ def test_append_removes_nothing_that_is_whole(
         torn.write_text(head[:size])
         cep.sink("q", torn, append=True).close()
         assert torn.read_text() == head
+
+
+def test_no_output_replaces_the_events_of_the_last_replay(tmp_path: Path) -> None:
+    source, link = tmp_path / "ticks.csv", tmp_path / "link.csv"
+    source.write_text("ts,symbol\n1,a\n2,b\n", encoding="utf-8")
+    os.link(source, link)
+    cep = Workbench()
+    cep.run("create schema Tick(ts long, symbol string); @name('q') select symbol from Tick#keepall")
+    cep.replay(source, "Tick", time="ts").run()
+    for write in (cep.sink, cep.export):
+        for path in (source, link):
+            with pytest.raises(UsageError, match=r"ticks\.csv' has the events of the last replay: write into another"):
+                write("q", path)
+    assert source.read_text(encoding="utf-8") == "ts,symbol\n1,a\n2,b\n"
+    assert cep.export("q", tmp_path / "q.csv") == 2
+    cep.reset()
+    cep.run("create schema Tick(ts long, symbol string); @name('q') select symbol from Tick#keepall")
+    assert cep.export("q", link) == 0
