@@ -18,7 +18,7 @@ from typing import Any
 
 from cepbook.engine.codegen import join_view
 from cepbook.engine.codegen import relation_loops as loops
-from cepbook.engine.codegen.views import ViewCodegen, write_event_reading, write_store_items
+from cepbook.engine.codegen.views import ViewCodegen, write_event_reading, write_properties, write_store_items
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.codegen_context import CodegenContext
@@ -99,7 +99,7 @@ class JoinCodegen(ViewCodegen):
     def ask(self) -> None:
         source, at = self.source, self.at
         if at < 0:
-            source.line("change = W.take_all(inputs, e, now)")
+            source.line(f"change = {'enter_inputs(W, ' if self.steps.joins_one_type else 'W.take_all(inputs, '}e, now)")
             return
         self.take()
         source.line(f"if change is not None: change = changed{at}(W, *change)")
@@ -182,6 +182,32 @@ class JoinCodegen(ViewCodegen):
             self.at = number
             with self.source.block(f"def arrive{number}(e, S, now):"):
                 self._write_arrival("return")
+        if self.steps.joins_one_type:
+            with self.source.block("def enter_inputs(V, e, now):"):
+                self._enter_inputs()
+
+    def _enter_inputs(self) -> None:
+        """Write `JoinView.take_all` for an event that all inputs read: filters, arrivals, and the combinations."""
+        source, changes = self.source, [f"change{number}" for number in self.streams]
+        present: Mapping[str, int] | None = None  # the properties in locals
+        for number, input_ in enumerate(self.inputs):
+            code, condition = input_.code, input_.code.steps.source.filter
+            source.line(f"S, change{number} = V.states[{number}], None")
+            if code.first.positions != present:
+                write_properties(code, code.steps.properties)
+                present = code.first.positions
+            test = "True" if condition is None else lower.filter_condition(code.arriving("now"), condition)
+            with source.block(f"if {test}:", None if condition is None else condition.span):
+                source.line("W = S.view")
+                code.number()
+                source.line(f"change{number} = W.arrive({input_.pipeline.item()}, now)", input_.pipeline.span)
+        if self.steps.ticks:
+            source.line("V.look()")
+        for number, change in enumerate(changes):
+            with source.block(f"if {' and '.join(f'{other} is None' for other in changes if other != change)}:"):
+                source.line(f"return None if {change} is None else changed{number}(V, *{change})")
+        several = ", ".join(f"({number}, {change})" for number, change in enumerate(changes))
+        source.line(f"return V.all_changed([change for change in ({several}) if change[1] is not None])")
 
     def _write_arrival(self, then: str) -> None:
         input_ = self.inputs[self.at]

@@ -118,7 +118,7 @@ class JoinView(WindowView):
             if change is not None:
                 changes.append((number, change))
         self.look()
-        return self._all_changed(changes)
+        return self.all_changed(changes)
 
     def take_lots(self, lots: Sequence[Sequence[Item]], now: int) -> ViewDelta | None:
         """Take the items of an activation, by input; return the delta in the order of arrival."""
@@ -129,7 +129,7 @@ class JoinView(WindowView):
             if change is not None:
                 changes.append((number, change))
         self.look()
-        delta = self._all_changed(changes)
+        delta = self.all_changed(changes)
         if delta is None:
             return None
         batch, former = delta
@@ -147,7 +147,7 @@ class JoinView(WindowView):
                 if change is not None:
                     changes.append((number, change))
         self.look()
-        return self._all_changed(changes)
+        return self.all_changed(changes)
 
     def reevaluate(self, now: int) -> None:
         for state in self.states:
@@ -161,7 +161,8 @@ class JoinView(WindowView):
             relation.change((), list(relation.rows.values()))
             relation.change(items(self.states[number]), ())
 
-    def _all_changed(self, changes: list[tuple[int, ViewDelta]]) -> ViewDelta | None:
+    def all_changed(self, changes: list[tuple[int, ViewDelta]]) -> ViewDelta | None:
+        """Return the delta of the combinations that the deltas of some inputs, in order, make together."""
         if len(changes) == 1:
             number, (entered, left) = changes[0]
             return self.form.changed[number](self, entered, left)

@@ -91,6 +91,13 @@ class PhysicalPlan:
         return self.reads_pattern or ordered or len(set(types)) < len(types)
 
     @property
+    def joins_one_type(self) -> bool:
+        """True for a join whose inputs all read the same events: streams of one type, each with its own filter."""
+        sources = [scan.source for scan in self.scans]
+        streams = all(source.store is None and not source.contained for source in sources) and not self.reads_pattern
+        return streams and not self.buffers_input and len({source.event_type for source in sources}) == 1
+
+    @property
     def needs_event_order(self) -> bool:
         """True if the order of events across streams matters: the statement has several inputs or subqueries."""
         return self.reads_pattern or bool(self.inputs or self.subqueries) or self.emit.merges is not None
