@@ -1,4 +1,11 @@
-"""Settings that change the meaning of statements. The defaults are those of the reference, except `prioritized`."""
+"""The settings of an engine, which change how statements run.
+
+The defaults are those of Esper, except that `prioritized` is on, the numbers of partial matches are limited and the
+time zone is UTC. Esper has no `compensated_sums` and no `state_limit`.
+
+A new setting is a field with a line in the docstring of `Config`. `Config` checks the type of each field by its
+annotation; a range or a choice needs a check in ``__post_init__``.
+"""
 
 from __future__ import annotations
 
@@ -15,39 +22,44 @@ from cepbook.lang.plan.nodes import Selector
 _UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
-def bytes_of(limit: str) -> int:
-    """Return the bytes of a limit such as ``"500 MB"``. Errors: UsageError."""
+def state_limit_bytes(limit: str) -> int:
+    """Return the bytes of a `state_limit` such as ``"500 MB"``. Errors: UsageError."""
     match = re.fullmatch(rf"\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)\s*({'|'.join(_UNITS)})\s*", limit)
-    size = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
-    if not size:
+    if match is None:
         value = describe_value(limit)
         raise UsageError(f'Config: `state_limit` is a number of rows, or of bytes as in "500 MB", not {value}')
+    size = int(float(match[1]) * _UNITS[match[2]])
+    if size < 1:
+        raise UsageError(f"Config: `state_limit` is at least 1 byte, not {describe_value(limit)}")
     return size
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Settings that change the meaning of statements: `Workbench(config=Config(integer_division=True))`.
+    """Settings that change how statements run: `Workbench(config=Config(integer_division=True))`.
 
     - `integer_division`: `/` of whole numbers truncates.
     - `division_by_zero_null`: a division by zero returns null instead of Infinity.
-    - `iterable_unbound`: statements without a window iterate over their groups.
-    - `default_stream_selector`: the rows that a select without selector delivers: `istream`, `rstream`, `irstream`.
-    - `prioritized`: statements process an event by `@Priority` and deployment order, and `@Drop` is respected. Without
-      it the order is that of the filter index (`engine.subscriptions`).
+    - `iterable_unbound`: a statement without a window keeps its last event, or the last row of each group, as its
+      current rows. Without it such a statement has no current rows.
+    - `default_stream_selector`: the rows that a `select` without `istream`, `rstream` or `irstream` delivers.
+    - `prioritized`: statements process an event in the order of `@Priority` and then of deployment, and `@Drop` is
+      respected. Without it, both annotations are ignored and the order is not specified.
     - `precedence`: events inserted with `event-precedence` are processed by descending precedence (0 if there is none),
-      those of equal precedence in the order of their insertion. Without it all are processed in that order.
+      those of equal precedence in the order of insertion. Without it, all are processed in the order of insertion.
     - `microseconds`: the clock counts microseconds instead of milliseconds.
     - `compensated_sums`: sums and averages of floating-point values in a window compensate rounding errors, so they do
-      not drift; together with standard deviations they recover after an infinity, NaN or overflow has left. Slower, and
-      unlike the reference, where such a sum stays infinite or NaN until its window is empty. Apama queries always use
-      it.
-    - `pattern_limit`: the maximum number of open partial matches of a pattern in one statement or context partition.
-    - `recognize_limit`: the same for open matches of match_recognize.
-    - `state_limit`: the maximum number of rows, groups, partial matches and context partitions that one statement may
-      keep, in all its partitions together; or the maximum of their memory, as in ``"500 MB"``, which is estimated
-      from a sample. While a statement exceeds the limit, events are refused with `StateLimitError`. None: no limit.
-    - `self_subselect_preeval`: a subquery sees the event that its statement is processing.
+      not drift. Sums, averages and standard deviations are finite again once an infinity, NaN or overflow has left the
+      window. In Esper they stay infinite or NaN until the window is empty. This is slower. Queries of the Apama dialect
+      always use it.
+    - `pattern_limit`: the maximum number of open partial matches of a pattern in one statement, or in one partition if
+      the statement has a context.
+    - `recognize_limit`: the maximum number of open partial matches of match_recognize, counted in the same way.
+    - `state_limit`: how much one statement may keep, over all its partitions: a number of rows, groups, partial matches
+      and partitions, or their estimated memory, as in ``"500 MB"``. While a statement exceeds the limit, events are
+      refused with `StateLimitError`. None: no limit.
+    - `self_subselect_preeval`: a subquery sees the event that its statement is processing. Without it, the subquery
+      sees that event only afterwards.
     - `time_zone`: a name of the tz database; date-time methods, months, years and crontabs use its local time.
 
     Errors: UsageError for an invalid value.
@@ -75,11 +87,11 @@ class Config:
             known = ", ".join(get_args(Selector))
             value = describe_value(selector)
             raise UsageError(f"Config: `default_stream_selector` must be one of {known}, not {value}")
-        if type(self.state_limit) is str:
-            bytes_of(self.state_limit)
+        if isinstance(self.state_limit, str):
+            state_limit_bytes(self.state_limit)
         for name in ("pattern_limit", "recognize_limit", "state_limit"):
             limit = getattr(self, name)
-            if type(limit) is int and limit < 1:
+            if limit is not None and not isinstance(limit, str) and limit < 1:
                 raise UsageError(f"Config: `{name}` is at least 1, not {limit}")
         try:
             zone_of(self.time_zone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cepbook import Config, Workbench
@@ -21,6 +22,8 @@ WRONG = [
     ),
     ({"microseconds": "no"}, "Config: `microseconds` is True or False, not 'no' (str)"),
     ({"pattern_limit": 0}, "Config: `pattern_limit` is at least 1, not 0"),
+    ({"pattern_limit": np.int64(0)}, "Config: `pattern_limit` is at least 1, not 0"),
+    ({"state_limit": "0.0001 kB"}, "Config: `state_limit` is at least 1 byte, not '0.0001 kB' (str)"),
     ({"recognize_limit": 1.5}, "Config: `recognize_limit` is a whole number, not 1.5 (float)"),
 ]
 

@@ -1,8 +1,16 @@
-"""The statements of a context, and their states in its partitions."""
+"""The statements of one context, and the state of each statement in each partition.
+
+A context of any kind has one `ContextMembers`, which knows nothing of levels and nesting: its partitions are those of
+the innermost level. `FlatKeyedContext` and `TreePartitions` call `create_states` and `opened` when they allocate a
+partition, `end` when it ends, and `forget` when a saved partition replaces it. What has to happen at an end beyond the
+statements (notices to listeners, removal from indexes) stands in these callers, behind their call of `end`.
+
+The functions below put statements with ``@Drop`` in the order in which an event is dispatched.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cepbook.engine.contexts.context_member import ContextMember
@@ -20,112 +28,128 @@ Readers = Sequence[tuple[ContextMember, EventReader]]  # in dispatch order
 
 
 class ContextMembers:
-    """The statements of one context by slot. The slot of a removed statement holds None."""
+    """The statements of one context by slot, which is also the index of their state in ``partition.states``.
 
-    SAVED = ("statements",)
+    The slot of a removed statement holds None and is not used again. `partitions` are always all live partitions.
+    """
+
+    SAVED = ("statements",)  # the attributes that a snapshot contains
 
     def __init__(self, clock: Clock) -> None:
         self.statements: list[ContextMember | None] = []
         self._clock = clock
 
     def __bool__(self) -> bool:
-        return any(statement is not None for statement in self.statements)
+        return any(True for _ in self)
 
-    def add(self, statement: ContextMember, partitions: Iterable[ContextPartition]) -> int:
+    def __iter__(self) -> Iterator[ContextMember]:
+        """Iterate over the statements in the order of their deployment."""
+        return (member for member in self.statements if member is not None)
+
+    def add(self, member: ContextMember, partitions: Iterable[ContextPartition]) -> int:
         """Add a statement with a state in each of `partitions` and return its slot.
 
         If one of the states cannot be created, no partition gets one and the exception is raised.
         """
         live = list(partitions)
-        for partition, state in zip(live, [statement.new_state(partition) for partition in live], strict=True):
+        states = [member.new_state(partition) for partition in live]  # all of them first, because one may fail
+        for partition, state in zip(live, states, strict=True):
             partition.states.append(state)
-        self.statements.append(statement)
+        self.statements.append(member)
         return len(self.statements) - 1
 
-    def remove(self, statement: ContextMember, partitions: Iterable[ContextPartition]) -> int:
+    def remove(self, member: ContextMember, partitions: Iterable[ContextPartition]) -> int:
         """Remove a statement and its states, and return its slot."""
-        slot = self.statements.index(statement)
+        slot = self.statements.index(member)
         self.statements[slot] = None
         for partition in partitions:
             partition.states[slot] = None
         return slot
 
     def create_states(self, partition: ContextPartition) -> None:
+        """Create the states of all statements in a new partition."""
         partition.states = [None if member is None else member.new_state(partition) for member in self.statements]
 
     def opened(self, partition: ContextPartition) -> None:
         """Notify the statements that a partition was allocated and has all its states."""
-        for statement in self.statements:
-            if statement is not None:
-                statement.opened(partition)
+        for member in self:
+            member.opened(partition)
 
     def end(self, partition: ContextPartition) -> None:
-        """End a partition in all statements, the last deployed first."""
-        for statement in reversed(self.statements):
-            if statement is not None:
-                statement.end(partition, self._clock.now)
+        """End a partition in all statements, the last deployed first. Each delivers its last output."""
+        for member in reversed(self.statements):
+            if member is not None:
+                member.end(partition, self._clock.now)
 
     def forget(self, partition: ContextPartition) -> None:
-        """Drop the states of a partition without output."""
-        for statement in self.statements:
-            if statement is not None:
-                statement.forget(partition)
+        """Discard the states of a partition. Unlike `end`, nothing is delivered."""
+        for member in self:
+            member.forget(partition)
 
     def failing_member(self, failure: Exception) -> ContextMember | None:
         """Return the statement whose generated code raised `failure`; None if it was not a statement's code."""
-        return next((member for member in self.statements if member is not None and member.caused(failure)), None)
+        return next((member for member in self if member.caused(failure)), None)
 
     def settle(self) -> None:
-        for statement in self.statements:
-            if statement is not None:
-                statement.settle()
+        """Repair the timer queues of all statements after a failure that may have interrupted the arming of a timer."""
+        for member in self:
+            member.settle()
 
     def readers(self, type_name: str) -> Readers:
         """Return the statements that read events of a type, by priority (``@Drop`` first) and deployment order."""
-        readers = [
-            (statement, reader)
-            for statement in self.statements
-            if statement is not None and (reader := statement.reading(type_name)) is not None
-        ]
-        return sorted(readers, key=lambda entry: (entry[0].order[0], not entry[1].drops, entry[0].order))
+        readers = [(member, reader) for member in self if (reader := member.reading(type_name)) is not None]
+        return sorted(readers, key=_dispatch_key)
+
+
+def _dispatch_key(entry: tuple[ContextMember, EventReader]) -> tuple[int, bool, StatementOrder]:
+    member, reader = entry
+    priority, _deployed = member.order  # the higher the priority, the smaller the number
+    return priority, not reader.drops, member.order
 
 
 def dispatch_order(member: ContextMember, reader: EventReader, context: StatementOrder) -> StatementOrder:
-    """Return the position of a statement in the dispatch order, given that of its context.
+    """Return the position of a statement in the dispatch order.
 
-    A statement with ``@Drop`` comes before its peers, but not before the context if it was behind the context.
+    A context is dispatched like a statement, at its own position `context`: there it ends and allocates partitions.
+    ``@Drop`` moves a statement in front of all statements of its priority, but not from behind its context to before it.
     """
     if not reader.drops:
         return member.order
-    return max(context, before_peers(member.order)) if context < member.order else before_peers(member.order)
+    front = before_peers(member.order)
+    return front if member.order <= context else max(context, front)
 
 
 def dropping_members(readers: Readers, context: StatementOrder) -> list[ContextMember]:
-    """Return the statements before the context that keep a taken event from all later ones (``@Drop``).
+    """Return the ``@Drop`` statements that are dispatched before their context.
 
-    This also holds for an event that such a statement takes in a partition created by the event.
+    They have passed when the context allocates a partition, so they receive the event that allocated it only then. If
+    one of them consumes that event, the context has to drop it: see `report_drops`.
     """
     return [member for member, reader in readers if reader.drops and member.order < context]
 
 
 def report_drops(handler: EventHandler, position: int, droppers: Sequence[ContextMember]) -> EventHandler:
-    """Wrap a context's handler so that it returns True if one of `droppers` took the event in a new partition."""
+    """Wrap a context's handler so that it returns True if one of `droppers` consumed the event in a new partition.
+
+    True ends the dispatch of the event, because the subscription of the context drops then. `position` is that of the
+    context in the context slots.
+    """
     if not droppers:
         return handler
 
     def on_event(event: Any, slots: ContextSlots) -> bool:
-        handler(event, slots)
-        slot = slots[position]
-        return slot is not None and any(member in slot.taken_by for member in droppers)
+        handler(event, slots)  # the handler of a context returns nothing
+        routing = slots[position]
+        return routing is not None and any(member in routing.taken_by for member in droppers)
 
     return on_event
 
 
 def deliver_to_members(readers: Readers, event: Any, partition: ContextPartition) -> list[ContextMember]:
-    """Deliver an event to statements in one partition and return those that took it; stop after a drop."""
+    """Deliver an event to statements in one partition and return those that consumed it; stop after a drop."""
     taken_by: list[ContextMember] = []
     for member, reader in readers:
-        if member.guarded(reader.checked, event, (partition,)):
+        if member.guarded(reader.checked, event, (partition,)):  # tests the filter too, and reports failures
             taken_by.append(member)
             if reader.drops:
                 break

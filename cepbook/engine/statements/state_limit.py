@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import reduce
 
-from cepbook.engine.config import bytes_of
+from cepbook.engine.config import state_limit_bytes
 from cepbook.engine.statements.state_size import estimated_bytes
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.errors import Diagnostic, Span, StateLimitError
@@ -53,7 +53,7 @@ class StateLimit:
     def __init__(self, limit: int | str, statements: Mapping[str, RunningStatement]) -> None:
         self._text = f"{limit:,}" if type(limit) is int else str(limit)
         self._in_bytes = type(limit) is str
-        self._limit = bytes_of(limit) if type(limit) is str else int(limit)
+        self._limit = state_limit_bytes(limit) if type(limit) is str else int(limit)
         self._statements = statements
         self._largest = 0  # at the last count
         self._interval = _FIRST_INTERVAL // _GROWTH

@@ -215,7 +215,7 @@ def compare(
         fed = {feeder: both[feeder] for feeder in feeders if feeder in both and feeder not in sides}
         verdicts[name] = _compare_statement(name, mine, theirs, rules, both.get(name, (0, 0)), fed)
     compared = Comparison(verdicts, tuple(left_out))
-    if compared.verdict == "equal" or there.live:
+    if compared.verdict == "equal" or there.accepts_events:
         return compared
     return replace(compared, by_hand=here.by_hand(verdicts), clock_by_hand=here.clock_by_hand())
 

@@ -1,4 +1,8 @@
-"""The sides of a comparison: a workbench or frames; a run on Spark is in `spark_side`."""
+"""The two sides of a comparison, each a workbench or frames; a run on Spark is in `spark_side`.
+
+`side_of` in `comparison_report` chooses the class for what the user passes. A new kind of side is a subclass of
+`ComparedSide` with a case there.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,10 @@ from cepbook.spark.comparison.typed_rows import (
 
 
 class ComparedSide(ABC):
-    """One side of a comparison: the rows of its statements, and what it knows about how they came about."""
+    """One side of a comparison: the rows of its statements, and what it knows about where they come from."""
 
-    second: int | None = None  # units of the clock per second, None where unknown
-    live = False  # whether events may be sent to it one by one
+    second: int | None = None  # units of the clock per second; None if the side has no clock
+    accepts_events = False  # True if events may be sent to it outside a replay
 
     @property
     @abstractmethod
@@ -34,27 +38,33 @@ class ComparedSide(ABC):
 
     @property
     def queries(self) -> Sequence[str]:
-        """The statements among them that Spark can run."""
+        """The statements that are queries, which Spark may be able to run; all statements where that is not known."""
         return self.statements
 
     @abstractmethod
     def rows(self, name: str, second: int) -> StatementRows:
-        """Return the rows of a statement, with times in units of a clock that has `second` units per second."""
+        """Return the rows of a statement, with times in units of a clock that has `second` units per second.
+
+        A side with a clock gets the `second` of this clock, because sides with different clocks are not compared.
+        """
 
     def failures(self) -> Mapping[str, int]:
         """Return by statement how often it failed at run time, as far as that is known."""
         return {}
 
     def feeders(self, name: str) -> Sequence[str]:
-        """Return the names of all statements and contexts that feed a statement, as far as they are known."""
+        """Return the names of all statements and contexts that feed a statement, directly or indirectly, if known."""
         return ()
 
     def by_hand(self, names: Iterable[str]) -> Mapping[str, int]:
-        """Return by event type how many events were sent by hand that the statements `names` read."""
+        """Return how many events were sent by hand (with `send`, not by a replay), by event type.
+
+        Only types that one of the statements `names` reads, directly or indirectly, are in the result.
+        """
         return {}
 
     def clock_by_hand(self) -> int | None:
-        """Return where the clock was moved by hand after the last replayed event, in its units; None if it was not."""
+        """Return the time in clock units to which the user moved the clock after the last replayed event, or None."""
         return None
 
 
@@ -73,11 +83,11 @@ class FramesSide(ComparedSide):
 
 
 class WorkbenchSide(ComparedSide):
-    """A workbench: all rows since its statements were deployed."""
+    """A workbench: the rows that its feeds still have. The rows that they dropped count as `StatementRows.lost`."""
 
-    live = True
+    accepts_events = True
 
-    def __init__(self, workbench: Any) -> None:
+    def __init__(self, workbench: Any) -> None:  # a Workbench; `session` imports `spark`, not the other way round
         self._workbench = workbench
         self.second = workbench.runtime.config.second
 
@@ -93,18 +103,18 @@ class WorkbenchSide(ComparedSide):
     def rows(self, name: str, second: int) -> StatementRows:
         feed, runtime = self._workbench.feed(name), self._workbench.runtime
         properties = runtime.statements[name].output_type.properties
-        times: list[Any] = [np.empty(0, np.int64)]
-        remove: list[Any] = [np.empty(0, bool)]
-        parts: dict[str, list[TypedColumn]] = {c: [typed_column([])] for c in properties}
+        times: list[Any] = [np.empty(0, np.int64)]  # with an empty piece, so that no rows can be concatenated too
+        is_remove: list[Any] = [np.empty(0, bool)]
+        pieces: dict[str, list[TypedColumn]] = {c: [typed_column([])] for c in properties}
         for piece in feed.everything():
             times.append(np.array(piece.times, np.int64))
-            remove.append(~np.array(piece.inserts, bool))
+            is_remove.append(~np.array(piece.inserts, bool))
             for c in properties:
-                parts[c].append(typed_column(_as_declared(piece.column(c), properties[c], runtime.catalog)))
-        columns = {c: concat_columns(parts[c]) for c in properties}
+                pieces[c].append(typed_column(_as_declared(piece.column(c), properties[c], runtime.catalog)))
+        columns = {c: concat_columns(pieces[c]) for c in properties}
         time = np.concatenate(times)
         lost = feed.total_insert + feed.total_remove - len(time)
-        return StatementRows(time, np.concatenate(remove), columns, lost, column_families=value_families(properties))
+        return StatementRows(time, np.concatenate(is_remove), columns, lost, column_families=value_families(properties))
 
     def failures(self) -> Mapping[str, int]:
         failed: Mapping[str, int] = self._workbench.failed
@@ -116,24 +126,27 @@ class WorkbenchSide(ComparedSide):
     def by_hand(self, names: Iterable[str]) -> Mapping[str, int]:
         sent: Mapping[str, int] = self._workbench.by_hand
         read = {event_type for name in names for event_type in self._dependencies(name, sent).inputs}
-        return {name: count for name, count in sent.items() if name in read}
+        return {event_type: count for event_type, count in sent.items() if event_type in read}
 
     def clock_by_hand(self) -> int | None:
         moved = self._workbench.clock_by_hand
         return None if moved is None else int(moved)
 
     def _dependencies(self, name: str, event_types: Iterable[str]) -> StatementDependencies:
+        """Return the dependencies of a statement; its `inputs` are those of `event_types` that they read."""
         return dependencies_of(name, self._workbench.runtime.plans, self._workbench.runtime.catalog, event_types)
 
 
 def _as_declared(values: list[Any], type_: Type, catalog: Catalog) -> list[Any]:
-    """Return events as their declared type has them, without the properties that a subtype adds, as in columns of
-    Spark.
+    """Remove from events, and from arrays of events, the properties that only a subtype has.
+
+    Spark's columns have the properties of the declared type. Other values are returned unchanged.
     """
-    if type_.of is not None and type_.of.event is not None:
+    if type_.of is not None and type_.of.event is not None:  # arrays of events
         return [None if value is None else _as_declared(value, type_.of, catalog) for value in values]
     declared = catalog.event_types.get(type_.event or "")
-    if declared is None or not any(type_.event in subtype.supertypes for subtype in catalog.event_types.values()):
+    has_subtypes = any(type_.event in other.supertypes for other in catalog.event_types.values())
+    if declared is None or not has_subtypes:
         return values
     names = declared.properties
     return [{k: v for k, v in event.items() if k in names} if isinstance(event, dict) else event for event in values]

@@ -332,6 +332,19 @@ def test_a_clock_that_was_moved_by_hand_is_told_where_there_are_differences() ->
     assert compare(cep, {"q": both["q"].iloc[1:]}).clock_by_hand is None
 
 
+def test_a_clock_that_counts_microseconds_is_compared_with_times_of_frames() -> None:
+    """Frames have no clock of their own, so their times are converted to that of the workbench."""
+    cep = Workbench(config=Config(microseconds=True))
+    cep.run("create schema T(n int); @name('q') select n from T")
+    cep.advance(1_500_001)
+    cep.send("T", n=1)
+    rows = cep.changes("q")
+    assert compare(cep, {"q": rows}).verdict == compare({"q": rows}, cep).verdict == "equal"
+    moment = pd.Timestamp("1970-01-01 00:00:01.500001")
+    assert compare(cep, {"q": rows.assign(time=moment)}).verdict == "equal"
+    assert compare(cep, {"q": rows.assign(time=moment.floor("ms"))}).verdict == "different"
+
+
 def failing(x: int) -> int:
     if x % 10 == 7:
         raise ValueError(x)
