@@ -18,7 +18,7 @@ from cepbook.playground.writing_help import completions, format_module, help_at
 from cepbook.session.explain.explanations import ExplanationPage, PageFacts, TitledTable
 from cepbook.session.explain.marble import MAX_EVENTS, Marble, build_marble
 from cepbook.session.explain.why import explain_row
-from cepbook.session.explain.why_not import known_events, statements_reading, why_not
+from cepbook.session.explain.why_not import explain_event, known_events, statements_reading
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.testing.trace import Failure, Iterate, ReadRows, StatementDelivery, format_reactions
 
@@ -156,7 +156,7 @@ class Playground:
             raise UsageError("this event is not known any more")
         event = events[request["event"]]
         names = statements_reading(engine.runtime, event.type_name or "")
-        outcomes = why_not(engine.runtime, engine.event_log, names, event, supposed=False, calls=True)
+        outcomes = explain_event(engine.runtime, engine.event_log, names, event, hypothetical=False, calls=True)
         return {"page": _page(outcomes.page())}
 
     def _marble(self, request: Mapping[str, Any]) -> Answer:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from cepbook.argument_checks import short_repr
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
 from cepbook.session.explain.why import find_row
-from cepbook.session.explain.why_not import hypothetical_event, known_events, statements_reading, why_not
+from cepbook.session.explain.why_not import explain_event, hypothetical_event, known_events, statements_reading
 from cepbook.session.explain.why_replayed import explain_replayed_row
 from cepbook.session.history.event_log import LogEntry
 from cepbook.session.history.rerun_provenance import DeliveredRow
@@ -20,11 +20,22 @@ from cepbook.session.io.event_validation import find_type
 from cepbook.session.io.time_conversion import TimeLike
 from cepbook.session.replay_mixin import ReplayMixin
 
-EventChoice = int | str | Mapping[str, Any]
+EventChoice = int | str | Mapping[str, Any]  # a number, the name of an event type, or properties
+
+
+class _ChosenEvent(NamedTuple):
+    """An event to explain. A `hypothetical` event was not sent: its properties are given, and it would come now."""
+
+    entry: LogEntry
+    hypothetical: bool
 
 
 class ExplanationMixin(ReplayMixin):
-    """Questions why. They change nothing, and call Python functions on request only."""
+    """Methods that explain rows and events. Nothing changes, and Python functions are called only with `calls=True`.
+
+    The methods find the row or event that is meant. To explain anything else, add a branch to `why` and a module beside
+    `session.explain.why_not`.
+    """
 
     @overload
     def why(
@@ -50,85 +61,98 @@ class ExplanationMixin(ReplayMixin):
         at: TimeLike | None = None,
         calls: bool = False,
     ) -> RowExplanation | EventExplanation:
-        """Explain why statement `name` delivered a row, or what became of an `event` there (no name: everywhere).
+        """Explain why statement `name` delivered a row, or what became of an `event` in that statement.
 
-        The row is the last one, the last up to the time `at`, or number `row` of `changes` (negative from the end). The
-        explanation has its cause, partition and group, the events that made it, and the contents of windows.
+        The row is the last one, the last one up to the time `at` (inclusive), or the one with the index `row` in
+        `changes(name)`, which counts from 0 (negative from the end). The explanation has its cause, partition and
+        group, the events that led to it, and the contents of windows.
 
-        The event is a number (1 is the first of the types that are read, -1 the last), the name of a type (its last
-        event), or a dict of properties of an event that would come now. The explanation has the filter, context,
-        window, where, join, pattern, having or output that it did not pass, with the values. `type` is needed with a
-        dict if a statement reads several types.
+        The event is a number, the name of an event type (its last event), or a dict of properties of an event that
+        would come now. Number 1 is the first event of the types that the statement reads, and -1 the last one, or the
+        last one up to `at`. Without a `name`, events of all types are numbered, and all statements that read the event
+        explain it. The explanation has the first filter, context, window, where, join, pattern, having or output that
+        the event did not pass, with the values; or the rows that it led to. `type` is needed with a dict if the
+        statement reads several types, or without a name.
 
-        Statements run again, aside, over the latest events. `calls` allows them to call Python functions. Raises
-        UsageError for unknown names, rows and events, EventError for a dict that does not fit the type.
+        A copy of the statement runs again over the events that the event log still has. `calls` allows it to call
+        Python functions. Raises UsageError for unknown names, rows and events, and EventError for a dict that does not
+        fit the type.
         """
         with self._lock:
             runtime = self._engine.runtime
             until = None if at is None else self._moment(at)
             if name is not None:
-                runtime.statement(name)
+                runtime.statement(name)  # raises if it is unknown
             if event is None:
                 if name is None:
                     raise UsageError("why of which statement, or of which event?")
                 columns = tuple(runtime.statement(name).output_type.properties)
-                place = find_row(self._engine.feed(name), name, columns, row, until)
-                return self._fired(name, place, calls=calls)
+                delivered = find_row(self._engine.feed(name), name, columns, row, until)
+                return self._explain_row(name, delivered, calls=calls)
             if row is not None:
                 raise UsageError("give a row or an event, not both")
-            log_entry, supposed = self._wanted(runtime, name, event, type, until)
-            names = statements_reading(runtime, log_entry.type_name or "") if name is None else [name]
-            if name is not None and name not in statements_reading(runtime, log_entry.type_name or ""):
-                raise UsageError(f"`{name}` does not read events of type `{log_entry.type_name}`")
-            return why_not(runtime, self._engine.event_log, names, log_entry, supposed=supposed, calls=calls)
+            chosen = self._choose_event(runtime, name, event, type, until)
+            readers = statements_reading(runtime, chosen.entry.type_name or "")
+            if name is not None and name not in readers:
+                raise UsageError(f"`{name}` does not read events of type `{chosen.entry.type_name}`")
+            names = readers if name is None else [name]
+            event_log, hypothetical = self._engine.event_log, chosen.hypothetical
+            return explain_event(runtime, event_log, names, chosen.entry, hypothetical=hypothetical, calls=calls)
 
-    def _fired(self, name: str, place: DeliveredRow, *, calls: bool = False) -> RowExplanation:
-        runtime, record = self._engine.runtime, self._engine.event_log
-        explanation = explain_replayed_row(runtime, record, self._replay, name, place, calls=calls)
-        times = TimeColumns(runtime)
+    def _explain_row(self, name: str, delivered: DeliveredRow, *, calls: bool = False) -> RowExplanation:
+        runtime, event_log = self._engine.runtime, self._engine.event_log
+        explanation = explain_replayed_row(runtime, event_log, self._replay, name, delivered, calls=calls)
+        times = TimeColumns(runtime)  # `times` are columns of what the statement reads, `row_times` of its own rows
         return replace(explanation, times=tuple(times.of_all(name)), row_times=tuple(times.of_statement(name)))
 
-    def why_row(self, name: str, delivery: int, behind: int, *, insert: bool) -> RowExplanation:
-        """Explain a row by its delivery, as `why` does. `behind` is the number of insert, or remove, rows after it."""
+    def why_row(self, name: str, delivery: int, rows_after: int, *, insert: bool) -> RowExplanation:
+        """Explain one row of delivery number `delivery`, as `why` does. Live views call this for a row of their table.
+
+        `rows_after` is how many rows of the same kind (insert or remove) follow the row in the delivery.
+        """
         with self._lock:
             columns = tuple(self._engine.runtime.statement(name).output_type.properties)
-            rows = self._engine.feed(name).columns(delivery)
+            rows = self._engine.feed(name).columns(delivery)  # of this delivery and all later ones
             same = [i for i, n in enumerate(rows.numbers) if n == delivery and rows.inserts[i] == insert]
-            if not 0 <= behind < len(same):
-                raise UsageError(f"the feed of `{name}` has this row no more")
-            place = len(same) - 1 - behind
-            index = same[place]
+            if not 0 <= rows_after < len(same):
+                raise UsageError(f"the feed of `{name}` no longer has this row")
+            position = len(same) - 1 - rows_after
+            index = same[position]
             row = {column: rows.column(column)[index] for column in columns}
-            return self._fired(name, DeliveredRow(delivery, rows.times[index], insert, place, row))
+            return self._explain_row(name, DeliveredRow(delivery, rows.times[index], insert, position, row))
 
-    def _wanted(
+    def _choose_event(
         self, runtime: Runtime, name: str | None, event: Any, type_name: str | None, until: int | None
-    ) -> tuple[LogEntry, bool]:
+    ) -> _ChosenEvent:
+        """Return the event that the arguments of `why` mean; `until` is `at` in clock units."""
         types = runtime.catalog.event_types
         if type_name is not None:
             find_type(type_name, types)
         if not isinstance(event, int | str):
-            chosen = type_name or _only_type(runtime, name)
-            return hypothetical_event(chosen, self._entry(chosen)[0](event), runtime.now), True
-        statements = runtime.statements.values() if name is None else (runtime.statement(name),)
+            type_name = type_name or _only_type(runtime, name)
+            validate, _ = self._entry(type_name)
+            return _ChosenEvent(hypothetical_event(type_name, validate(event), runtime.now), hypothetical=True)
         if isinstance(event, str):
             find_type(event, types)
             type_names = [event]
+        elif name is None:
+            type_names = list(types)
         else:
-            type_names = [type_ for type_ in types if any(s.reads(type_) for s in statements)] if name else list(types)
+            type_names = [type_ for type_ in types if runtime.statement(name).reads(type_)]
         event_log = self._engine.event_log
-        known = [e for e in known_events(event_log, runtime, type_names) if until is None or e.time <= until]
+        known = known_events(event_log, runtime, type_names)
+        forgotten = sum(event_log.counts[type_] for type_ in type_names) - len(known)  # these came first
+        known = [entry for entry in known if until is None or entry.time <= until]
         number = -1 if isinstance(event, str) else event
-        if number > 0:  # the first is 1, even if it is no longer known
-            number -= 1 + sum(event_log.counts[type_] for type_ in type_names) - len(known) if until is None else 1
-            if number < 0:
-                raise UsageError(f"event {short_repr(event)} is not known any more: the latest {len(known)} are")
-        elif number == 0:
+        if number == 0:
             raise UsageError("events are counted from 1, or from the end: -1 is the last")
-        if not -len(known) <= number < len(known):
+        index = number - 1 - forgotten if number > 0 else len(known) + number
+        if not 0 <= index < len(known):
             which = f"of type `{event}`" if isinstance(event, str) else f"number {short_repr(event)}"
-            raise UsageError(f"there is no event {which}: {len(known)} came")
-        return known[number], False
+            then = "" if until is None else " until then"
+            count = f"only the latest {len(known)} are known" if forgotten else f"{len(known)} came"
+            raise UsageError(f"there is no event {which}{then}: {count}")
+        return _ChosenEvent(known[index], hypothetical=False)
 
 
 def _only_type(runtime: Runtime, name: str | None) -> str:

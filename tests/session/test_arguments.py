@@ -75,7 +75,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "timeline": {"context": "PerSymbol"},
     "to_frame": {"name": "out"},
     "why": {"name": "out"},
-    "why_row": {"name": "out", "delivery": 0, "behind": 0, "insert": True},
+    "why_row": {"name": "out", "delivery": 0, "rows_after": 0, "insert": True},
     "window": {"code": lambda prices: 1, "name": "win"},
 }
 SPARK: dict[str, dict[str, Any]] = {

@@ -196,3 +196,20 @@ def test_names_of_clients_are_bounded(name: str) -> None:
     assert len(getattr(widget, "_shown", ())) <= CLIENTS
     assert max(map(len, widget._clients)) <= CLIENT_NAME
     widget.close()
+
+
+@pytest.mark.parametrize("name", WIDGETS)
+def test_a_page_beyond_the_limit_gets_frames_when_the_others_are_closed(name: str) -> None:
+    widget, _ = WIDGETS[name]()
+    listening(widget)
+    pages = [f"page {number}" for number in range(CLIENTS + 1)]
+    for kind, clients in (("hello", pages), ("bye", pages[:-1])):
+        for client in clients:
+            widget._handle_msg(custom({"kind": kind, "client": client}))
+    assert widget.watched
+    widget._pump.shut()  # as after many frames without an acknowledgement
+    widget._handle_msg(custom({"kind": "hello", "client": "another"}))
+    assert widget.watched and widget._clients == {"another"}
+    widget._handle_msg(custom({"kind": "bye", "client": "another"}))
+    assert not widget.watched
+    widget.close()

@@ -111,7 +111,7 @@ def dispatch_order(member: ContextMember, reader: EventReader, context: Statemen
     """Return the position of a statement in the dispatch order.
 
     A context is dispatched like a statement, at its own position `context`: there it ends and allocates partitions.
-    ``@Drop`` moves a statement in front of all statements of its priority, but not from behind its context to before it.
+    ``@Drop`` moves a statement in front of all statements of its priority, but not across its context.
     """
     if not reader.drops:
         return member.order

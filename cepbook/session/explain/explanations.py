@@ -152,13 +152,13 @@ class StatementOutcome:
 class EventExplanation:
     """The outcomes of `event`, one for each statement that reads events of its type.
 
-    `supposed`: the event was not sent but given, and would come now. `times` are the properties of its type that hold
-    times in clock units.
+    A `hypothetical` event was not sent: its properties are given, and it would come now. `times` are the properties of
+    its type that hold times in clock units.
     """
 
     event: ProvenanceEvent
     courses: tuple[StatementOutcome, ...]
-    supposed: bool = False
+    hypothetical: bool = False
     second: int = 1000
     times: tuple[str, ...] = ()
 
@@ -260,7 +260,7 @@ def _number(value: object) -> bool:
 
 def _judged_page(answer: EventExplanation) -> ExplanationPage:
     at = "" if answer.event.time is None else format_time(answer.event.time, second=answer.second)
-    what = "what would become of" if answer.supposed else "what became of"
+    what = "what would become of" if answer.hypothetical else "what became of"
     page = ExplanationPage(f"{what} {answer.event.type_name} at {at}")
     words = _Words(answer.times, answer.second)
     page.facts([("event", words.row(answer.event.event))])

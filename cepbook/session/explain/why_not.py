@@ -43,8 +43,8 @@ MAX_RERUNS = 30  # maximum number of statements that run again for one question,
 HAPPENING = 30_000  # and of log entries that all of them play
 
 
-def why_not(
-    runtime: Runtime, event_log: EventLog, names: Sequence[str], event: LogEntry, *, supposed: bool, calls: bool
+def explain_event(
+    runtime: Runtime, event_log: EventLog, names: Sequence[str], event: LogEntry, *, hypothetical: bool, calls: bool
 ) -> EventExplanation:
     """Return what became of an event at each of the statements `names`."""
     outcomes: list[StatementOutcome] = []
@@ -57,13 +57,14 @@ def why_not(
             if outcome is None:
                 reruns += 1
                 more = reruns <= MAX_RERUNS and played < HAPPENING
-                outcome, size = _course(runtime, event_log, name, event, supposed, calls, again=more)
+                outcome, size = _course(runtime, event_log, name, event, hypothetical, calls, again=more)
                 played += size
             outcomes.append(outcome)
     piece = ProvenanceEvent("", deep_copied(event.event), event.time, event.type_name)
     times = TimeColumns(runtime)
     timed = tuple(replace(item, times=tuple(times.of_statement(item.statement))) for item in outcomes)
-    return EventExplanation(piece, timed, supposed, runtime.config.second, tuple(times.of_type(piece.type_name or "")))
+    time_properties = tuple(times.of_type(piece.type_name or ""))
+    return EventExplanation(piece, timed, hypothetical, runtime.config.second, time_properties)
 
 
 def statements_reading(runtime: Runtime, type_name: str) -> list[str]:
@@ -83,7 +84,7 @@ def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome |
 
 
 def _course(
-    runtime: Runtime, event_log: EventLog, name: str, event: LogEntry, supposed: bool, calls: bool, *, again: bool
+    runtime: Runtime, event_log: EventLog, name: str, event: LogEntry, hypothetical: bool, calls: bool, *, again: bool
 ) -> tuple[StatementOutcome, int]:
     target = runtime.statement(name).plan
     notes: list[str] = []
@@ -98,7 +99,7 @@ def _course(
     if run is not None and run.is_incomplete:
         begin = clock_text(run.begin, runtime.config.second)
         notes.append(f"what came before {begin} is not known, and left out: {HORIZON}")
-    stimulus = None if run is None else _come_to(run, event, supposed)
+    stimulus = None if run is None else _come_to(run, event, hypothetical)
     if run is not None and stimulus is None:
         notes.append(f"the event is not known any more ({HORIZON}), or the statement was deployed after it")
         run = None
@@ -112,14 +113,14 @@ def _course(
     ), 0 if run is None else run.size
 
 
-def _come_to(run: ProvenanceRerun, event: LogEntry, supposed: bool) -> list[LogEntry] | None:
+def _come_to(run: ProvenanceRerun, event: LogEntry, hypothetical: bool) -> list[LogEntry] | None:
     for log_entries in run.stimuli():
-        if not supposed and any(entry.position == event.position for entry in log_entries):
+        if not hypothetical and any(entry.position == event.position for entry in log_entries):
             return log_entries if run.target.name in run.runtime.statements else None
         run.play_silently(log_entries)
-    if supposed:
+    if hypothetical:
         run.advance_to_now()
-    return [event] if supposed else None
+    return [event] if hypothetical else None
 
 
 def _outcome(stages: Sequence[ProbeStep], judge: _Judge, run: ProvenanceRerun | None) -> str:

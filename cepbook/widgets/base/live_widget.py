@@ -1,4 +1,8 @@
-"""LiveWidget: the base of all live widgets of cepbook, with frames, a static picture, and a place in the notebook."""
+"""LiveWidget: the base of all live widgets, with frames, a static picture, and handles of the outputs that display it.
+
+How often frames leave is decided in `FrameScheduler`. The traits of a widget are sent to a page that asks for them, and
+after a message that tries to change them; that is not limited.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,8 @@ def widget_asset(module: str, *names: str) -> str:
     return "\n".join((Path(module).parent / name).read_text(encoding="utf-8") for name in names)
 
 
-CLIENTS, CLIENT_NAME = 64, 64  # pages that display a widget, and characters of the name that a page gives itself
+CLIENTS = 64  # the pages that a widget counts by name; more of them get frames, too
+CLIENT_NAME = 64  # the maximum number of characters of the name that a page gives itself
 
 
 class DisplayHandle(Protocol):
@@ -50,15 +55,16 @@ Display = Callable[..., DisplayHandle | None]  # IPython.display.display, which 
 class LiveWidget(anywidget.AnyWidget):
     """A widget that sends frames at display rate and has a static picture for the saved notebook.
 
-    A subclass implements `freeze`, `_build` and `_receive`. The thread in which messages arrive differs by ipykernel
-    version, so `_receive` may only set flags. `_build` runs on the event loop, or inside `flush`.
+    A subclass must implement `freeze`, `_mark` and `_build`; it may implement `_receive` and `_resume`. The thread in
+    which messages arrive differs by ipykernel version, so `_receive` may only set flags, and the methods of the
+    scheduler that messages call may be called in any thread. `_build` runs on the event loop, or inside `flush`.
 
     A page is not trusted. It can change no trait, and a message that makes no sense changes nothing: the answer is a
     message of the kind ``error``.
     """
 
     snapshot = traitlets.Unicode("").tag(sync=True)
-    own = traitlets.Unicode("").tag(sync=True)  # its id, by which the page finds the model (hearing.js)
+    own = traitlets.Unicode("").tag(sync=True)  # the model id, by which hearing.js finds the model of the page
 
     def __init__(
         self,
@@ -68,17 +74,22 @@ class LiveWidget(anywidget.AnyWidget):
         spent: Callable[[], float] = time.thread_time,
         **traits: object,
     ) -> None:
-        self._handles: deque[DisplayHandle] = deque(maxlen=8)
+        """Create a widget that sends at most `rate` frames per second.
+
+        `spent` returns the processor time of the thread, from which the scheduler knows the cost of a frame.
+        """
+        self._handles: deque[DisplayHandle] = deque(maxlen=8)  # only the last displays are refreshed
         self._now = now
-        self._clients: set[str] = set()
+        self._clients: set[str] = set()  # the names of the pages that display the widget
+        self._has_uncounted_clients = False  # so many pages display the widget that not all are in `_clients`
         self._saved: object = None
         self._current_picture: StaticPicture | None = None
         self._replay: Replay[Any] | None = None
         self._unfollow: Callable[[], None] | None = None
         self._spent = spent
         self._pump = FrameScheduler(self._build, rate=rate, now=now, spent=spent)
-        model_id_ = uuid4().hex
-        super().__init__(model_id=model_id_, own=model_id_, **traits)
+        model_id = uuid4().hex
+        super().__init__(model_id=model_id, own=model_id, **traits)
         self.on_msg(self._on_message)
 
     def freeze(self) -> StaticPicture:
@@ -86,7 +97,7 @@ class LiveWidget(anywidget.AnyWidget):
         raise NotImplementedError
 
     def _mark(self) -> object:
-        """Return a value that is cheap to get and changes whenever `freeze` would."""
+        """Return a value that is cheap to get and differs whenever the result of `freeze` would differ."""
         raise NotImplementedError
 
     def _build(self, number: int) -> bool:
@@ -94,15 +105,18 @@ class LiveWidget(anywidget.AnyWidget):
         raise NotImplementedError
 
     def _receive(self, content: dict[str, Any]) -> bool | None:
-        """Handle a message of the browser, in an unknown thread. Return False for a message that makes no sense."""
+        """Handle a message of a page, in an unknown thread. Return False for a message that makes no sense."""
 
     def _frame(self, number: int, *, answer: bool = False) -> dict[str, object]:
-        """Return the head of frame `number`; the page acknowledges it unless it is ``quiet``; `answer` forbids that."""
+        """Return the head of frame `number`. With `answer` the page must acknowledge the frame.
+
+        Otherwise the scheduler may mark the frame as ``quiet``, and the page does not acknowledge it.
+        """
         quiet = not answer and self._pump.spare()
         return {"kind": "frame", "n": number, **({"quiet": True} if quiet else {})}
 
     def flush(self, *, urgent: bool = False) -> bool:
-        """Send a frame now if one is due and a browser waits for it; return whether one was sent. Cheap if not.
+        """Send a frame now if one is due and a page waits for it; return whether one was sent. Cheap if not.
 
         `urgent` sends even if the last frame left a moment ago (at the end of a replay).
         """
@@ -126,13 +140,13 @@ class LiveWidget(anywidget.AnyWidget):
             self._resume()
         self._saved = self._mark()
         data, _ = self._repr_mimebundle_()
-        # A ready bundle, because IPython may call this method for every widget that it is to display.
+        # The bundle and not the widget: IPython may be set up to call `show` for every widget that it displays.
         handle = display(data, raw=True, display_id=True)
         if handle is not None:
             self._handles.append(handle)
 
     def refresh_output(self) -> None:
-        """Update the browser, and the saved notebook where `show` displayed the widget."""
+        """Update open pages, and the saved notebook where `show` displayed the widget."""
         self.flush(urgent=True)
         self._saved = self._mark()
         with self._single_picture() as frozen:
@@ -148,7 +162,7 @@ class LiveWidget(anywidget.AnyWidget):
             self.refresh_output()
 
     def follow(self, replay: Replay[Any]) -> None:
-        """Follow `replay` while it runs, even when it blocks the event loop, and `refresh_output` at its end."""
+        """Send frames while `replay` runs, even when it blocks the event loop, and call `refresh_output` at its end."""
         self._stop_following_replay()
         self._replay = replay
         self._unfollow = replay.subscribe(lambda: self._on_slice(replay.progress))
@@ -157,7 +171,7 @@ class LiveWidget(anywidget.AnyWidget):
         if progress.state in ENDED:
             self._stop_following_replay()
             self.refresh_output()
-            self._saved = None  # to be repeated after the cell: see `progress.show_live`
+            self._saved = None  # `refresh_if_stale` refreshes again after the cell: see `cell_outputs.show_live`
         else:
             self.flush()
 
@@ -172,6 +186,7 @@ class LiveWidget(anywidget.AnyWidget):
         self._pump.close()
         self._handles.clear()
         self._clients.clear()
+        self._has_uncounted_clients = False
         if self.comm is not None:
             self.layout.close()
         super().close()
@@ -179,7 +194,7 @@ class LiveWidget(anywidget.AnyWidget):
             widget.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets puts None there
 
     def _resume(self) -> None:
-        """Subscribe again after the widget was closed and displayed again."""
+        """Hook: subscribe to the workbench again, because the widget was closed and is displayed again."""
 
     def __repr__(self) -> str:
         return self._frozen().text
@@ -204,14 +219,14 @@ class LiveWidget(anywidget.AnyWidget):
         return {**data, **static}, metadata
 
     def set_state(self, sync_data: object) -> None:
-        """Refuse to change traits for a page: they belong to the kernel. The page gets them as they are."""
+        """Refuse a page's change of traits, which ipywidgets would accept. The page gets the values of the kernel."""
         names = [name for name in self.keys if isinstance(sync_data, dict) and name in sync_data]
-        self._answer("a page cannot change the widget")
+        self._send_error("a page cannot change the widget")
         if names:
             self.send_state(names)
 
     def _handle_msg(self, msg: dict[str, Any]) -> None:
-        """Take a message of the comm. ipywidgets would print a traceback for one that makes no sense."""
+        """Handle a message of the comm. ipywidgets would print a traceback for one that makes no sense."""
         content = msg.get("content")
         match content.get("data") if isinstance(content, dict) else None:
             case {"method": "update", "state": state}:
@@ -221,44 +236,56 @@ class LiveWidget(anywidget.AnyWidget):
             case {"method": "custom", "content": message}:
                 self._on_message(self, message, ())
             case _:
-                self._answer("a message without a method")
+                self._send_error("a message without a method")
 
-    def _answer(self, problem: str) -> None:
+    def _send_error(self, problem: str) -> None:
         self.send({"kind": "error", "message": f"this message changes nothing: {shorten_line(printable(problem))}"})
 
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
         try:
-            understood = isinstance(content, dict) and self._take(content)
+            understood = isinstance(content, dict) and self._handle_content(content)
         except Exception as error:  # noqa: BLE001 - the page gets an answer
-            self._answer(exception_text(error))
+            self._send_error(exception_text(error))
             return
         if not understood:
-            self._answer(short_repr(content))
+            self._send_error(short_repr(content))
 
-    def _take(self, content: dict[str, Any]) -> bool:
-        """Handle a message. Return False if it makes no sense."""
+    def _handle_content(self, content: dict[str, Any]) -> bool:
+        """Handle a message that every widget knows, or let the subclass `_receive` it. Return False for nonsense."""
         match content:
             case {"kind": "ack", "n": int(number)}:
                 self._receive(content)
                 self._pump.ack(number)
                 return True
-            case {"client": client} if client is not None and not (
-                isinstance(client, str) and len(client) <= CLIENT_NAME
-            ):
+            case {"kind": "ack"}:
                 return False
-            case {"kind": "hello" | "bye" as kind}:
-                client = content.get("client") or ""
-                if kind == "hello" and not self._pump.is_open:  # pages that were closed have said nothing
-                    self._clients.clear()
-                if kind == "hello" and len(self._clients) < CLIENTS:
-                    self._clients.add(client)
-                self._clients.difference_update({client} if kind == "bye" else ())
+            case {"client": client} if not _is_client(client):
+                return False
+            case {"kind": "hello"}:
+                self._count_client(content.get("client") or "")
                 self._receive(content)
-                if kind == "hello":
-                    self._pump.open()
-                elif not self._clients:
+                self._pump.open()
+                return True
+            case {"kind": "bye"}:
+                self._clients.discard(content.get("client") or "")
+                self._receive(content)
+                if not self._clients and not self._has_uncounted_clients:
                     self._pump.shut()
                 return True
-            case {"kind": str(kind)} if kind != "ack":
+            case {"kind": str()}:
                 return self._receive(content) is not False
         return False
+
+    def _count_client(self, client: str) -> None:
+        """Note that a page displays the widget. If a page is not counted, frames end when none is acknowledged."""
+        if not self._pump.is_open:  # no page acknowledges frames, so those that are left were closed without a "bye"
+            self._clients.clear()
+            self._has_uncounted_clients = False
+        if len(self._clients) < CLIENTS:
+            self._clients.add(client)
+        elif client not in self._clients:
+            self._has_uncounted_clients = True
+
+
+def _is_client(client: object) -> bool:
+    return client is None or (isinstance(client, str) and len(client) <= CLIENT_NAME)

@@ -9,6 +9,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.session.explain.explanations import RowExplanation, StatementOutcome
+from cepbook.session.explain.why_not import known_events
 
 TYPES = """create schema Tick(symbol string, price double);
 create variable double threshold = 5.0;
@@ -363,6 +364,22 @@ def test_what_cannot_be_asked() -> None:
     with pytest.raises(EventError):
         found.why("q", {"symbl": "A"})
     assert isinstance(found.why("q"), RowExplanation)
+
+
+def test_numbers_of_events_do_not_depend_on_at_and_on_what_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven events come at 0 to 6 seconds."""
+    cep = bench("@name('q') select * from Tick;")
+    assert cep.why("q", 2, at=3000).event.time == cep.why("q", 2).event.time == 1000
+    assert cep.why("q", -1, at=3000).event.time == 3000
+    with pytest.raises(UsageError, match="event number 5 until then: 4 came"):
+        cep.why("q", 5, at=3000)
+    monkeypatch.setattr("cepbook.session.explanation_mixin.known_events", lambda *args: known_events(*args)[4:])
+    assert cep.why("q", 6, at=5000).event.time == cep.why("q", 6).event.time == 5000
+    for number in (4, 8, -4):
+        with pytest.raises(UsageError, match=f"there is no event number {number}: only the latest 3 are known$"):
+            cep.why("q", number)
+    with pytest.raises(UsageError, match="event number 2 until then: only the latest 0 are known"):
+        cep.why("q", 2, at=1000)
 
 
 def test_variables_of_other_cells_stand_in_no_ones_way() -> None:
