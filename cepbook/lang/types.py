@@ -69,6 +69,7 @@ NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
 INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
 BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 SIZED_NUMBERS = (*BITS, "float", "double")  # names of the types of numbers that have a size
+VALUE_TYPES: dict[str, type] = {of.name: int for of in INTEGRAL} | {"float": float, "double": float, "string": str}
 UNHASHABLE = frozenset(("array", "object", "map", "event", "struct"))  # may change, or hold any value
 EXACT_KEY_TYPES = frozenset(("boolean", "string", "char", *BITS))  # values equal themselves and have one form
 

@@ -9,7 +9,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from cepbook.engine.expressions.primitives import deep_copied
@@ -155,7 +155,12 @@ def all_rows(statement: RunningStatement, wanted: PartitionIds | None = None) ->
             lasting = statement.owned is None
             fresh = lambda item: layout.fresh([item[at] for at in order])  # noqa: E731
             return RowTable(names, items, place, fresh, lasting=lasting)
-        row_list = [row for _, rows in statement.iterated(statement.now, wanted) for row in rows]
+        if _events_are_rows(statement):
+            views = _views(statement, statement.now, wanted)
+            row_lists = [list(state.view.display_order()) for state, _ in views]
+        else:
+            row_lists = [rows for _, rows in statement.iterated(statement.now, wanted)]
+        row_list = row_lists[0] if len(row_lists) == 1 else list(chain.from_iterable(row_lists))
     except Exception as failure:
         raise statement.error(failure) from failure
     place = None if layout.columns is None else {name: i for i, name in enumerate(layout.columns)}
@@ -175,6 +180,16 @@ def _properties(statement: RunningStatement) -> dict[str, int] | None:
             return None
         positions[column.name] = items.parts.index(str(items.positions[of.name]))
     return positions if tuple(positions) == layout.columns else None
+
+
+def _events_are_rows(statement: RunningStatement) -> bool:
+    """Return whether the rows are the events in the window themselves."""
+    items = statement.program.items
+    if not _row_by_row(statement) or items is None or statement.reads_only_tables:
+        return False
+    assert statement.steps.row is not None
+    projection = statement.steps.row.projection
+    return items.parts == ("e",) and projection.wildcard and not projection.columns
 
 
 def _tuples(statement: RunningStatement, views: _Views) -> Sequence[Any]:

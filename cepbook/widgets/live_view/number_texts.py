@@ -6,13 +6,14 @@ arrays. Of all other numbers the different ones are written as one text, in whic
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-_NUMBER_CHARACTERS = frozenset("0123456789.+-e")  # in texts of numbers such as 1.5 and 1e-05
+_SECTION = re.compile(r"-?[0-9]*(\.[0-9]*)?(e([-+][0-9]*)?)?|\+[0-9]*")  # of texts such as -1.5, 1.5e+16 and 1e-05
 _SCALE = 1_000  # of numbers with three decimals
 _MAX_SCALED = 1e12  # below it three decimals are exact, and `str` writes no exponent
 _NARROW = 10**9  # whole numbers below it are compared in 32 bits
@@ -21,7 +22,7 @@ _FRACTIONS = [str(fraction / _SCALE)[2:] for fraction in range(_SCALE)]  # witho
 
 def is_in_numbers(word: str) -> bool:
     """Return whether a word in lower case may be part of a number's text."""
-    return _NUMBER_CHARACTERS.issuperset(word) or word in "-inf" or word in "nan"
+    return _SECTION.fullmatch(word) is not None or word in "-inf" or word in "nan"
 
 
 class NumberTexts:

@@ -21,6 +21,7 @@ from cepbook.widgets.live_view.value_columns import Array, ValueColumn, value_co
 Row = Mapping[str, object]
 
 MAX_CONDITIONS = 200
+MANY_TEXTS = 5_000  # different texts that are looked at twice
 
 
 class RowSheet(Protocol):
@@ -59,19 +60,20 @@ class NamedColumns:
 
 
 class SheetColumns(NamedColumns):
-    """The columns of a sheet, each made when it is first used. Columns in `timed` hold times in ms, columns in
-    `numeric` nothing but numbers and null.
+    """The columns of a sheet, each made when it is first used. Columns in `timed` hold times in ms. `kinds` has the
+    type of the values of some columns that are not null: int, float or str.
     """
 
-    def __init__(self, sheet: RowSheet, timed: Collection[str] = (), numeric: Collection[str] = ()) -> None:
+    def __init__(self, sheet: RowSheet, timed: Collection[str] = (), kinds: Mapping[str, type] | None = None) -> None:
         self._sheet = sheet
         self._timed = timed
-        self._numeric = numeric
+        self._kinds = {} if kinds is None else kinds
         self._columns: dict[str, ValueColumn] = {}
+        self._texts: dict[str, tuple[Sequence[Any], set[Any]]] = {}  # values of columns to come, and the different ones
 
-    def followed(self, sheet: RowSheet, timed: Collection[str], numeric: Collection[str]) -> SheetColumns:
+    def followed(self, sheet: RowSheet, timed: Collection[str], kinds: Mapping[str, type]) -> SheetColumns:
         """Return the columns of `sheet`, which was read later. What is known of rows that stayed is used again."""
-        following = SheetColumns(sheet, timed, numeric)
+        following = SheetColumns(sheet, timed, kinds)
         dropped = sheet.dropped_since(self._sheet) if timed == self._timed else None
         if dropped is not None:
             for name, column in self._columns.items():
@@ -84,15 +86,30 @@ class SheetColumns(NamedColumns):
         return len(self._sheet)
 
     def containing(self, name: str, word: str) -> Array:
-        may_be_in = is_in_times if name in self._timed else is_in_numbers
-        if name in self._numeric and name not in self._columns and not may_be_in(word):
+        if name not in self._columns and self._lacks(name, word):
             return np.zeros(len(self), np.bool_)
         return super().containing(name, word)
+
+    def _lacks(self, name: str, word: str) -> bool:
+        """Return whether it is clear that no value contains a word before the column is made, which takes longer."""
+        kind = self._kinds.get(name)
+        if name in self._timed:
+            return not is_in_times(word)
+        if kind is str:
+            if name not in self._texts:
+                values = self._sheet.column(name)
+                self._texts[name] = values, set(values)
+            different = self._texts[name][1]
+            return len(different) < MANY_TEXTS and not any(word in text.lower() for text in different if text)
+        return kind is not None and not is_in_numbers(word)
 
     def __getitem__(self, name: str) -> ValueColumn:
         column = self._columns.get(name)
         if column is None:
-            column = self._columns[name] = value_column(self._sheet.column(name), timed=name in self._timed)
+            values = self._texts.pop(name)[0] if name in self._texts else self._sheet.column(name)
+            kind = self._kinds.get(name)
+            number = None if kind is str else kind
+            column = self._columns[name] = value_column(values, timed=name in self._timed, kind=number)
         return column
 
 
@@ -147,6 +164,8 @@ class RowFilter:
                 except UsageError as error:
                     problems[name] = printable(str(error))
         for word in self.words:
+            if not passing.any():
+                break
             hits = np.zeros(len(table), np.bool_)
             for name in names:
                 hits |= table.containing(name, word)

@@ -17,7 +17,7 @@ import traitlets
 from cepbook.display import format_time, unused_name
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
-from cepbook.lang import types as t
+from cepbook.lang.types import VALUE_TYPES
 from cepbook.session import Progress, Workbench
 from cepbook.session.inspect.match_record import KEPT as RECORDED_DELIVERIES
 from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
@@ -41,7 +41,6 @@ from cepbook.widgets.live_view.stream_sheet import MAX_ROWS, StreamRequest, Stre
 from cepbook.widgets.live_view.view_source import Rows, ViewSource, WorkbenchSource
 
 WINDOW_ROWS = 1_000
-_NUMBERS = frozenset(of.name for of in t.NUMERIC if of != t.BIGDECIMAL)  # types of values without letters
 PARTITION_ROWS = 500
 VIEW_ROWS = 2_000  # the latest stream rows that a view has
 LIVE_ROWS = 500  # most stream rows of one frame while a replay runs
@@ -500,11 +499,11 @@ class StatementView(LiveWidget):
     def _chosen(self, sheet: RowSheet, columns: Sequence[ViewColumn]) -> tuple[FoundRows, Rows]:
         choice, visible = self._request.choice, self._visible_range
         timed = {column.name for column in columns if column.kind == "time"}
-        numeric = timed | {column.name for column in columns if column.type in _NUMBERS}
+        kinds = {column.name: VALUE_TYPES[column.type] for column in columns if column.type in VALUE_TYPES}
         if self._searched is None:
-            self._searched = SheetColumns(sheet, timed, numeric)
+            self._searched = SheetColumns(sheet, timed, kinds)
         else:
-            self._searched = self._searched.followed(sheet, timed, numeric)
+            self._searched = self._searched.followed(sheet, timed, kinds)
         searched = self._searched
         matches = choice.found(searched, [column.name for column in columns])
         last = min(MAX_ROWS, visible.stop)  # behind these nobody sees the order

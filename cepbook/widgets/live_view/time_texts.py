@@ -74,7 +74,9 @@ _WHOLE = 8  # characters of a time of day without ms
 
 def _clocks_with(clocks: Array, word: str, starts: Iterable[int]) -> Array:
     """Return where times of day in ms have a word at one of these positions of their text."""
+    clocks = clocks.astype(np.int32)  # a day has fewer ms, and half as wide numbers are divided in half the time
     where, whole = np.zeros(len(clocks), np.bool_), clocks % 1000 == 0
+    signs = len(_CLOCK_SIGNS) if not whole.all() else _WHOLE
     digits: dict[int, Array] = {}
 
     def has(position: int, character: str) -> Array | bool:
@@ -89,7 +91,7 @@ def _clocks_with(clocks: Array, word: str, starts: Iterable[int]) -> Array:
     form = "".join("0" if "0" <= character <= "9" else character for character in word)
     for start in starts:
         end = start + len(word)
-        if _CLOCK_FORM[start:end] == form:
+        if end <= signs and _CLOCK_FORM[start:end] == form:
             hits: Array | bool = True
             for position, character in enumerate(word, start):
                 hits = hits & has(position, character)

@@ -79,26 +79,47 @@ class ValueColumn:
         raise NotImplementedError
 
 
-def value_column(values: Sequence[Any], *, timed: bool = False) -> ValueColumn:
-    """Return the column of these values. Whole numbers of a `timed` column are times in ms."""
+def value_column(values: Sequence[Any], *, timed: bool = False, kind: type | None = None) -> ValueColumn:
+    """Return the column of these values. Whole numbers of a `timed` column are times in ms.
+
+    `kind` (int or float) is the type of all values that are not null, if it is known. Looking at the types of many
+    values takes as long as reading them.
+    """
     text = next((value for value in values if value is not None), None)
     texts = TextValues.of(values) if type(text) is str else None
     if texts is not None:
         return texts
+    if kind is not None:
+        numbers = _numbers_of(kind, values, timed)
+        if numbers is not None:
+            return numbers
     kinds = set(map(type, values))
-    for kind in (int, float, bool):
-        if kinds - {_NONE} == {kind}:
+    for number in (int, float, bool):
+        if kinds - {_NONE} == {number}:
             try:
-                return NumberValues(*_numbers(values, kinds), kind, timed=timed)
+                return NumberValues(*_numbers(values, kinds), number, timed=timed)
             except OverflowError:  # a whole number of more than 64 bits
                 break
     return ObjectValues(list(values))
 
 
+def _numbers_of(kind: type, values: Sequence[Any], timed: bool) -> NumberValues | None:
+    """Return numbers of one type and null as a column; None if one has more than 64 bits."""
+    with_null: set[type] = {kind, _NONE}
+    for kinds in (with_null,) if kind is float else ({kind}, with_null):
+        try:
+            return NumberValues(*_numbers(values, kinds), kind, timed=timed)
+        except TypeError:  # null is no whole number
+            continue
+        except OverflowError:
+            break
+    return None
+
+
 def _numbers(values: Sequence[Any], kinds: Collection[type]) -> tuple[Array, Array]:
     """Return numbers and None as an array, and where None is. `kinds` are the types of the values."""
     if _NONE in kinds and float in kinds:
-        numbers = np.array(values, np.float64)  # None becomes NaN
+        numbers = np.fromiter(values, np.float64, len(values))  # None becomes NaN
         null = np.isnan(numbers)
         null[null] = _null([values[place] for place in np.flatnonzero(null).tolist()], kinds)
         numbers[null] = 0

@@ -164,8 +164,11 @@ def test_a_word_is_found_in_many_times_as_in_each_of_them() -> None:
     draw = random.Random(1)
     times += [draw.randrange(-(10**13), 3 * 10**14) // draw.choice((1, 100, 1000)) * 1000 for _ in range(500)]
     times += [draw.randrange(10**12, 2 * 10**12) for _ in range(500)]
-    for word in ("0", "13-0", "05 1", ":59", "1d", "-", "9999", "00.007", "x"):
-        assert times_containing(np.array(times), word).tolist() == [word in format_time(time) for time in times], word
+    seconds = [time // 1000 * 1000 for time in times]
+    for chosen in (times, seconds):
+        for word in ("0", "13-0", "05 1", ":59", "1d", "-", "9999", "00.007", "105", ".", "x"):
+            expected = [word in format_time(time) for time in chosen]
+            assert times_containing(np.array(chosen), word).tolist() == expected, word
 
 
 def test_partial_matches_show_times() -> None:

@@ -49,3 +49,23 @@ def test_a_column_of_texts_with_other_values_is_no_column_of_texts() -> None:
     assert value_column([1.5, None, float("inf"), None]).values() == [1.5, None, float("inf"), None]
     nan = value_column([float("nan"), None, 2.0])
     assert nan.null.tolist() == [False, True, False]
+
+
+def test_a_column_of_a_known_type_is_the_column_that_its_values_show() -> None:
+    nan = float("nan")
+    columns = {
+        float: ([1.5, 2.0], [None, 1.5, nan], [nan], [None], []),
+        int: ([3, 1, 0], [None, 3], [2**70, None], [2**63 - 1, -(2**63)], [None], []),
+    }
+    for kind, lists in columns.items():
+        for values in lists:
+            known, chosen = value_column(values, kind=kind), value_column(values)
+            assert repr(known.values()) == repr(values)
+            assert known.null.tolist() == [value is None for value in values] == chosen.null.tolist()
+            for word in ("nan", "1", ".", "none", "-"):
+                assert known.containing(word).tolist() == chosen.containing(word).tolist(), (values, word)
+
+
+def test_a_word_that_is_no_section_of_a_number_is_not_searched_in_numbers() -> None:
+    assert not any(map(is_in_numbers, ("2013-07-02", "07-02", "1.5.2", "e5", "12:30", "--", "x", "1 2")))
+    assert all(map(is_in_numbers, ("-1.5", "e-05", "+16", "e", ".", "-", "an", "inf", "5e+")))

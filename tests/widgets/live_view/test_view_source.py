@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from cepbook.errors import UsageError
+from cepbook.lang.types import VALUE_TYPES
 from cepbook.session import Workbench
 from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.base.column_encoding import ViewColumn
@@ -83,6 +84,12 @@ def test_the_last_rows_without_a_context(epl: str) -> None:
 SHEETS = {
     "plain": "select symbol, price from Tick#length(3)",
     "wildcard": "select * from Tick#length(3)",
+    "wildcard of a sorted window": "select * from Tick#sort(3, price)",
+    "wildcard of the last per key": "select * from Tick#unique(symbol)",
+    "wildcard and a column": "select *, price * 2 as twice from Tick#length(3)",
+    "wildcard into another stream": "insert into Other select * from Tick#length(3)",
+    "wildcard of partitions": "context PerSymbol select * from Tick#unique(symbol)",
+    "wildcard with a condition": "select * from Tick#length(3) where price > 1",
     "one": "select price as p from Tick#length(3)",
     "two names": "select price as p, symbol, price as q from Tick#length(3)",
     "computed": "select symbol, price * 2 as twice from Tick#length(3)",
@@ -135,12 +142,12 @@ def test_columns_are_used_again_while_the_rows_are_the_same(epl: str) -> None:
         name = list(before.names)[-1]
         values = columns[name].values()
         assert values == before.column(name)
-        same = columns.followed(source.every(), (), ())
+        same = columns.followed(source.every(), (), {})
         assert same[name].values() == values
         assert (same[name] is columns[name]) == (before.dropped_since(source.every()) == 0)
         cep.send("Tick", symbol="B", price=9.0)
         after = source.every()
-        assert columns.followed(after, (), ())[name].values() == after.column(name)
+        assert columns.followed(after, (), {})[name].values() == after.column(name)
 
 
 @pytest.mark.parametrize("window", ["keepall", "length(40)", "time(30 sec)", "sort(40, price)", "length_batch(7)"])
@@ -151,7 +158,7 @@ def test_columns_follow_their_window(window: str, select: str) -> None:
     cep.run(f"create schema Tick(symbol string, price double, n long); @name('out') select {select} from Tick#{window}")
     source = WorkbenchSource(cep, "out")
     names = [column.name for column in source.columns]
-    numeric = {column.name for column in source.columns if column.type != "string"}
+    kinds = {column.name: VALUE_TYPES[column.type] for column in source.columns}
     columns: SheetColumns | None = None
     for step in range(120):
         for _ in range(random.choice((0, 1, 1, 5, 30))):
@@ -160,7 +167,7 @@ def test_columns_follow_their_window(window: str, select: str) -> None:
             cep.send("Tick", symbol=text, price=price, n=random.randrange(30))
         cep.advance(1000 * (step + 1))
         sheet = source.every()
-        columns = SheetColumns(sheet, (), numeric) if columns is None else columns.followed(sheet, (), numeric)
+        columns = SheetColumns(sheet, (), kinds) if columns is None else columns.followed(sheet, (), kinds)
         rows = sheet.rows(range(len(sheet)))
         for word in ("a1", "n2", "nan", "2", "-0", "n", "1.5", str(step)):
             naive = [
