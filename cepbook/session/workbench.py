@@ -111,7 +111,8 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
                 self._engine.follow_deployments()
 
     def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
-        """Drop the statement `name`, or the statement that created the event type, context, variable or store `name`.
+        """Drop the statement `name`, or the statement that created the event type, context, variable, store, index or
+        expression `name`.
 
         The rest of its deployment keeps running if it can do without. Return the names of all dropped statements.
         Raises UsageError if there is no such name, and, without `cascade`, if more would go; the message lists it.

@@ -214,6 +214,38 @@ def test_dropping_a_store_that_nobody_reads() -> None:
     assert list(cep.runtime.catalog.event_types) == ["Tick"]
 
 
+LOOKUPS = """
+create schema F(a double); create table T(k string primary key, v double);
+create index IX on T(v);
+create expression twice { x => x.a * 2 };
+@name('o') select twice(f) as t from F as f;
+@name('q') on F as f select t.v from T as t where t.v = f.a"""
+
+
+def test_indexes_and_expressions_are_dropped_by_name() -> None:
+    cep = Workbench()
+    cep.run(LOOKUPS)
+    for used, users in (("T", "`F`, `IX`, `o`, `q`, `twice`"), ("twice", "`F`, `IX`, `T`, `o`, `q`")):
+        with pytest.raises(UsageError, match=f"`{used}` was deployed with {users}, and goes with them"):
+            cep.drop(used)
+    assert cep.drop("IX") == ()
+    assert cep.drop("o") == ("o",) and cep.drop("twice") == ()
+    assert cep.statements()["name"].tolist() == ["F", "T", "q"]
+    with pytest.raises(UsageError, match="nothing named `IX` is deployed"):
+        cep.drop("IX")
+    cep.run("create index IX on T(v)", cell="c")
+    assert cep.drop("IX") == ()
+    assert cep.drop("q") == ("q",) and "T" in cep.runtime.stores
+
+
+def test_an_expression_of_the_same_module_lets_other_statements_go() -> None:
+    cep = Workbench()
+    cep.run(LOOKUPS + "; @name('p') select twice(f) + 1 as t from F as f")
+    assert cep.drop("o") == ("o",)
+    cep.send("F", a=2.0)
+    assert cep.changes("p")["t"].tolist() == [5.0]
+
+
 def test_drop(cep: Workbench) -> None:
     cep.run("@name('big') insert into Big select symbol, price from Tick(price > 10)", cell="c1")
     cep.run("@name('last') select * from Big#lastevent", cell="c2")

@@ -152,7 +152,7 @@ class DeclaredExpression:
     params: tuple[str, ...]
     body: ast.Expr
     alias: bool
-    source: str
+    source: str = field(compare=False)  # spans and tree say what is the same; other statements of the text may go
 
 
 SPATIAL_INDEX = "pointregionquadtree"

@@ -66,7 +66,7 @@ def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
 DROP = Subcommand(
     "drop",
     drop,
-    {"%epl drop [--cascade] NAME …": "Drop statements, event types, contexts, variables or stores."},
+    {"%epl drop [--cascade] NAME …": "Drop statements, event types, contexts, variables, stores, indexes or expressions."},
     _complete,
 )
 REWIND = Subcommand(

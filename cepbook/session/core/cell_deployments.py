@@ -16,9 +16,12 @@ from cepbook.lang.syntax.source_text import EPL, dialect_of
 
 
 def declared_names(deployment: Deployment) -> frozenset[str]:
-    """Return the names of the statements, event types, contexts and variables of a deployment."""
+    """Return the names of the statements of a deployment, and of all that it defines: event types, contexts, variables,
+    stores, indexes, expressions.
+    """
     statements = (statement.name for statement in deployment.statements)
-    return frozenset((*statements, *deployment.event_types, *deployment.contexts, *deployment.variables))
+    definitions = filter(None, map(defined_name, deployment.plan.statements))
+    return frozenset((*statements, *definitions, *deployment.event_types, *deployment.contexts, *deployment.variables))
 
 
 def find_deployment(runtime: Runtime, name: str) -> Deployment:
