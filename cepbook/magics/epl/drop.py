@@ -66,7 +66,7 @@ def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
 DROP = Subcommand(
     "drop",
     drop,
-    {"%epl drop [--cascade] NAME …": "Drop statements, or event types, contexts, variables, stores, indexes, expressions."},
+    {"%epl drop [--cascade] NAME …": "Drop statements, event types, contexts, variables, stores or indexes."},
     _complete,
 )
 REWIND = Subcommand(
