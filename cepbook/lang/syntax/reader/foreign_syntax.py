@@ -101,10 +101,10 @@ def _interval_hint(stop: ParseFailure) -> str:
     words = stop.words_before()
     if stop.kind(-2) in ("+", "-") and (moved := _moved_time(stop, stop.at - 2, period)) is not None:
         return moved
-    for word in words if "group" in words else ():
+    for word in words[words.index("group") :] if "group" in words else ():
         row = foreign_word(word, "window")
         if row is not None or word in WINDOWS:
-            doc = f"write #{word}({period})" if row is None else row.doc
+            doc = f"write #{word}({period}){_of_each_key(word)}" if row is None else row.doc
             return f"it is a data window behind the event type: {doc}"
     return f"write `{period}`"
 
@@ -160,7 +160,7 @@ def _over_hint(stop: ParseFailure) -> str:
     ranked = _value_before(stop, closing + 1).partition("(")[0].lower() in ("rank", "dense_rank", "row_number", "ntile")
     behind = [token.text.lower() for token in stop.tokens[stop.at :]]
     if ranked and "partition" in behind:
-        return "the three highest of each key are the data window #rank(symbol, 3, price desc)"
+        return "the three highest of each key are the data windows #groupwin(symbol)#sort(3, price desc)"
     if ranked:
         return "the three highest are the data window #sort(3, price desc)"
     for frame, window in (("rows", "the last 11 rows are #length(11)"), ("range", "the last hour is #time(1 hour)")):
@@ -246,7 +246,12 @@ def _window_call(stop: ParseFailure) -> str:
     """Return the window for ``window tumbling (size 5 min)``."""
     inside = [text for text in stop.arguments(stop.at + 2)[0] if not text.startswith(("grace", "retention"))]
     periods = [text.removeprefix("size ").removeprefix("advance by ") for text in inside]
-    return f"write the window behind the event type: #{stop.text(1)}({', '.join(periods)})"
+    return f"write the window behind the event type: #{stop.text(1)}({', '.join(periods)}){_of_each_key(stop.text(1))}"
+
+
+def _of_each_key(window: str) -> str:
+    """Return what is to be added about a window whose contents elsewhere depend on the keys of ``group by``."""
+    return "; #groupwin(key) before it gives each key its sessions" if window == "session" else ""
 
 
 def _window_table(stop: ParseFailure) -> str | None:
@@ -456,7 +461,7 @@ HINTS = (
     Hint("leave it out: what a cell creates is replaced when the cell runs again", begins="create", before="if"),
     Hint("leave not null out: every property may be null", begins="create schema", here="not"),
     Hint(
-        lambda stop: f"write insert into {stop.tokens[2].text} select …",
+        lambda stop: f"write insert into {stop.tokens[2].text} select …, or create a table and fill it by into table",
         begins="create table",
         before="as",
         here="select",
