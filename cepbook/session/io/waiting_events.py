@@ -1,4 +1,6 @@
-"""The events of live sources that wait, and how far the sources are, as `save` and the journal write them.
+"""Live events that wait until no earlier event can come (`reorder`), and how far their sources are.
+
+`save` and the journal write both.
 
 A batch of live events changes three things: this buffer, the engine and the offsets of the sources. `commit` makes the
 three changes take effect together. A snapshot that is written before `commit` has the buffer as it was before the
@@ -19,8 +21,8 @@ WaitingEvent = tuple[int, str, Mapping[str, Any], int]  # time, type and values 
 class WaitingEvents(ReorderBuffer):
     """A buffer whose entries are an event type and an event.
 
-    `owned`: a live source uses the buffer. A loaded buffer has no source until one claims its events. The entry that
-    `release` returns is the tuple that `insert` got: what is committed is told by the identity of entries.
+    `owned`: a live source uses the buffer. A loaded buffer has no source until one claims its events. `release` returns
+    the very tuples that `insert` got, because entries are compared by identity. Changes count from the last commit.
     """
 
     def __init__(self, number: int, lateness: int = 0, *, owned: bool = False) -> None:
@@ -41,7 +43,8 @@ class WaitingEvents(ReorderBuffer):
         return released
 
     def put_back(self, released: list[Entry]) -> None:
-        """Let events wait again, before all others. They are new, or of the last `release`, and not committed since."""
+        """Insert entries before all others: those of the last `release`, with no commit since, or new ones."""
+        # `self.replace` would take all entries for new ones
         super().replace([*released, *self.entries()])
         removed, back = set(map(id, self._removed)), set(map(id, released))
         self._added += [entry for entry in released if id(entry) not in removed]
@@ -74,8 +77,8 @@ class WaitingEvents(ReorderBuffer):
         return [(time, name, event, self.number) for time, (name, event) in self._committed]
 
     def changes(self) -> list[Any]:
-        """Return ``[number, gone, added]``: the number of this buffer, how many of the first committed events were
-        removed (None: all), and the events that were added. `repeat` takes the last two.
+        """Return ``[number, gone, added]``: the number of this buffer, how many committed events were removed,
+        and those that were added. The removed ones are always the first ones; None is all. `repeat` takes the last two.
         """
         if self._former is not None:
             return [self.number, None, [[time, *item] for time, item in self.entries()]]
@@ -84,20 +87,20 @@ class WaitingEvents(ReorderBuffer):
         return [self.number, gone, [[entry[0], *entry[1]] for entry in self._added if id(entry) not in removed]]
 
     def repeat(self, gone: int | None, events: Iterable[tuple[int, str, Any]]) -> None:
-        """Make the changes of another buffer."""
+        """Apply the `changes` of another buffer and commit them."""
         super().replace([] if gone is None else self.entries()[gone:])
         for time, name, event in events:
             super().insert((time, (name, event)))
         self.commit()
 
     def take(self, names: Collection[str]) -> list[Entry]:
-        """Remove and return the events of these types."""
+        """Remove and return the events of these types, at once: there is nothing to commit before or after it."""
         taken = [entry for entry in self.entries() if entry[1][0] in names]
         super().replace([entry for entry in self.entries() if entry[1][0] not in names])
         return taken
 
     def fill(self, entries: Iterable[Entry]) -> None:
-        """Add events in any order. None of them is late."""
+        """Add events in any order, even before the watermark, and commit them."""
         for entry in entries:
             self.insert(entry)
         if self.entries():
@@ -160,7 +163,7 @@ class WaitingBuffers:
             self._buffers.setdefault(number, WaitingEvents(number)).fill(entries)
 
     def repeat(self, number: int, gone: int | None, events: Iterable[tuple[int, str, Any]]) -> None:
-        """Make the changes of another buffer in that of `number`."""
+        """Apply the `changes` of another buffer to that of `number`."""
         self._buffers.setdefault(number, WaitingEvents(number)).repeat(gone, events)
 
     def clear(self) -> None:
@@ -169,7 +172,7 @@ class WaitingBuffers:
             buffer.clear()
 
 
-SourcePart = tuple[str, str, str]  # event type, source, and part of the source
+SourcePart = tuple[str, str, str]  # event type, source, and its partition, as those of a Kafka topic
 Offsets = Mapping[SourcePart, Any]
 
 
@@ -191,7 +194,7 @@ class SourceProgress(NamedTuple):
         return {name: value for name, value in data.items() if value}
 
     def commit(self, offsets: dict[SourcePart, Any]) -> None:
-        """Let the progress take effect: the offsets in `offsets`."""
+        """Copy the offsets into `offsets` and commit the events."""
         offsets.update(self.offsets)
         if self.waiting is not None:
             self.waiting.commit()

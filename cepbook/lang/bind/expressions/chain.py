@@ -1,13 +1,17 @@
 """The meaning of a dotted chain such as ``a.b(1).c[0]``.
 
-The first step decides; the others are members, indexes and methods of its value. Its name is looked up in this order:
+The name of the first step is looked up in the order below; each further step is a member, an index or a method of the
+value before it. A step without parentheses has the arguments None.
 
-1. variables of lambdas, parameters of the declared expression around it, declared expressions
-2. tables that no stream or property hides, named windows before a method of arrays
-3. a step with brackets: entries of mapped properties, functions, aggregates
-4. a step before a dot: streams, ``context``, streams around a subquery, Java classes with static methods
-5. any step: column aliases (not before a dot), properties, streams, events that began the partition, properties of
-   variant streams, streams around a subquery, variables
+1. variables of lambdas, parameters of the declared expression whose body this is, declared expressions
+2. tables that no stream or property hides, named windows before an enumeration method
+3. a step with parentheses: ``current_evaluation_context()``, spatial functions with their method, entries of mapped
+   properties, dynamic properties, ``current_timestamp()``, variables, functions and aggregates
+4. a step before a dot: streams, ``context``, streams outside a subquery, Java classes with static methods
+5. without parentheses: column aliases (not before a dot), properties, ``current_timestamp``, streams, events that began
+   the partition, properties of variant streams, names outside a subquery, variables, dynamic properties
+
+`fail`, `reject`, `mismatch` and `refuse_method` report a problem and raise AlreadyReported.
 """
 
 from __future__ import annotations
@@ -57,7 +61,7 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     if store is not None and store.kind == "table" and first.args is None and not _shadowed(first, scope):
         read, left = bind_table_access((first, *rest), store, scope, bind)
         return apply_steps(read, left, scope, bind)
-    if store is not None and store.kind == "window" and _is_collection(first, rest, scope):
+    if store is not None and store.kind == "window" and _names_all_rows(first, rest, scope):
         return apply_steps(_rows_of_window(first, scope), rest, scope, bind)
     if first.args is not None or first.wildcard:
         steps: Sequence[ast.NameStep] = rest
@@ -67,10 +71,10 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
         spatial = call.bind_spatial(first, rest[0], scope, bind) if rest else None
         if spatial is not None:
             return apply_steps(spatial, rest[1:], scope, bind)
-        known = len(scope.calls)
+        calls_before = len(scope.calls)
         target = _first_call(first, scope, bind)
         if rest and isinstance(target, x.AggregateRef):
-            target, steps = bind_aggregate_method(target, rest, scope, bind, known)
+            target, steps = bind_aggregate_method(target, rest, scope, bind, calls_before)
         return apply_steps(target, steps, scope, bind)
     if rest:
         stream = _prefixed_stream(first, scope)
@@ -97,18 +101,18 @@ def _spread_dynamic(node: ast.Chain) -> ast.Chain:
 
 
 def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
-    """Return whether a stream (also one around a subquery) or a property has the name of a table."""
+    """Return True if a stream, also one outside a subquery, or a property has the name of a table."""
     if _stream_named(step.name, scope) is not None or _property(replace(step, index=None), scope) is not None:
         return True
-    around = () if scope.outside is None else (scope.outside.scope,)
-    return any(_prefixed_stream(step, outer) is not None for outer in (scope, *around))
+    outer = () if scope.outside is None else (scope.outside.scope,)
+    return any(_prefixed_stream(step, level) is not None for level in (scope, *outer))
 
 
-def _is_collection(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> bool:
-    """Return whether the name of a named window stands for its rows: before a method of arrays."""
+def _names_all_rows(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> bool:
+    """Return True if the name of a named window stands for its rows: before an enumeration method."""
     called = bool(rest) and rest[0].args is not None and is_enumeration_method(rest[0].name)
-    known = _stream_named(first.name, scope) is not None or _property(replace(first, index=None), scope) is not None
-    return called and first.index is None and not known
+    hidden = _stream_named(first.name, scope) is not None or _property(replace(first, index=None), scope) is not None
+    return called and first.index is None and not hidden
 
 
 def _rows_of_window(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
@@ -123,21 +127,20 @@ def _rows_of_window(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
 
 
 def _outer_name(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
-    """In a subquery, bind ``alias.property`` of a stream around it or of a tag of its pattern; None for other names.
+    """In a subquery, bind a name of the outer scope; None for other names.
 
-    The subquery's own properties come first. Columns of outer streams are always written with the name of the stream.
+    These are parameters, lambda variables, and ``alias.property`` of an outer stream or of a tag of its pattern. The
+    properties of the subquery come first. The value becomes a parameter of the subquery.
     """
     outside, first = scope.outside, node.steps[0]
     if outside is None or first.index is not None or _property(first, scope) is not None:
         return None
-    around = outside.scope
-    if first.name in (around.params or ()) or first.name in around.locals:
-        return outside.parameter(bind_chain(node, around, bind))
-    if _prefixed_stream(first, around) is None:
-        tag = _property(first, around) if len(node.steps) > 1 else None
+    outer = outside.scope
+    if first.name not in {*(outer.params or ()), *outer.locals} and _prefixed_stream(first, outer) is None:
+        tag = _property(first, outer) if len(node.steps) > 1 else None
         if tag is None or (tag.type.event is None and (tag.type.of is None or tag.type.of.event is None)):
             return None
-    return outside.parameter(bind_chain(node, around, bind))
+    return outside.parameter(bind_chain(node, outer, bind))
 
 
 JAVA_CLASSES = frozenset(name.partition(".")[0] for name in FUNCTIONS if "." in name and name[0].isupper())
@@ -192,20 +195,22 @@ def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: 
 
 
 def _stream_named(name: str, scope: Scope) -> int | None:
+    """Return the position of the stream with this alias."""
     streams = scope.streams if scope.params is None else ()
     return next((i for i, stream in enumerate(streams) if stream.is_called(name)), None)
 
 
 def _prefixed_stream(step: ast.NameStep, scope: Scope) -> int | None:
-    """Return the stream whose property ``step.…`` names: by its alias, or beside it by the name of its event type. An
-    alias of a stream around a subquery goes before the name of a type.
+    """Return the position of the stream that `step` names before a dot: by its alias, else by its event type.
+
+    An outer stream with that alias has precedence over the event type.
     """
     stream = _stream_named(step.name, scope) if step.index is None else None
     if stream is not None or step.index is not None or scope.params is not None:
         return stream
     typed = [i for i, stream in enumerate(scope.streams) if stream.is_prefix(step.name)]
-    around = () if scope.outside is None else scope.outside.scope.streams
-    if not typed or _property(step, scope) is not None or any(stream.is_called(step.name) for stream in around):
+    outer = () if scope.outside is None else scope.outside.scope.streams
+    if not typed or _property(step, scope) is not None or any(stream.is_called(step.name) for stream in outer):
         return None
     if sum(not scope.streams[i].fallback for i in typed) > 1:
         fact = f"`{step.name}` is the event type of several streams"
@@ -216,8 +221,9 @@ def _prefixed_stream(step: ast.NameStep, scope: Scope) -> int | None:
 def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call, or the mapped property ``m('key')``."""
     prop = _property(step, scope)
-    called = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
-    if prop is not None and _has_entries(prop.type, step) and (prop.type == t.MAP or not called):
+    is_function = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
+    # a mapped property hides a function, an array does not
+    if prop is not None and _is_entry_access(prop.type, step) and (prop.type == t.MAP or not is_function):
         return _entry(prop, step, scope, bind)
     if prop is None and step.optional and scope.streams and len(step.args or ()) == 1:
         dynamic = _undeclared_property(step, scope)
@@ -227,13 +233,13 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
             scope.reject("`current_timestamp` takes no parameters", step.span)
         return x.CurrentTimestamp(t.LONG, span=step.span)
     variable = scope.module.catalog.variables.get(step.name)
-    if variable is not None and step.args == () and not called:  # recorded: accepted_leniencies
+    if variable is not None and step.args == () and not is_function:  # Esper refuses `v()`
         return _apply_index(_variable(variable, step, scope), step, scope, bind)
     return _apply_index(call.bind_call(step, scope, bind), step, scope, bind)
 
 
-def _has_entries(type_: Type | None, step: ast.NameStep) -> bool:
-    """Return whether ``step`` with one parameter is an entry of a property of the type."""
+def _is_entry_access(type_: Type | None, step: ast.NameStep) -> bool:
+    """Return True if `step` with one parameter is an entry of a property of the type."""
     listed = type_ is not None and (type_ == t.MAP or type_.of is not None)
     return listed and len(step.args or ()) == 1 and not (step.wildcard or step.named or step.distinct)
 
@@ -250,6 +256,7 @@ def _entry(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) 
 
 
 def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
+    """Return the property of a stream or of an element that `step` names. Fails if there are several."""
     prop: x.BoundExpr | None = None
     streams = sorted(enumerate(scope.streams), key=lambda numbered: numbered[1].fallback)
     for position, stream in streams if scope.params is None else ():
@@ -271,7 +278,7 @@ def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
 
 
 def _elements(scope: Scope) -> Mapping[str, x.BoundExpr]:
-    """Return the parameters whose properties need no prefix: a single one, and the elements of lambdas."""
+    """Return the parameters whose properties need no prefix: the only one, and the element variables of lambdas."""
     own = scope.params if scope.params is not None and len(scope.params) == 1 else {}
     elements = {n: v for n, v in scope.locals.items() if isinstance(v, x.LambdaParameter) and v.role == "element"}
     return {**own, **elements}
@@ -426,7 +433,7 @@ def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -
         return apply_steps(target, node.steps[1:], scope, bind)
     value: x.BoundExpr = x.Prop(type_, position, step.name, span=span)
     if step.args is not None:
-        if not _has_entries(type_, step):
+        if not _is_entry_access(type_, step):
             scope.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
         value = _entry(value, step, scope, bind)
     else:
@@ -562,7 +569,7 @@ def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Bi
     return x.IndexAccess(target.type.of, target, index, span=span)
 
 
-# The owners of functions that are methods of values, by the names of types
+# The prefix in `FUNCTIONS` of the methods of values, by the names of types
 _METHOD_OWNERS = {
     "string": "string",
     "char": "string",
@@ -572,25 +579,33 @@ _METHOD_OWNERS = {
 }
 
 
-def _is_row(target: x.BoundExpr, scope: Scope) -> bool:
-    """Return whether methods of arrays take `target` as an array of one: an event, or a value of another event."""
+def _is_single_event(target: x.BoundExpr, scope: Scope) -> bool:
+    """Return True if enumeration methods take `target` as an array of one: an event, ``prev(…)``, or an aggregate whose
+    result is an event or a value of one.
+    """
     if isinstance(target, x.AggregateRef):
         return target.type.event is not None or aggregate_row(list(scope.calls)[target.index].name).needs_window != ""
     return target.type.event is not None or isinstance(target, x.Prev)
 
 
 def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+    """Bind a step with parentheses behind a value.
+
+    The order: entries of members, methods of a table's row, rows of `FUNCTIONS` with the prefix of the type, rows of
+    `lang.registry.methods`. A new method of a text, a number or an event is a row of the former, one of an array, a map or
+    a date a row of the latter.
+    """
     members = _members(target.type, scope)
-    if members is not None and _has_entries(members.get(step.name), step):
+    if members is not None and _is_entry_access(members.get(step.name), step):
         return _entry(_member(target, step, scope), step, scope, bind)
     of_row = bind_method_of_row(target, step, scope, bind) if isinstance(target, x.Prop) else None
     if of_row is not None:
         return _apply_index(of_row, step, scope, bind)
-    row = FUNCTIONS.get(f"{_METHOD_OWNERS.get(target.type.name, '')}.{step.name}")
-    if row is not None:
-        return _apply_index(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
+    function = FUNCTIONS.get(f"{_METHOD_OWNERS.get(target.type.name, '')}.{step.name}")
+    if function is not None:
+        return _apply_index(call.bind_function(function, step, scope, bind, receiver=target), step, scope, bind)
     call_ = bind_method(target, step, scope, bind)
-    if call_ is None and is_enumeration_method(step.name) and _is_row(target, scope):
+    if call_ is None and is_enumeration_method(step.name) and _is_single_event(target, scope):
         only = x.FunctionCall(t.array_of(target.type), "array of one", (target,), span=target.span)
         call_ = bind_method(only, step, scope, bind)
     if call_ is not None:

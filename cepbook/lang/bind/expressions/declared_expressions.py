@@ -1,7 +1,10 @@
 """Declared expressions: ``expression f {(a, b) => …}`` and ``expression x alias for {…}``.
 
-A use is replaced by the body. The body of an expression sees its parameters, but no column aliases and lambda variables
-of the statement; the body of an alias sees every name that is visible where the alias stands.
+A use is replaced by the body. The body of an expression sees its parameters and the variables of EPL, but none of the
+statement's streams, column aliases and lambda variables; the body of an alias sees every name that is visible where the
+alias stands.
+
+`reject` reports a problem and raises AlreadyReported; `report` and `unsupported` only report it.
 
 Source: Esper reference, chapter Basic Concepts and Clauses, section "Declaring a Global Expression, Alias or Script",
 and chapter Expressions, "User-Defined Expressions".
@@ -23,7 +26,7 @@ from cepbook.lang.syntax.ast.syntax_node import map_nodes
 
 
 def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope) -> None:
-    """Make `nodes` the declared expressions of the current statement. Of several with one name the last is used.
+    """Make `nodes` the statement's declared expressions. Of several with one name the last valid one is used.
 
     The names of rejected ones are recorded, so that their uses are not reported as unknown.
     """
@@ -37,7 +40,7 @@ def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope
 
 
 def check_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredExpression | None:
-    """Return the declaration, whose body is bound at each use; None for a script, which is reported."""
+    """Check a declaration. Its body is bound at each use. Report a script and return None."""
     if node.language is not None or isinstance(node.body, str):
         module.unsupported("scripts", node.span, "register a Python function: @cep.function")
         return None
@@ -63,7 +66,7 @@ def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Sco
         decl = module.catalog.expressions.get(step.name)
         if decl is None:
             return None
-        # `x.y` may be a property of the stream `x`: without brackets a global expression has to stand alone
+        # `x.y` may be a property of the stream `x`: without parentheses a global expression has to stand alone
         if step.args is None and not step.wildcard and (decl.params or rest):
             return None
         module.require("expression", step.name)
@@ -100,7 +103,7 @@ def _expand(
         plural = "s" if len(decl.params) != 1 else ""
         fact = f"expression `{decl.name}` takes {len(decl.params)} parameter{plural}, found {len(args)}"
         module.reject(fact, step.span)
-    if any(arg.type == ERROR for arg in args):
+    if any(arg.type == ERROR for arg in args):  # already reported, which is enough
         return error_expression(step.span)
     if decl in module.expanding:
         module.reject(f"expression `{decl.name}` uses itself", step.span)
@@ -109,11 +112,11 @@ def _expand(
         params = dict(zip(decl.params, args, strict=True))
         body_scope = scope if decl.alias else replace(scope, params=params, aliases={}, locals={})
         before_method = bool(rest) and rest[0].args is not None and is_enumeration_method(rest[0].name)
-        if before_method and isinstance(decl.body, ast.Subquery) and not decl.body.exists:
-            bind = _bind_as_array
-        if decl.source is module.source:
-            return bind(decl.body, body_scope)
-        return _bind_imported_body(decl, body_scope, step.span, bind)
+        is_array = before_method and isinstance(decl.body, ast.Subquery) and not decl.body.exists
+        bind_body = _bind_as_array if is_array else bind
+        if decl.source is module.source:  # its spans are places of this module
+            return bind_body(decl.body, body_scope)
+        return _bind_imported_body(decl, body_scope, step.span, bind_body)
     finally:
         module.expanding.pop()
 
