@@ -256,10 +256,6 @@ class EventEngine:
         if self._failures.report(error):
             self.turn.request_flush()
 
-    def raise_pending(self) -> None:
-        """Raise the first failure that no error listener was notified of."""
-        self._failures.raise_pending()
-
     def _caught(self, failure: Exception) -> None:
         if isinstance(failure, EventError | UsageError):
             raise failure

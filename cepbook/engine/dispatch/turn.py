@@ -183,7 +183,7 @@ class Turn:
             raise
 
     def settled(self) -> None:
-        """Process the changes of a query."""
+        """Process what waits, and raise the first failure that no error listener was notified of."""
         if self.queue or self.changes or self._waiting or self._held:
             self.drain()
         else:

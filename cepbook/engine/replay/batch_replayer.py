@@ -172,7 +172,7 @@ class BatchReplayer:
                 loop = self._run_until(plan, batches, clock_stops, until)
                 failures, processed = loop.failures, [loop.processed(batch) for batch in batches]
             try:
-                runtime.raise_pending()
+                runtime.turn.settled()
             except Exception as failure:  # noqa: BLE001 - raised below, behind those before it
                 failures.append(failure)
         if failures:

@@ -83,6 +83,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]]) -> list[Any]:
                 runtime.statement("s").add_sink(deliveries)
             else:
                 seen.append(runtime.iterate("s"))
+                runtime.turn.settled()  # a condition may have failed
         except StatementError as failure:
             seen.append(str(failure))
         seen.append(len(deliveries))
@@ -99,3 +100,14 @@ def test_rows_are_those_of_inputs_called_one_by_one(seed: int, monkeypatch: pyte
         patched.setattr(PhysicalPlan, "joins_one_type", False)
         apart = reactions(epl, steps)
     assert repr(together) == repr(apart), epl
+
+
+def test_a_batch_that_raises_leaves_nothing_for_the_next_turn() -> None:
+    runtime = Runtime()
+    runtime.register_function("inverse", inverse, returns=INT)
+    runtime.deploy(f"{SCHEMA}@name('s') select a.id as id from E(inverse(x) > 3)#keepall as a, E#keepall as b")
+    batch = runtime.batch(["E"])
+    columns = {name: {"id": [1, 2], "x": [0, 1], "k": ["a", "a"]}[name] for name in batch.columns["E"]}
+    with pytest.raises(StatementError, match="ZeroDivisionError"):
+        batch.run([ColumnBatch("E", [0, 0], columns, [1, 2])])
+    assert runtime.turn.over

@@ -88,12 +88,13 @@ def reactions(epl: str, steps: list[tuple[str, Any]], limit: int) -> list[Any]:
             elif kind == "save":
                 runtime = again(runtime)
                 runtime.statement("s").add_sink(deliveries)
+            if kind in ("look", "save"):
+                seen.append([state["partials"] for state in runtime.state("s")])
+                if "keepall" in epl:
+                    seen.append(runtime.iterate("s"))
+                    runtime.turn.settled()  # a condition may have failed
         except StatementError as failure:
             seen.append(str(failure))
-        if kind in ("look", "save"):
-            seen.append([state["partials"] for state in runtime.state("s")])
-            if "keepall" in epl:
-                seen.append(runtime.iterate("s"))
     return [list(deliveries), seen]
 
 

@@ -1,17 +1,15 @@
 """The meaning of a dotted chain such as ``a.b(1).c[0]``.
 
-The name of the first step is looked up in the order below; each further step is a member, an index or a method of the
-value before it. A step without parentheses has the arguments None.
+The name of the first step is looked up in the order below; each further step is a member, index or method of the value
+before it. `fail`, `reject`, `mismatch` and `refuse_method` report a problem and raise AlreadyReported.
 
 1. variables of lambdas, parameters of the declared expression whose body this is, declared expressions
 2. tables that no stream or property hides, named windows before an enumeration method
-3. a step with parentheses: ``current_evaluation_context()``, spatial functions with their method, entries of mapped
-   properties, dynamic properties, ``current_timestamp()``, variables, functions and aggregates
-4. a step before a dot: streams, ``context``, streams outside a subquery, Java classes with static methods
+3. with parentheses: ``current_evaluation_context()``, spatial functions, entries of mapped properties, dynamic
+   properties, ``current_timestamp()``, variables, functions, aggregates
+4. before a dot: streams, ``context``, streams outside a subquery, Java classes with static methods
 5. without parentheses: column aliases (not before a dot), properties, ``current_timestamp``, streams, events that began
    the partition, properties of variant streams, names outside a subquery, variables, dynamic properties
-
-`fail`, `reject`, `mismatch` and `refuse_method` report a problem and raise AlreadyReported.
 """
 
 from __future__ import annotations
@@ -127,10 +125,8 @@ def _rows_of_window(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
 
 
 def _outer_name(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
-    """In a subquery, bind a name of the outer scope; None for other names.
-
-    These are parameters, lambda variables, and ``alias.property`` of an outer stream or of a tag of its pattern. The
-    properties of the subquery come first. The value becomes a parameter of the subquery.
+    """In a subquery, bind a parameter, lambda variable or ``alias.property`` of the outer scope as a parameter of the
+    subquery; None for other names. The properties of the subquery come first.
     """
     outside, first = scope.outside, node.steps[0]
     if outside is None or first.index is not None or _property(first, scope) is not None:
@@ -201,9 +197,8 @@ def _stream_named(name: str, scope: Scope) -> int | None:
 
 
 def _prefixed_stream(step: ast.NameStep, scope: Scope) -> int | None:
-    """Return the position of the stream that `step` names before a dot: by its alias, else by its event type.
-
-    An outer stream with that alias has precedence over the event type.
+    """Return the position of the stream that `step` names before a dot: by its alias, else, if no outer stream has that
+    alias, by its event type.
     """
     stream = _stream_named(step.name, scope) if step.index is None else None
     if stream is not None or step.index is not None or scope.params is not None:
@@ -222,7 +217,6 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call, or the mapped property ``m('key')``."""
     prop = _property(step, scope)
     is_function = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
-    # a mapped property hides a function, an array does not
     if prop is not None and _is_entry_access(prop.type, step) and (prop.type == t.MAP or not is_function):
         return _entry(prop, step, scope, bind)
     if prop is None and step.optional and scope.streams and len(step.args or ()) == 1:
@@ -580,21 +574,14 @@ _METHOD_OWNERS = {
 
 
 def _is_single_event(target: x.BoundExpr, scope: Scope) -> bool:
-    """Return True if enumeration methods take `target` as an array of one: an event, ``prev(…)``, or an aggregate whose
-    result is an event or a value of one.
-    """
+    """Return True if enumeration methods take `target` as an array of one: an event, or a value of another event."""
     if isinstance(target, x.AggregateRef):
         return target.type.event is not None or aggregate_row(list(scope.calls)[target.index].name).needs_window != ""
     return target.type.event is not None or isinstance(target, x.Prev)
 
 
 def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
-    """Bind a step with parentheses behind a value.
-
-    The order: entries of members, methods of a table's row, rows of `FUNCTIONS` with the prefix of the type, rows of
-    `lang.registry.methods`. A new method of a text, a number or an event is a row of the former, one of an array, a map or
-    a date a row of the latter.
-    """
+    """Bind an entry, or a method of a table's row, of `FUNCTIONS` (texts, numbers), of `registry.methods` (arrays)."""
     members = _members(target.type, scope)
     if members is not None and _is_entry_access(members.get(step.name), step):
         return _entry(_member(target, step, scope), step, scope, bind)
