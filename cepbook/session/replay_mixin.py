@@ -171,8 +171,7 @@ class ReplayMixin(WorkbenchCore):
                     self._replay.subscribe(partial(self._close_rejected, self._replay, file))
             self._add_replay(self._replay)
             self._replay.repeat = partial(self.replay, **arguments)
-            self._replay.only_once = inputs.only_once
-            self._replayed_files = inputs.files
+            self._replay.only_once, self._replayed_files = inputs.only_once, inputs.files
             self.glance.announce_replay()
             return self._replay
 
