@@ -25,7 +25,7 @@ from cepbook.session import ReplayResult, Workbench
 from cepbook.session.io.chunked_files import empty_frame_of, is_large
 from cepbook.session.io.csv_records import Reject
 from cepbook.session.io.files import PARQUET, parquet_head, read_file
-from cepbook.session.io.output.sinks import FileSink, partial_name
+from cepbook.session.io.output.sinks import FileSink, is_same_file, partial_name
 from cepbook.session.io.output.time_types import DATES, MICROSECONDS, MILLISECONDS
 from cepbook.session.io.output.writers import SQLITE, check_file_kind
 from cepbook.session.io.text_files import DEFAULT, TextFormat, text_format
@@ -319,11 +319,12 @@ def _moment(text: str | None) -> int | str | None:
 
 def _check_files(read: Iterable[str], written: list[str]) -> None:
     """Refuse to write a file that is read, or one file for two statements (a database has a table for each)."""
-    sources = {Path(path).resolve() for path in read if path != PIPE}
+    sources = [path for path in read if path != PIPE]
     files: set[Path] = set()
     for path in written:
         file = Path(path).resolve()
-        if path != PIPE and not sources.isdisjoint((file, Path(partial_name(path)).resolve())):
+        places = () if path == PIPE else (path, partial_name(path))
+        if any(is_same_file(place, source) for place in places for source in sources):
             raise UsageError(f"--out: {path!r} holds the events that are read")
         if path != PIPE and not path.lower().endswith(SQLITE) and file in files:
             raise UsageError(f"--out names {path!r} twice")

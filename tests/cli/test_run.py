@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import io
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -184,6 +185,10 @@ def test_a_file_has_its_name_when_it_is_whole(
     assert f"cepbook: '{file}' is not written; '{partial}' has what came until then" in capsys.readouterr().err
     assert file.read_text() == "of a former run" and read(partial)["x"].tolist() == list(range(20))
     assert main(["run", "t.epl", "--in", f"T={partial}", "--time", "ts", "--out", f"t={file}"]) == 1
+    assert "holds the events that are read" in capsys.readouterr().err
+    linked = Path(f"linked.{kind}")
+    os.link(partial, linked)
+    assert main(["run", "t.epl", "--in", f"T={partial}", "--time", "ts", "--out", f"t={linked}"]) == 1
     assert "holds the events that are read" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
     assert main(words) == 0

@@ -18,6 +18,12 @@ def fails(x: int | None) -> int:
     return x
 
 
+def inverse(x: int | None) -> int:
+    """A function of EPL that fails for null and 0."""
+    assert x is not None
+    return 12 // x
+
+
 def running(schema: str, epl: str) -> tuple[Runtime, Deltas, Feed, list[str]]:
     """The statement ``s``, two sinks of it, and the texts of failures."""
     runtime, errors = Runtime(functions={"fails": fails}), list[str]()
@@ -40,3 +46,10 @@ def replayed(runtime: Runtime, events: Sequence[Mapping[str, Any]], size: int, s
         columns = {name: [event[name] for event in part] for name in batch.columns["E"]}
         times = [event["at"] for event in part]
         batch.run([ColumnBatch("E", times, columns)], sorted(set(times)) if stops else None)
+
+
+def sent_in_one_slice(runtime: Runtime, type_name: str, rows: Sequence[Mapping[str, Any]], rank: str) -> None:
+    """Events of the present time, in one slice; the property `rank` is their order."""
+    batch, now = runtime.batch([type_name]), runtime.now
+    columns = {name: [row[name] for row in rows] for name in batch.columns[type_name]}
+    batch.run([ColumnBatch(type_name, [now] * len(rows), columns, [row[rank] for row in rows])])

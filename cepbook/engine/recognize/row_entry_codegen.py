@@ -111,10 +111,12 @@ class RowEntryCodegen(RecognizeCodegen):
 
 
 def recognize_codegen(node: Recognition, scope: CodeScope, *, leaves: bool, alone: bool) -> RecognizeCodegen:
-    """Return the codegen of one `match_recognize`, whose rows arrive `alone`."""
-    codegen = RecognizeCodegen(node, scope, leaves=leaves)
-    transitions = sum(map(len, codegen.automaton.follow))
-    return RowEntryCodegen(node, scope, leaves=leaves) if alone and transitions <= MOST_TRANSITIONS else codegen
+    """Return the codegen of one `match_recognize`. `alone` is `PhysicalPlan.enters_rows_alone`."""
+    if alone:
+        codegen = RowEntryCodegen(node, scope, leaves=leaves)
+        if sum(map(len, codegen.automaton.follow)) <= MOST_TRANSITIONS:
+            return codegen
+    return RecognizeCodegen(node, scope, leaves=leaves)
 
 
 class _TransitionCodegen:

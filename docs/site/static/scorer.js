@@ -26,6 +26,7 @@ const SYNONYMS = [
 const query = Search.query, allWords = Search.performTermsSearch;
 Search.query = (text) => query(SYNONYMS.reduce((asked, [word, here]) => asked.replace(word, here), text.toLowerCase()));
 Search.performTermsSearch = (words, excluded) => {
+  if (words.size < 3) return allWords(words, excluded);  // most of two words are both
   const pages = new Map();
   for (const word of words) {
     for (const result of allWords(new Set([word]), excluded)) {

@@ -9,10 +9,10 @@ import pytest
 
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
 from cepbook.lang.types import INT
 from tests.engine.sinks import Deltas
+from tests.engine.slices import inverse, sent_in_one_slice
 from tests.engine.snapshot.saving import again
 from tests.random_cases import several
 
@@ -40,11 +40,6 @@ def module(draw: Random) -> str:
     columns = draw.choice(["s0.id as a, s1.id as b", "count(*) as n, sum(s1.x) as t", "s0, s1.x as x"])
     clause = "" if "count" in columns else draw.choice(CLAUSES)
     return f"{SCHEMA}{context}@name('s') {named}{select}{columns} from {text}{clause}"
-
-
-def inverse(x: int | None) -> int:
-    assert x is not None
-    return 12 // x
 
 
 def history(draw: Random) -> list[tuple[str, Any]]:
@@ -75,9 +70,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]]) -> list[Any]:
             elif kind == "advance":
                 runtime.advance(value)
             elif kind == "batch":
-                batch, now = runtime.batch(["E"]), runtime.now
-                columns = {name: [row[name] for row in value] for name in batch.columns["E"]}
-                batch.run([ColumnBatch("E", [now] * len(value), columns, [row["id"] for row in value])])
+                sent_in_one_slice(runtime, "E", value, "id")
             elif kind == "save":
                 runtime = again(runtime)
                 runtime.statement("s").add_sink(deliveries)
@@ -106,8 +99,7 @@ def test_a_batch_that_raises_leaves_nothing_for_the_next_turn() -> None:
     runtime = Runtime()
     runtime.register_function("inverse", inverse, returns=INT)
     runtime.deploy(f"{SCHEMA}@name('s') select a.id as id from E(inverse(x) > 3)#keepall as a, E#keepall as b")
-    batch = runtime.batch(["E"])
-    columns = {name: {"id": [1, 2], "x": [0, 1], "k": ["a", "a"]}[name] for name in batch.columns["E"]}
+    rows = [{"id": 1, "x": 0, "k": "a"}, {"id": 2, "x": 1, "k": "a"}]
     with pytest.raises(StatementError, match="ZeroDivisionError"):
-        batch.run([ColumnBatch("E", [0, 0], columns, [1, 2])])
+        sent_in_one_slice(runtime, "E", rows, "id")
     assert runtime.turn.over

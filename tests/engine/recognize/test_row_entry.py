@@ -10,11 +10,11 @@ import pytest
 from cepbook.engine.config import Config
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
 from cepbook.lang.types import INT
 from tests.engine.recognize.reference import Clauses, Row
 from tests.engine.sinks import Deltas
+from tests.engine.slices import inverse, sent_in_one_slice
 from tests.engine.snapshot.saving import again
 from tests.random_cases import several
 
@@ -42,11 +42,6 @@ def module(draw: Random) -> str:
         tail = tail.replace("A", "A.countOf()")
     text += draw.choice(["", "", "", " where x <> 2", " where inverse(x) > 3"])
     return f"{SCHEMA} {context}@name('s') {named}{text}{tail}"
-
-
-def inverse(x: int | None) -> int:
-    assert x is not None
-    return 12 // x
 
 
 def started(epl: str, limit: int) -> tuple[Runtime, Deltas]:
@@ -82,9 +77,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]], limit: int) -> list[Any]:
             elif kind == "advance":
                 runtime.advance(value)
             elif kind == "batch":
-                batch, now = runtime.batch(["R"]), runtime.now
-                columns = {name: [row[name] for row in value] for name in batch.columns["R"]}
-                batch.run([ColumnBatch("R", [now] * len(value), columns, [row["i"] for row in value])])
+                sent_in_one_slice(runtime, "R", value, "i")
             elif kind == "save":
                 runtime = again(runtime)
                 runtime.statement("s").add_sink(deliveries)
