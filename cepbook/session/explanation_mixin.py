@@ -140,17 +140,17 @@ class ExplanationMixin(ReplayMixin):
         else:
             type_names = [type_ for type_ in types if runtime.statement(name).reads(type_)]
         event_log = self._engine.event_log
-        known = known_events(event_log, runtime, type_names)
-        forgotten = sum(event_log.counts[type_] for type_ in type_names) - len(known)  # these came first
-        known = [entry for entry in known if until is None or entry.time <= until]
+        latest = known_events(event_log, runtime, type_names)
+        forgotten = sum(event_log.counts[type_] for type_ in type_names) - len(latest)  # these came first
+        known = [entry for entry in latest if until is None or entry.time <= until]
         number = -1 if isinstance(event, str) else event
         if number == 0:
             raise UsageError("events are counted from 1, or from the end: -1 is the last")
         index = number - 1 - forgotten if number > 0 else len(known) + number
         if not 0 <= index < len(known):
             which = f"of type `{event}`" if isinstance(event, str) else f"number {short_repr(event)}"
-            then = "" if until is None else " until then"
-            count = f"only the latest {len(known)} are known" if forgotten else f"{len(known)} came"
+            then, rest = ("", "") if until is None else (" until then", f", {len(known)} of them until then")
+            count = f"only the latest {len(latest)} are known{rest}" if forgotten else f"{len(known)} came"
             raise UsageError(f"there is no event {which}{then}: {count}")
         return _ChosenEvent(known[index], hypothetical=False)
 
