@@ -100,8 +100,6 @@ class Tuner:
                 pictures.append(stream_chart(twin, name))
             except UsageError:  # nothing to draw: no numbers, or altair is not installed
                 pictures.append(StaticPicture("", ""))
-        lost = "" if self.past.complete else f"; {HORIZON}"
-        self.note.value = escape(f"over the last {format_count(self.past.events, 'event')}{lost}")
         return pictures
 
     def show(self, display: Callable[..., Any]) -> None:
@@ -124,11 +122,10 @@ class Tuner:
         if not self._outputs:  # not shown yet
             return
         try:
-            drawn = self.drawn()
-        except CepbookError as error:
-            self.note.value = escape(str(error))
-            return
-        for handle, picture in zip(self._outputs, (self._values_picture(), *drawn), strict=True):
+            pictures = [self._values_picture(), *self.drawn()]
+        except CepbookError as error:  # the pictures below stay those of the values before
+            pictures = [StaticPicture(f"<div>{escape(str(error))}</div>", str(error))]
+        for handle, picture in zip(self._outputs, pictures, strict=False):
             if handle is not None:
                 handle.update(picture)
 
@@ -140,8 +137,9 @@ class Tuner:
         return {**live, **StaticPicture(f"<div>{escape(text)}</div>", text)._repr_mimebundle_()}
 
     def _values_picture(self) -> StaticPicture:
-        """Return the values behind the pictures; the controls stay, so a moved slider keeps the focus."""
-        text = "tuned: " + ", ".join(f"{name} = {format_value(value)}" for name, value in self.values.items())
+        """Return what the pictures are of. The controls stay, so a moved slider keeps the focus."""
+        lost = "" if self.past.complete else f"; {HORIZON}"
+        text = f"tuned: {self._values_text()}, over the last {format_count(self.past.events, 'event')}{lost}"
         return StaticPicture(f"<div>{escape(text)}</div>", text)
 
     def _assign_variables(self, _: object) -> None:
@@ -151,7 +149,11 @@ class Tuner:
         except CepbookError as error:
             self.note.value = escape(str(error))
             return
-        self.note.value = "assigned"
+        # Not replaced by a picture of a value that arrives later: the page sends a moved slider behind the click.
+        self.note.value = escape(f"assigned: {self._values_text()}")
+
+    def _values_text(self) -> str:
+        return ", ".join(f"{name} = {format_value(value)}" for name, value in self.values.items())
 
 
 def _control(name: str, type_name: str, value: Any, ranges: Mapping[str, tuple[float, float]]) -> Any:

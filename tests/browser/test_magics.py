@@ -69,7 +69,7 @@ def check_tune(notebook: NotebookPage) -> None:
         page.keyboard.press("ArrowLeft")
     expect(labels.filter(has_text="10.0").first).to_be_attached(timeout=20_000)
     cell.get_by_role("button", name="Apply").click()
-    expect(cell.get_by_text("assigned")).to_be_visible(timeout=20_000)  # behind what the slider has asked for
+    expect(cell.get_by_text("assigned: ")).to_be_visible(timeout=20_000)  # behind what the slider has asked for
 
 
 def check_clock(notebook: NotebookPage) -> None:

@@ -72,19 +72,23 @@ def test_pictures_follow_over_the_same_events(cep: Workbench) -> None:
     assert "low = 3" in str(told.shown[-1])
     assert len(sliders.shown) == 1, "shown anew, a slider that is moved would lose the focus"
     assert isinstance(sliders.shown[0], dict) and {"text/html", WIDGET_MIME} <= sliders.shown[0].keys()
-    assert tuner.note.value == "over the last 4 events"
+    assert str(told.shown[-1]) == "tuned: low = 3, factor = 0.0, loud = false, word = a, over the last 4 events"
     assert cep.get("low") == 2, "the running variable is another matter"
     tuner.apply.click()
     assert (cep.get("low"), cep.get("loud")) == (3, False)
+    assigned = tuner.note.value
+    assert assigned.startswith("assigned: low = 3, ")
+    tuner.controls["low"].value = 4
+    assert tuner.note.value == assigned, "a picture that is drawn after the click leaves the answer to it"
 
 
 def test_a_variable_that_is_gone_is_told(cep: Workbench) -> None:
     tuner = Tuner(cep, ["big"])
-    show(tuner)
+    pictures = show(tuner)
     cep.run("@name('other') select 1 as one from A")
     cep.drop("big")
     tuner.controls["low"].value = 4
-    assert "`big`" in tuner.note.value
+    assert "`big`" in str(pictures[1].shown[-1])
 
 
 def test_a_pattern_is_drawn_by_its_rows(cep: Workbench) -> None:
