@@ -65,10 +65,12 @@ class StoreCodegen(StatementCodegen):
             self.pipeline.armed()
             self.source.line("return change")
         with self.source.block("def apply(S, batch, former, now, silent=False):"):
+            with self.source.block("if silent or not push:"):
+                self.announce()
+                self.source.line("return")
             self.source.line("change = batch, former")
             self._process_change()
-            with self.source.block("if not silent:"):
-                Emitter(self.code, "now", guarded=True)("ins", "rem")
+            Emitter(self.code, "now", guarded=True)("ins", "rem")
         if self.steps.initial_rows is not None:
             self._write_copied(self.steps.initial_rows)
         super().helpers()
@@ -152,7 +154,6 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
     if trigger.contained:
         write_unnest(trigger.contained, code.base, "unfold")
     with source.block("def select(S, events, now):"):
-        source.line("T = target(S)")
         source.line("batch, ins, rem, taken, passed, forced = [], [], [], {}, False, False")
         with source.block("for e in events:"):
             if not trigger.contained:
@@ -163,6 +164,7 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
                     _unpack(rows, 1, source)
                     source.line("batch = []")
                 source.line("passed = True")
+                source.line("T = target(S)")
                 source.line(f"x = {look}(T)")
                 with source.block(write_loop_head(steps.join.of_target, "x", "i", scope, by_age=True)):
                     _take_row(rows, steps.join.of_target, scope, deletes=plan.deletes)

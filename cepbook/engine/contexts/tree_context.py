@@ -157,7 +157,9 @@ class TreeContext(TreePartitions):
                     targets = older_targets(EventRouting(type_name, event, NEVER))
                 else:
                     targets = self._correlations.candidates(slot, event) if correlated else None
-                return guarded(take, event, list(self.partitions.values()) if targets is None else targets)
+                if targets is None:
+                    targets = list(self.partitions.values())
+                return bool(targets) and guarded(take, event, targets)
             targets = self._correlated_targets(routing, slot) if correlated else None
             if targets is None:
                 targets = routing.targets

@@ -159,9 +159,11 @@ class Store:
                 reader.add(moved)
             self._changes.add(moved)
 
-    def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
-        """Return the functions that on-triggers call; `partition_of` returns the context partition of their state."""
-        return {"target": lambda state: self.owner.state_of(partition_of(state)), "move": self.move}
+    def functions(self, in_context: bool) -> dict[str, Callable[..., Any]]:
+        """Return the functions that on-triggers call, which are in the context of the store's owner or in none."""
+        if in_context:
+            return {"target": lambda state: self.owner.state_of(state.partition), "move": self.move}
+        return {"target": lambda state: self.owner.state_of(None), "move": self.move}
 
     def contents(self, state: StoreState) -> list[Item]:
         """Return the items in a state of the owner, including those still collected for a batch."""
@@ -316,18 +318,19 @@ class Store:
             self.check(state, old, new)
         for item in old:
             view.discard(item)
-        entered: list[Item] = []
-        left: list[Item] = []
-        posted = [view.after_deletions(now)] if old else []
-        posted += [self.owner.program.functions.arrive(row, state, now) for row, _ in new]
-        for change in posted:
-            if change is not None:
-                entered += change[0]
-                left += change[1]
+        functions = self.owner.program.functions
+        posted = view.after_deletions(now) if old else None
+        entered: list[Item] = [] if posted is None else [*posted[0]]
+        left: list[Item] = [] if posted is None else [*posted[1]]
+        for row, _ in new:
+            posted = functions.arrive(row, state, now)
+            if posted is not None:
+                entered += posted[0]
+                left += posted[1]
         if not self.collects_batches:
             left += old
         if entered or left:
-            self.owner.program.functions.apply(state, entered, left, now, silent)
+            functions.apply(state, entered, left, now, silent)
 
     def stored(self, states: Iterable[StoreState]) -> list[Item]:
         """Return the items in some states of the owner, in the order of the iterator."""

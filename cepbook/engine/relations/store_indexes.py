@@ -60,11 +60,10 @@ class ColumnKey(State):
 
     def __call__(self, item: Item) -> Any:
         row, columns = item[-1], self.columns
-        return (
-            canonical_nan(row[columns[0]])
-            if len(columns) == 1
-            else tuple([canonical_nan(row[name]) for name in columns])
-        )
+        if len(columns) > 1:
+            return tuple([canonical_nan(row[name]) for name in columns])
+        value = row[columns[0]]
+        return value if value == value else canonical_nan(value)
 
 
 @dataclass(slots=True)

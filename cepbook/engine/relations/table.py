@@ -157,8 +157,8 @@ class Table(Store):
             item[1][places[name]] = begin[places[name]]
         self.touch(self.key(item[-1]))
 
-    def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
-        return {**super().functions(partition_of), "blank": self.blank, "renew": self.renew}
+    def functions(self, in_context: bool) -> dict[str, Callable[..., Any]]:
+        return {**super().functions(in_context), "blank": self.blank, "renew": self.renew}
 
     def _put(self, state: Any, key: Any, row: Row) -> Item:
         cells = self.fresh(row)

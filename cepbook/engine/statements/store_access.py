@@ -120,7 +120,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
         program = self.program
-        program.namespace.update(store.functions(lambda state: None if self.context is None else state.partition))
+        program.namespace.update(store.functions(self.steps.context is not None))
         if action.silent:
             program.namespace["move"] = partial(store.move, silent=True)
         self.lookups = StoreLookups(program.namespace, program.index_requests, self.name, {0: store}, changes=True)
