@@ -19,7 +19,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick demo refresh docs package api systems playground pyodide clean env-lab env-test need-python
+.PHONY: help lab test quick demo refresh docs pictures package api systems playground pyodide clean env-lab env-test need-python
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,6 +47,9 @@ refresh: env-test  ## execute the notebooks and store their outputs, which `make
 
 docs: env-test  ## build the documentation site into build/site
 	@$(VENV_PYTHON) tools/site.py
+
+pictures: env-test  ## take the pictures of the documents from JupyterLab, in both themes
+	@$(VENV_PYTHON) tools/pictures.py
 
 package: env-test  ## build the wheel and the source archive into build/dist, and try the wheel in a new environment
 	@$(VENV_PYTHON) tools/package.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -46,6 +47,9 @@ def test_the_site_is_built_and_can_be_read(tmp_path: Path) -> None:
     assert site.build(out, tmp_path / "sources") == []
     pages = list(out.rglob("*.html"))
     assert len(pages) > 100 and max(path.stat().st_size for path in pages) <= PAGE
+    assert "marble-dark.png" in (windows := (out / "concepts" / "windows.html").read_text(encoding="utf-8"))
+    assert windows.count("only-light") == windows.count("only-dark") >= 1 and "version-switcher" not in windows
+    assert "#14181e" in (out / "_images" / "keepall-dark.svg").read_text(encoding="utf-8")
     linked = [path for path in pages if "playground/index.html#module=" in path.read_text(encoding="utf-8")]
     assert len(linked) > 20
     chromium = find_chromium()
@@ -69,6 +73,20 @@ def test_the_site_is_built_and_can_be_read(tmp_path: Path) -> None:
         browser.close()
     assert {key: problems for key, problems in findings.items() if problems} == {}
     assert [url for url in outside if not re.match("file:|data:|blob:", url)] == []
+
+
+def test_versions_are_listed_beside_each_other(tmp_path: Path) -> None:
+    built, folder = tmp_path / "site", tmp_path / "versions"
+    built.mkdir()
+    (built / "searchindex.js").write_text("", encoding="utf-8")
+    for version in ("0.9.1", "dev", "0.10.0", "dev"):
+        site.publish(built, folder, "https://docs.example/cepbook/", version)
+    versions = json.loads((folder / "versions.json").read_text(encoding="utf-8"))
+    assert [(entry["version"], entry["preferred"]) for entry in versions] == [
+        ("0.10.0", True), ("0.9.1", False), ("dev", False)
+    ]  # fmt: skip
+    assert versions[0]["url"] == "https://docs.example/cepbook/0.10.0/"
+    assert 'url=0.10.0/index.html"' in (folder / "index.html").read_text(encoding="utf-8")
 
 
 def test_try_it_opens_a_module_that_deploys() -> None:

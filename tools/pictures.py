@@ -1,8 +1,9 @@
 """Take the pictures of README.md and docs from a real JupyterLab in headless Chromium.
 
-``python tools/pictures.py`` writes docs/images; names of scenes as arguments take only these. Needs JupyterLab,
-playwright, Pillow and Chromium (`CEPBOOK_CHROMIUM` names one in an unusual place). The pictures show a week of
-synthetic card payments. They are reduced to a palette of 256 colours, so that each has at most some 80 kB.
+``python tools/pictures.py`` writes docs/images, each picture in the light and the dark theme (``NAME.png`` and
+``NAME-dark.png``); names of scenes as arguments take only these. Needs JupyterLab, playwright, Pillow and Chromium
+(`CEPBOOK_CHROMIUM` names one in an unusual place). The pictures show a week of synthetic card payments. They are
+reduced to a palette of 256 colours, so that each has at most some 80 kB.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.browser.lab import NotebookPage, chromium, find_chromium, lab_server, open_notebook, write_notebook  # noqa: E402
+from tests.browser.test_themes import change_theme  # noqa: E402
 
 FOLDER = ROOT / "docs" / "images"
+THEMES = ("JupyterLab Light", "JupyterLab Dark")
 WIDTH = 1000
 SETUP = """%load_ext cepbook
 import numpy as np
@@ -82,8 +85,9 @@ STYLE = """.jp-cell-toolbar, .jp-cell-menu { display: none !important }
 DRAG = "(node, at) => { node.value = at; node.dispatchEvent(new Event('input')); }"
 
 
-def save(name: str, png: bytes, bottom: int | None = None) -> None:
-    """Write a picture with 256 colours; `bottom` cuts what is below (pixels)."""
+def save(notebook: NotebookPage, name: str, png: bytes, bottom: int | None = None) -> None:
+    """Write a picture of the present theme with 256 colours; `bottom` cuts what is below (pixels)."""
+    name += "" if notebook.page.evaluate("document.body.dataset.jpThemeLight") == "true" else "-dark"
     picture = Image.open(BytesIO(png)).convert("RGB")
     if bottom is not None and picture.height > bottom:
         picture = picture.crop((0, 0, picture.width, bottom))
@@ -116,10 +120,10 @@ def live(notebook: NotebookPage) -> None:
     notebook.page.wait_for_timeout(6000)
     notebook.cell(1)
     notebook.page.wait_for_timeout(500)
-    save("live_view", between(notebook, notebook.cell(1), view))
+    save(notebook, "live_view", between(notebook, notebook.cell(1), view))
     control.locator(".cp-range").evaluate(DRAG, 1709538000000)
     notebook.page.wait_for_timeout(1500)
-    save("time_travel", between(notebook, control, view))
+    save(notebook, "time_travel", between(notebook, control, view))
 
 
 def why(notebook: NotebookPage) -> None:
@@ -129,8 +133,8 @@ def why(notebook: NotebookPage) -> None:
     notebook.page.set_viewport_size({"width": WIDTH, "height": 1000})
     notebook.run_cell(3, 4)
     notebook.page.wait_for_timeout(1500)
-    save("why", notebook.cell(3).screenshot())
-    save("why_not", notebook.cell(4).screenshot())
+    save(notebook, "why", notebook.cell(3).screenshot())
+    save(notebook, "why_not", notebook.cell(4).screenshot())
 
 
 def marble(notebook: NotebookPage) -> None:
@@ -140,7 +144,7 @@ def marble(notebook: NotebookPage) -> None:
     picture = notebook.cell(4).locator(".vega-embed")
     picture.wait_for()
     notebook.page.wait_for_timeout(1500)
-    save("marble", notebook.cell(4).screenshot())
+    save(notebook, "marble", notebook.cell(4).screenshot())
 
 
 def chart(notebook: NotebookPage) -> None:
@@ -152,11 +156,11 @@ def chart(notebook: NotebookPage) -> None:
     for index, name in ((4, "chart"), (5, "map"), (6, "panel"), (8, "problem")):
         notebook.cell(index)
         notebook.page.wait_for_timeout(1000)
-        save(name, notebook.cell(index).screenshot(), 900)
+        save(notebook, name, notebook.cell(index).screenshot(), 900)
     view = notebook.cell(7).locator(".cepbook-view")
     view.get_by_role("tab", name="Partitions").click()
     notebook.page.wait_for_timeout(1500)
-    save("partitions", view.screenshot(), 600)
+    save(notebook, "partitions", view.screenshot(), 600)
 
 
 def spark(notebook: NotebookPage) -> None:
@@ -165,7 +169,7 @@ def spark(notebook: NotebookPage) -> None:
     notebook.page.set_viewport_size({"width": WIDTH, "height": 1000})
     notebook.run_cell(3)
     notebook.page.wait_for_timeout(2000)
-    save("spark", notebook.cell(3).screenshot())
+    save(notebook, "spark", notebook.cell(3).screenshot())
 
 
 SCENES: dict[str, tuple[list[str], Callable[[NotebookPage], None]]] = {
@@ -205,10 +209,12 @@ def main(names: list[str]) -> int:
         with lab_server(root, Path(folder)) as server, chromium(executable) as browser:
             for scene in names or SCENES:
                 cells, take = SCENES[scene]
-                write_notebook(root / f"{scene}.ipynb", cells)
-                with open_notebook(browser, server, f"{scene}.ipynb") as notebook:
-                    notebook.page.add_style_tag(content=STYLE)
-                    take(notebook)
+                for theme in THEMES:
+                    write_notebook(root / f"{scene}.ipynb", cells)
+                    with open_notebook(browser, server, f"{scene}.ipynb") as notebook:
+                        change_theme(notebook, theme)
+                        notebook.page.add_style_tag(content=STYLE)
+                        take(notebook)
     return 0
 
 

@@ -1,5 +1,9 @@
 """Build the documentation site into build/site: `python tools/site.py`, which `make docs` calls. It needs no network.
 
+With ``--publish FOLDER --address URL`` the site becomes one version of several: it is copied into FOLDER/VERSION, and
+its pages have a list of all versions in FOLDER, which is served at URL. ``--version NAME`` is another name than that of
+the release, such as `dev`.
+
 The Markdown pages, the notebooks with their stored outputs and the READMEs of the folders are the sources. They are
 copied into build/site-source under the addresses of the site, and their links are changed accordingly. A link to a file
 that is no page becomes plain text. Warnings of Sphinx are errors. Then every link and every anchor within the site is
@@ -8,7 +12,9 @@ checked.
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -18,6 +24,8 @@ from html.parser import HTMLParser
 from os.path import relpath
 from pathlib import Path
 from urllib.parse import unquote
+
+import cepbook
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAYGROUND = ROOT / "build" / "playground"
@@ -33,6 +41,20 @@ INTERNALS = """# Internals
 How cepbook is put together, and how to change it. The [architecture](architecture.md) follows one event through all
 parts, [contributing](contributing.md) adds a function in ten minutes, and [tests](tests.md) says what stands where.
 Each folder has a page of its own.
+"""
+# Colours of the drawings, and what they are on a dark page.
+DARK = {
+    "white": "#14181e",
+    "#57606a": "#b1bac4",
+    "#0969da": "#58a6ff",
+    "#d0d7de": "#484f58",
+    "#eaeef2": "#30363d",
+    "#2da44e": "#3fb950",
+    "#cf222e": "#ff7b72",
+}
+LATEST = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>cepbook</title>
+<meta http-equiv="refresh" content="0; url={0}/index.html"><p><a href="{0}/index.html">cepbook {0}</a></p></html>
 """
 SECTIONS = {
     "tutorial": "Tutorial",
@@ -86,8 +108,14 @@ def sources() -> dict[Path, str]:
     return {path: place for path, place in places.items() if place is not None}
 
 
+def dark_twin(picture: Path) -> Path | None:
+    """Return the path of a picture for dark pages; None if there is none. Drawings get theirs in `stage`."""
+    twin = picture.with_stem(f"{picture.stem}-dark")
+    return twin if picture.suffix == ".svg" or twin.exists() else None
+
+
 def relinked(text: str, path: Path, place: str, places: dict[Path, str]) -> str:
-    """Return the text of a page with links between places of the site."""
+    """Return the text of a page with links between places of the site, and pictures for both themes."""
 
     def change(link: re.Match[str]) -> str:
         mark, words, target = link.groups()
@@ -102,6 +130,10 @@ def relinked(text: str, path: Path, place: str, places: dict[Path, str]) -> str:
         if aim not in places:
             return link[0] if mark else words
         new = relpath(places[aim], Path(place).parent.as_posix() or ".")
+        twin = dark_twin(aim) if mark else None
+        if twin is not None:
+            dark = Path(new).with_name(twin.name).as_posix()
+            return f"![{words}]({new}){{.only-light}} ![{words}]({dark}){{.only-dark}}"
         return f"{mark}[{words}]({new}{'#' if anchor else ''}{anchor})"
 
     done = []
@@ -142,6 +174,9 @@ def stage(folder: Path) -> None:
             target.write_text(json.dumps(book), encoding="utf-8")
         else:
             shutil.copyfile(path, target)
+            if path.suffix == ".svg":
+                drawing = re.sub("|".join(DARK), lambda colour: DARK[colour[0]], path.read_text(encoding="utf-8"))
+                target.with_stem(f"{target.stem}-dark").write_text(drawing, encoding="utf-8")
     index = ROOT / "docs" / "README.md"
     for name, heading in {"how-to": "How to", "concepts": "Concepts", "notebooks": "Notebooks"}.items():
         text = relinked(section_text(heading), index, f"{name}/index.md", places)
@@ -160,11 +195,12 @@ def stage(folder: Path) -> None:
         file.write(toctree(["All pages <contents>"]))
 
 
-def sphinx(sources_: Path, out: Path) -> int:
-    """Run Sphinx; return its exit status."""
+def sphinx(sources_: Path, out: Path, version: str | None) -> int:
+    """Run Sphinx; return its exit status. With a `version` the pages have the list of versions beside the site."""
     command = [sys.executable, "-m", "sphinx", "-E", "-W", "--keep-going", "-q", "-b", "html"]
     folders = ["-c", str(ROOT / "docs" / "site"), "-d", str(sources_.parent / "doctrees"), str(sources_), str(out)]
-    return subprocess.run([*command, *folders], cwd=ROOT, check=False).returncode
+    environment = {**os.environ, "CEPBOOK_SITE_VERSION": version or ""}
+    return subprocess.run([*command, *folders], cwd=ROOT, check=False, env=environment).returncode
 
 
 class PageLinks(HTMLParser):
@@ -221,24 +257,47 @@ def add_playground(site: Path) -> None:
         (target / "index.html").write_text(NO_PLAYGROUND, encoding="utf-8")
 
 
-def build(out: Path, work: Path) -> list[str]:
+def publish(site: Path, folder: Path, address: str, version: str) -> None:
+    """Copy a site into a folder of versions, and write their list. The start page leads to the latest release."""
+    shutil.rmtree(folder / version, ignore_errors=True)
+    shutil.copytree(site, folder / version)
+    names = [path.parent.name for path in folder.glob("*/searchindex.js")]
+    names.sort(key=lambda name: (name[:1].isdigit(), list(map(int, re.findall(r"\d+", name)))), reverse=True)
+    versions = [
+        {"version": name, "url": f"{address.rstrip('/')}/{name}/", "preferred": name == names[0]} for name in names
+    ]
+    (folder / "versions.json").write_text(json.dumps(versions, indent=1), encoding="utf-8")
+    (folder / "index.html").write_text(LATEST.format(names[0]), encoding="utf-8")
+
+
+def build(out: Path, work: Path, version: str | None = None) -> list[str]:
     """Build the site into *out*, with its sources in the folder *work*; return what is wrong with it."""
     stage(work)
     shutil.rmtree(out, ignore_errors=True)
-    if sphinx(work, out):
+    if sphinx(work, out, version):
         return ["Sphinx reports warnings or errors, see above"]
     add_playground(out)
     return broken(out)
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="build the documentation site")
+    parser.add_argument("--publish", type=Path, metavar="FOLDER", help="add the site to this folder of versions")
+    parser.add_argument("--address", metavar="URL", help="where the folder of versions is served")
+    parser.add_argument("--version", default=cepbook.__version__, help="the name of this version")
+    options = parser.parse_args()
+    if (options.publish is None) != (options.address is None):
+        parser.error("--publish and --address belong together")
     start = time.monotonic()
-    problems = build(ROOT / "build" / "site", ROOT / "build" / "site-source")
     out = ROOT / "build" / "site"
+    problems = build(out, ROOT / "build" / "site-source", options.version if options.publish else None)
     print("\n".join(problems))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     pages, seconds = len(list(out.rglob("*.html"))), time.monotonic() - start
     print(f"build/site: {pages} pages, {size / 1e6:.1f} MB, {len(problems)} problems ({seconds:.0f} s)")
+    if options.publish and not problems:
+        publish(out, options.publish, options.address, options.version)
+        print(f"{options.publish}: version {options.version}")
     return 1 if problems else 0
 
 

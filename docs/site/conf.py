@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -35,7 +36,7 @@ nb_mime_priority_overrides = [
     ("html", "application/javascript", None),
 ]
 myst_heading_anchors = 4
-myst_enable_extensions = ["html_image"]
+myst_enable_extensions = ["html_image", "attrs_inline"]
 suppress_warnings = [
     "mystnb.unknown_mime_type",  # Vega-Lite beside its picture, widgets beside their words
     "myst.header",  # a cell of a notebook may begin below the first level
@@ -47,6 +48,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "cepbook"
 templates_path = [str(HERE / "templates")]
 html_static_path = [str(HERE / "static")]
+html_favicon = str(HERE / "static" / "favicon.svg")
 html_css_files = ["site.css"]
 html_search_scorer = str(HERE / "static" / "scorer.js")
 html_copy_source = False
@@ -65,3 +67,11 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+# One version of several (`tools/site.py --publish`): the list of all stands beside the folder of this one.
+if site_version := os.environ.get("CEPBOOK_SITE_VERSION"):
+    html_theme_options |= {
+        "navbar_end": ["version-switcher", *html_theme_options["navbar_end"]],
+        "switcher": {"json_url": "../versions.json", "version_match": site_version},
+        "check_switcher": False,
+        "show_version_warning_banner": True,
+    }
