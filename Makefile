@@ -19,7 +19,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test quick demo refresh docs pictures package api systems playground pyodide clean env-lab env-test need-python
+.PHONY: help lab test quick mutants fuzz demo refresh docs pictures package api systems playground pyodide clean env-lab env-test need-python
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -36,6 +36,13 @@ test: env-test  ## run all checks and tests (some of them: STAGES="lint types un
 
 quick: env-test  ## run the corpus and the unit tests without long ones
 	@$(VENV_PYTHON) tools/check.py quick
+
+mutants: env-test  ## change the engine at 1,000 places and run the tests of `make quick` (more options: MUTANTS="--minutes 60 --processes 2")
+	@$(VENV_PYTHON) tools/mutants.py $(MUTANTS)
+
+fuzz: env-test  ## feed the reader and the binder random texts for ten minutes, guided by coverage (more options: FUZZ="--seconds 60"); needs Linux
+	@$(VENV_PYTHON) -m pip install --quiet --group fuzz
+	@$(VENV_PYTHON) tools/fuzz.py $(FUZZ)
 
 demo: env-lab  ## run the first notebook without a browser and print its result
 	@$(VENV_PYTHON) tools/demo.py $(FIRST)
