@@ -18,7 +18,6 @@ from cepbook.engine.codegen.emit import Emitter, RecordEmitter
 from cepbook.engine.codegen.tree_join import join_codegen
 from cepbook.engine.codegen.views import ViewCodegen
 from cepbook.engine.expressions import to_python as lower
-from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.physical.operators import Eviction
 from cepbook.engine.time.clock import NEVER
@@ -74,8 +73,7 @@ class StatementCodegen(DeltaCodegen):
         if isinstance(e, x.Prior):
             return self.pipeline.prior(e, arriving=place is RowOrigin.ARRIVING)
         if isinstance(e, x.Prev):
-            scope = self.p if place is RowOrigin.ARRIVING else self.q
-            return "None" if place is RowOrigin.LEAVING else self._prev(e, scope)
+            return "None" if place is RowOrigin.LEAVING else self._prev(e, arriving=place is RowOrigin.ARRIVING)
         if isinstance(e, x.Grouping):
             return self._grouping(e)
         raise Refusal("no-row", f"the row engine does not support `{type(e).__name__.lower()}`")
@@ -85,7 +83,10 @@ class StatementCodegen(DeltaCodegen):
         bits = [sum((key not in level) << place for place, key in enumerate(reversed(e.keys))) for level in levels]
         return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
 
-    def _prev(self, e: x.Prev, scope: CodeScope) -> str:
+    def _prev(self, e: x.Prev, *, arriving: bool) -> str:
+        index = e.index.value if isinstance(e.index, x.Const) else None
+        if arriving and self.joins is None and self.pipeline.queued and isinstance(index, int) and index >= 0:
+            return self._prev_in_queue(e, index)
         at = "W, item" if self.joins is None else self.joins.previous(e)
         if e.kind == "count":
             return f"{self.source.bind('_prev_count', prev_count)}({at})"
@@ -94,8 +95,17 @@ class StatementCodegen(DeltaCodegen):
         if e.kind == "window":
             return f"{self.source.bind('_prev_window', prev_window)}({at}, {value})"
         find = prev_tail if e.kind == "tail" else prev_value
-        index = "1" if e.index is None else lower.value(scope, e.index)
-        return f"{self.source.bind(f'_{find.__name__}', find)}({at}, {index}, {value})"
+        place = "1" if e.index is None else lower.value(self.p if arriving else self.q, e.index)
+        return f"{self.source.bind(f'_{find.__name__}', find)}({at}, {place}, {value})"
+
+    def _prev_in_queue(self, e: x.Prev, index: int) -> str:
+        """Return the code of ``prev`` with a constant index for an event that was just appended to the local ``queue``."""
+        assert e.value is not None
+        item = f"queue[{index if e.kind == 'tail' else -1 - index}]"
+        places = {f"q{component}": place for place, component in enumerate(self.code.items.parts)}
+        place = places.get(lower.value(self.code.retained(), e.value))
+        value = f"{self._value_of_another(e.value)}({item})" if place is None else f"{item}[{place}]"
+        return f"({value} if len(queue) > {index} else None)"
 
     def _value_of_another(self, e: x.BoundExpr) -> str:
         if e not in self._previous:

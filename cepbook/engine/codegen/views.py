@@ -239,6 +239,12 @@ class ViewCodegen:
         return None if only is None or self.objection is not None else WINDOW_FORMS[only.name].fragment
 
     @property
+    def queued(self) -> bool:
+        """True if the code of an arrival appends its item to the local ``queue``, the window that the event is in."""
+        only = self.steps.single_window
+        return only is not None and self.objection is None and WINDOW_FORMS[only.name].queued
+
+    @property
     def objection(self) -> str | None:
         """The reason why arrivals call the view; None if they are written into the statement."""
         steps, only = self.steps, self.steps.single_window

@@ -55,4 +55,6 @@ class ExtTimedWindow(QueueView):
         return (item,), (self.pop_until(limit, at) if items[0][at] <= limit else ())
 
 
-WINDOW = WindowCodegen(creates(ExtTimedWindow, operands_at, period(1)), timestamp, _arrive, prefetch=write_queue)
+WINDOW = WindowCodegen(
+    creates(ExtTimedWindow, operands_at, period(1)), timestamp, _arrive, prefetch=write_queue, queued=True
+)

@@ -49,4 +49,5 @@ WINDOW = WindowCodegen(
     creates(LengthWindow, size()),
     fragment=lambda arrival: arrive(arrival, arrival.parameter("size", arrival.spec.args[0])),
     prefetch=write_queue,
+    queued=True,
 )

@@ -126,4 +126,5 @@ WINDOW = WindowCodegen(
     fragment=_arrive,
     reads_now=True,
     prefetch=_prefetch,
+    queued=True,
 )

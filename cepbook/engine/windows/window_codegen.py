@@ -91,7 +91,8 @@ class WindowCodegen:
     That code reads ``now``, the time at which the window starts. ``operands(code, spec)`` returns code of the operands
     of the arriving event. `aggregate_only` makes the view of a batch that only feeds aggregates
     (`aggregate_only_batch`). `reads_now`: the fragment reads the local ``now``. `prefetch` writes locals for the
-    fragment, before the loop over a batch of events and after other changes of the view.
+    fragment, before the loop over a batch of events and after other changes of the view. `queued`: the fragment appends
+    the item to the local ``queue``, which then contains the items of the window, oldest first.
     """
 
     make: ViewCode
@@ -100,6 +101,7 @@ class WindowCodegen:
     aggregate_only: ViewCode | None = None
     reads_now: bool = False
     prefetch: Callable[[WindowArrival], None] | None = None
+    queued: bool = False
 
 
 def write_queue(arrival: WindowArrival) -> None:
