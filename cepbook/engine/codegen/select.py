@@ -55,8 +55,9 @@ def compile_select(
     writer = _Writer(steps, CodegenContext(steps, scope), tuple(all_properties), iterable_unbound)
     writer.write()
     prefixes = [f"pattern{number or ''}" for number in range(len(plan.sources))]
+    at = "S.view.states[{}].matcher" if steps.inputs and steps.on_select is None else "S.matcher"
     patterns = [
-        (number, PatternCodegen(source_.pattern, scope, prefixes[number]))
+        (number, PatternCodegen(source_.pattern, scope, prefixes[number], at.format(number)))
         for number, source_ in enumerate(plan.sources)
         if source_.pattern is not None
     ]

@@ -21,10 +21,11 @@ from cepbook.engine.patterns.state_node import (
     first_serial,
 )
 from cepbook.engine.subscriptions.filter_index import IndexCondition
-from cepbook.engine.time.clock import NEVER
+from cepbook.engine.time.clock import NEVER, Clock
 from cepbook.lang.plan import expressions as x
 
 _serial = attrgetter("serial")
+TakeSelected = Callable[[Any, Any, "int | None"], object]
 CompleteMatch = dict[str, Any]  # all tags in order; None for a tag without an event
 
 
@@ -34,7 +35,8 @@ class AtomGroup:
 
     `chosen` maps such a value to the numbers of the atoms. ``pick(columns)`` returns for many events which of them may
     satisfy any atom; None if they must be tested one by one. An event can only be taken if it satisfies one of the
-    `alternatives`, each a conjunction of simple conditions.
+    `alternatives`, each a conjunction of simple conditions. ``entry(known, clock, take)`` returns the function that a
+    statement calls with an event and its state (if that is not `known`); it calls ``take(event, state, bits)``.
     """
 
     event_type: str
@@ -43,6 +45,7 @@ class AtomGroup:
     chosen: dict[int, tuple[int, ...]]
     pick: Callable[[Mapping[str, list[Any]]], list[Any]] | None
     alternatives: tuple[tuple[IndexCondition, ...], ...]
+    entry: Callable[[Any, Clock, TakeSelected], Callable[..., object]] | None = None
     ranged: bool = field(init=False)  # whether an atom has a range
 
     def __post_init__(self) -> None:

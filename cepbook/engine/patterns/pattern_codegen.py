@@ -39,9 +39,11 @@ _NOT_IN_COLUMNS = (x.VariableRead, x.CurrentTimestamp, x.ContextProp, x.UserCall
 
 
 class PatternCodegen:
-    """Writes the functions of one pattern; names begin with `prefix`."""
+    """Writes the functions of one pattern; names begin with `prefix`. `matcher` is the code of the matcher in the state
+    ``S`` of a statement that takes events through the entries of the groups.
+    """
 
-    def __init__(self, pattern: p.Pattern, scope: CodeScope, prefix: str = "pattern") -> None:
+    def __init__(self, pattern: p.Pattern, scope: CodeScope, prefix: str = "pattern", matcher: str = "") -> None:
         self.pattern = pattern
         self.source: SourceWriter = scope.source
         self.tags = tuple(pattern.match_type.properties)
@@ -56,6 +58,7 @@ class PatternCodegen:
         self._repeated = {id(n.operand) for n in p.walk(pattern.root) if isinstance(n, p.EveryPattern)}
         self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
+        self._entries = {name: self._entry(name, matcher) for name in self.types} if matcher else {}
         self._picks = {name: self._pick(name) for name in self.types}
         self._root = self._build(pattern.root)
 
@@ -79,7 +82,8 @@ class PatternCodegen:
             own = tuple(atom for atom, node in zip(atoms, self.pattern.atoms, strict=True) if node.event_type == name)
             pick = self._picks[name]
             picking = None if pick is None else namespace[pick]
-            groups.append(AtomGroup(name, namespace[select], own, {}, picking, self._alternatives(name)))
+            entry = namespace[self._entries[name]] if self._entries else None
+            groups.append(AtomGroup(name, namespace[select], own, {}, picking, self._alternatives(name), entry))
         of_pattern = self.pattern
         return PatternProgram(
             self._root(atoms),
@@ -104,10 +108,10 @@ class PatternCodegen:
         """
         name = self._new_name()
         with self.source.block(f"def {name}(e, m, P, now):", span):
-            write(self._reading(exprs))
+            write(self._reading(exprs, self._scope))
         return lambda: self._namespace[name]
 
-    def _reading(self, exprs: Sequence[x.BoundExpr]) -> CodeScope:
+    def _reading(self, exprs: Sequence[x.BoundExpr], scope: CodeScope) -> CodeScope:
         names = lower.property_names(*exprs, at=p.EVENT_STREAM)
         keys = [(f"p{i}", self.source.const(name, "n")) for i, name in enumerate(names)]
         if keys:
@@ -117,11 +121,11 @@ class PatternCodegen:
             with self.source.block("except KeyError:"):
                 for target, key in keys:
                     self.source.line(f"{target} = e.get({key})")
-        return self._with(names)
+        return self._with(names, scope)
 
-    def _with(self, names: Sequence[str]) -> CodeScope:
+    def _with(self, names: Sequence[str], scope: CodeScope) -> CodeScope:
         own = {name: f"p{i}" for i, name in enumerate(names)}
-        return self._scope.at(props={**self._tagged, **lower.property_codes(own, p.EVENT_STREAM)})
+        return scope.at(props={**self._tagged, **lower.property_codes(own, p.EVENT_STREAM)})
 
     def _returning(
         self, exprs: Sequence[x.BoundExpr], code: Callable[[CodeScope], str], span: Span
@@ -164,26 +168,41 @@ class PatternCodegen:
 
     def _select(self, event_type: str) -> str:
         """Write ``select(e, P, now)``, which returns by bits the atoms of a type that an event may satisfy."""
+        name = self._new_name("select_")
+        with self.source.block(f"def {name}(e, P, now):"):
+            self._write_bits(event_type, self._scope)
+            self.source.line("return bits")
+        return name
+
+    def _entry(self, event_type: str, matcher: str) -> str:
+        """Write ``entry(known, clock, take)``. It returns a function (event, state or `known`) that calls
+        ``take(e, S, bits)``, without `bits` after a failure, unless the event is for no atom.
+        """
+        name, source = self._new_name("entry_"), self.source
+        with source.block(f"def {name}(known, clock, take):"):
+            with source.block("def on_event(e, S=known):"):
+                with source.block("try:"):
+                    self._write_bits(event_type, self._scope.at(partition="S.partition", state="S", now="clock.now"))
+                with source.block("except Exception:"):  # the matcher reports it, if an atom waits
+                    source.line("bits = None")
+                with source.block(f"if bits == 0 and not {matcher}.completed:"):
+                    source.line("return False")  # most events are for no atom, and end here
+                source.line("return take(e, S, bits)")
+            source.line("return on_event")
+        return name
+
+    def _write_bits(self, event_type: str, scope: CodeScope) -> None:
         conditions = [
             parts.event
             for atom, parts in zip(self.pattern.atoms, self._filters, strict=True)
             if atom.event_type == event_type
         ]
-        name = self._new_name("select_")
-        source = self.source
-        with source.block(f"def {name}(e, P, now):"):
-            scope = self._reading([e for parts in conditions for e in parts])
-            if len(conditions) == 1:
-                code = lower.filter_condition(scope, _all(conditions[0])) if conditions[0] else "True"
-                source.line(f"return 1 if {code} else 0")
-                return name
-            source.line(f"bits = {sum(1 << i for i, parts in enumerate(conditions) if not parts)}")
-            for i, parts in enumerate(conditions):
-                if parts:
-                    with source.block(f"if {lower.filter_condition(scope, _all(parts))}:", parts[0].span):
-                        source.line(f"bits |= {1 << i}")
-            source.line("return bits")
-        return name
+        scope = self._reading([e for parts in conditions for e in parts], scope)
+        self.source.line(f"bits = {sum(1 << i for i, parts in enumerate(conditions) if not parts)}")
+        for i, parts in enumerate(conditions):
+            if parts:
+                with self.source.block(f"if {lower.filter_condition(scope, _all(parts))}:", parts[0].span):
+                    self.source.line(f"bits |= {1 << i}")
 
     def _pick(self, event_type: str) -> str | None:
         """Write ``pick(columns)``, which returns per event whether an atom may take it; None if columns alone do not
@@ -198,7 +217,7 @@ class PatternCodegen:
         if not names:
             return None
         name, source = self._new_name("pick_"), self.source
-        scope = self._with(names)
+        scope = self._with(names, self._scope)
         condition = " or ".join(lower.truth(scope, _all(parts)) for parts in conditions)
         with source.block(f"def {name}(columns):"):
             columns = ", ".join(f"columns[{source.const(name, 'n')}]" for name in names)

@@ -117,18 +117,9 @@ class StatementPattern(PatternOwner):
         if not route:
             return None
         clock, at = self._clock, self.at
-        select = route[0].select if len(route) == 1 else None
 
-        def take(event: Any, state: Any = known) -> bool:
+        def take(event: Any, state: Any = known, bits: int | None = None) -> bool:
             matcher: Matcher = state.matcher if at is None else state.view.states[at].matcher
-            bits = None
-            if select is not None and not matcher.completed:
-                try:
-                    bits = select(event, matcher.partition, clock.now)
-                except Exception:  # noqa: BLE001 - `candidates` reports it, if an atom waits
-                    bits = None
-                if bits == 0:
-                    return False  # most events are for no atom, and end here
             hits = matcher.candidates(route, event, clock.now, bits)
             if not hits and not matcher.completed:
                 return False
@@ -139,7 +130,8 @@ class StatementPattern(PatternOwner):
                 self._arm(matcher, state)
             return bool(hits)
 
-        return take
+        entry = route[0].entry if len(route) == 1 else None
+        return take if entry is None else entry(known, clock, take)
 
     def _deliver(self, matches: list[dict[str, Any]], state: Any) -> None:
         for match in matches:
