@@ -99,7 +99,7 @@ class StatementCodegen(DeltaCodegen):
         return f"{self.source.bind(f'_{find.__name__}', find)}({at}, {place}, {value})"
 
     def _prev_in_queue(self, e: x.Prev, index: int) -> str:
-        """Return the code of ``prev`` with a constant index for an event that was just appended to the local ``queue``."""
+        """Return the code of ``prev`` with a constant index for the event at the end of the local ``queue``."""
         assert e.value is not None
         item = f"queue[{index if e.kind == 'tail' else -1 - index}]"
         places = {f"q{component}": place for place, component in enumerate(self.code.items.parts)}

@@ -151,13 +151,14 @@ class _Writer(StatementCodegen):
             index = loops.new_index_code(self.path.index[0], "key0", source)
         return f"{source.bind('_Relation', Relation)}([{index}])"
 
+    @property
+    def _parts(self) -> Sequence[str]:
+        return () if self.code.items.bare else [f"q{component}" for component in self.code.items.parts]
+
     def _key(self) -> None:
         if self.path is not None and self.path.index is not None:
-            items = self.code.items
-            names = () if items.bare else [f"q{name}" for name in items.parts]
-            loops.write_key_function(
-                "key0", self.path.index[1], partial(items.unpack, self.source), self.code.retained(), names
-            )
+            unpack = partial(self.code.items.unpack, self.source)
+            loops.write_key_function("key0", self.path.index[1], unpack, self.code.retained(), self._parts)
 
     def _begin(self) -> None:
         """Write ``begin(S, now)``: bring the rows up to date with a table: rebuild them, or update the changed ones."""
@@ -213,11 +214,31 @@ class _Writer(StatementCodegen):
                 write_event_reading(code, tested, "clock.now")
                 source.line("now, W = clock.now, S.view")
                 code.number()
+                if self._enters_alone:
+                    self._enter_alone()
+                    continue
                 source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
                 if steps.ticks:
                     self.pipeline.arm()
                 with source.block("if change is not None:"):
                     source.line("process(S, *change, now)")
+
+    @property
+    def _enters_alone(self) -> bool:
+        """Whether an event goes into window and relation in place: no failure of a key may come between the two."""
+        if self.path is None or not self.pipeline.queued:
+            return False
+        exprs = () if self.path.index is None else self.path.index[1]
+        return loops.plain_key_positions(exprs, self.code.retained(), self._parts) is not None
+
+    def _enter_alone(self) -> None:
+        posted = self.pipeline.arrive(self._sweep)
+        assert posted is not None
+        self.source.line("S.relation.enter(item)")
+        if posted.left is not None:
+            head, left = posted.left
+            with self.source.block(head):
+                self.source.line(f"S.relation.leave({left})")
 
     def _on_change(self) -> None:
         """Write ``on_change(S, entered, left, base, now)`` for rows of a store; `base` distinguishes its partitions."""
@@ -434,10 +455,13 @@ class _Writer(StatementCodegen):
         assert self.path is not None
         if self.shared:
             source.line(f"x = {self._lookup_code}")
-        with source.block(loops.write_loop_head(self.path, "x" if self.shared else self._lookup_code, "item", self.q)):
+        within = "x" if self.shared else self._lookup_code
+        apart = ", ".join(self._parts) + "," * (len(self._parts) == 1)
+        item = "item" if self.shared or self.steps.reads_prev or not apart else apart
+        with source.block(loops.write_loop_head(self.path, within, item, self.q)):
             if self.shared:
                 loops.write_item_unpacking(self.code.items, "item", "q", source)
-            else:
+            elif item == "item":
                 self.code.items.unpack(source, "item")
             if not self.path.rest:
                 yield

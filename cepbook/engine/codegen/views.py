@@ -298,7 +298,7 @@ class ViewCodegen:
         fragment = self._fragment
         operands = self.operands if fragment is None else self._in_locals(self.operands)
         item = self.item(operands)
-        if self.steps.reads_prev:
+        if self.steps.reads_prev or self.steps.lookup is not None:
             self.source.line(f"item = {item}")
             item = "item"
         if self._passes_by:

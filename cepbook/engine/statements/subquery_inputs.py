@@ -187,38 +187,44 @@ class SubqueryInputs:
             checked, matched = (self._taker([(number, take)]) for take in (functions.on_event, functions.on_match))
             source = only.steps.source
             return EventReader(checked, matched, source.filter, False, source.event_type, True)
-        before = self._taker([(number, program.functions.on_event) for number, program in early])
-        after = self._taker([(number, program.functions.on_event) for number, program in late])
+        before, after = (
+            [(number, program.functions.on_event) for number, program in subqueries] for subqueries in (early, late)
+        )
+        take = self._taker(before, None if main is None else main.checked, after)
         if main is None:
-            take, read = _in_turn(before, after, None), programs[0][1].steps.source.event_type
-            return EventReader(take, take, None, False, read, True)
-        take = _in_turn(before, after, main.checked)
+            return EventReader(take, take, None, False, programs[0][1].steps.source.event_type, True)
         return EventReader(take, take, None, main.drops, main.type, True)
 
-    def _taker(self, takes: Sequence[tuple[int, TakeEvent]]) -> TakeEvent:
-        """Return a function that passes an event to subqueries. A failure of one is reported and stops nothing."""
+    def _taker(
+        self,
+        before: Sequence[tuple[int, TakeEvent]],
+        main: TakeEvent | None = None,
+        after: Sequence[tuple[int, TakeEvent]] = (),
+    ) -> TakeEvent:
+        """Return a function that passes an event to subqueries, to `main` and to further subqueries. A failure of a
+        subquery is reported and stops nothing.
+        """
         failed = self._failed
 
-        def take(event: Any, state: StatementState) -> bool:
-            for number, take_inner in takes:
+        def take_before(event: Any, state: StatementState) -> object:
+            for number, take_inner in before:
                 try:
                     take_inner(event, state.subqueries[number])
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     failed(failure)
-            return False
+            return main is not None and main(event, state)
+
+        if not after:
+            return take_before
+        take_after = self._taker(after)
+
+        def take(event: Any, state: StatementState) -> object:
+            try:
+                return take_before(event, state)
+            finally:
+                take_after(event, state)
 
         return take
-
-
-def _in_turn(before: TakeEvent, after: TakeEvent, main: TakeEvent | None) -> TakeEvent:
-    def take(event: Any, state: StatementState) -> object:
-        before(event, state)
-        try:
-            return False if main is None else main(event, state)
-        finally:
-            after(event, state)
-
-    return take
 
 
 def _in_filters(plan: p.StatementPlan) -> set[int]:
