@@ -14,23 +14,12 @@ import zlib
 from base64 import b64encode
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cepbook.charts.theme import printed, themed
 from cepbook.errors import UsageError
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from altair import Chart as Chart
-    from altair import LayerChart as LayerChart
-    from altair import VConcatChart as VConcatChart
-
-    PandasFrame = pd.DataFrame
-    PandasSeries = pd.Series
-else:
-    Chart = LayerChart = VConcatChart = PandasFrame = PandasSeries = Any
 
 MIME = "application/vnd.vegalite.v5+json"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # an identifier; nothing is loaded from there

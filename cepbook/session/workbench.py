@@ -51,7 +51,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     latest deliveries, at most `feed_capacity` rows (None: all), and a file of earlier ones (`changes`). `config`
     chooses between meanings of statements (`cepbook.Config`). A call that raises leaves the workbench as it was.
 
-    >>> cep = Workbench() >>> cep.run("create schema Tick(symbol string, price double)") deployed Tick
+    >>> cep = Workbench()
+    >>> cep.run("create schema Tick(symbol string, price double)")
+    deployed Tick
     """
 
     def run(self, epl: str, *, cell: str | None = None, dialect: str = "epl", **settings: Any) -> RunResult:

@@ -3,11 +3,13 @@
 With priorities, statements process an event or an advance of time in deployment order. Without them the filter index
 decides (recorded: `tests/corpus/corrections`):
 
-1. Readers of the event's own type come before readers of its supertypes. 2. For one type, statements whose filters have
-conditions come before those without; of two that share a condition, the one with more conditions comes first. A context
-that partitions by event values counts as a condition. 3. Statements that one event may reach in several ways (patterns,
-branches of `or`) and statements with `order by` come last, and among them the last deployed is first. The same holds
-for timers that are due at one advance.
+1. Readers of the event's own type come before readers of its supertypes.
+2. For one type, statements whose filters have conditions come before those without; of two that share a condition, the
+   one with more conditions comes first. A context that partitions by event values counts as a condition.
+3. Statements that one event may reach in several ways (patterns, branches of `or`) and statements with `order by` come
+   last, and among them the last deployed is first.
+
+The same holds for timers that are due at one advance.
 """
 
 from __future__ import annotations

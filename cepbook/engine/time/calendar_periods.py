@@ -8,11 +8,11 @@ from cepbook.lang.java.dates.time_zone import offset_at, offset_of_local, zone_o
 
 
 def add_months(t: int, months: int, second: int = 1000, zone: str = "UTC") -> int:
-    """`t` moved by calendar months; the day is clamped to the month's last (Jan 31 + 1 month = Feb 28/29).
+    """Return `t` moved by calendar months. The day is at most the last one of the month (Jan 31 + 1 month = Feb 28/29).
 
-    The time of day stays, in the time zone called `zone`: what clocks pass over counts on from before, and of what
-    they show twice that counts which has the offset of `t`, if it is one of them. `second` is a second in units of the
-    clock.
+    The time of day in the time zone `zone` stays. A time that clocks skip is moved forward by the length of the gap. Of
+    a time that clocks show twice, the one with the offset of `t` is returned, else the later one. `second` is the
+    number of clock units in a second.
     """
     local = zone_of(zone)
     offset = offset_at(local, t, second)
@@ -53,7 +53,9 @@ def period_after(now: int, months: int | None, units: float | None, second: int,
 
 
 def month_due(t: int, months: int, units: int, second: int, zone: str = "UTC") -> int:
-    """The first instant at which ``now - months - units`` is not before `t`; `second` is one in units of the clock.
+    """Return the first instant from which `months` and `units` go back to `t` or later.
+
+    `second` is the number of clock units in a second.
 
     Clamping makes this later than ``t + months`` at month ends: Jan 31 05:00 leaves on Mar 1 00:00, not on Feb 29.
     These are times of the `zone`.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cepbook.display import DATE_THRESHOLD_MS, format_count
 from cepbook.engine.delivery.delta import Row
@@ -21,13 +20,11 @@ from cepbook.feeds import Delivery, Feed
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import LONG, SIZED_NUMBERS, Type
+from cepbook.lazy_types import PandasFrame
 from cepbook.session.history.event_log import HORIZON, EventLog
 from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
 from cepbook.session.io.output.time_types import time_type
 from cepbook.session.io.time_conversion import clock_text, clock_unit, format_span
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAX_EVENTS = 200
 
@@ -63,7 +60,7 @@ class Marble:
     runs: tuple[MatchRun, ...] = ()
     time: Type = LONG
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> PandasFrame:
         """Return one row per stay: number, arrived, entered, left (NaT: not yet), the event's properties."""
         import pandas as pd  # not at the top: the playground draws diagrams without pandas
 

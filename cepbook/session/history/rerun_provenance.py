@@ -2,9 +2,10 @@
 
 Shadows are statements like the target to which nobody else listens:
 
-- one with hidden columns for the partition, the group keys and the events of each row, - one for each window, and for
-the contents of each subquery, - one for the combinations of a join that is aggregated, - one for the rows before having
-and output.
+- one with hidden columns for the partition, the group keys and the events of each row,
+- one for each window, and for the contents of each subquery,
+- one for the combinations of a join that is aggregated,
+- one for the rows before having and output.
 
 A shadow that the engine refuses is left out; the explanation then says less.
 """

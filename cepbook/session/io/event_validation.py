@@ -2,15 +2,18 @@
 
 Rules for everything that enters through the workbench:
 
-- ``None``, ``NaN``, ``NaT`` and ``pandas.NA`` are null. A missing property is null. - ``int`` fits byte to long within
-their range (Esper reference, "Event Representations"), float, double and the big types; ``float`` fits float and double
-only; ``bool`` is no number. A float has single precision, as in Java: ``1.1`` becomes 1.100000023841858. -
-``datetime``, ``date`` and ``timedelta`` for a long become clock units (`second` per second); naive times are of the
-workbench's zone. A property that is a time takes texts of dates, too. -
-``datetime`` fits timestamp (``date``), calendar and zoneddatetime; localdatetime takes one without
-a zone, localdate a ``date``, localtime a ``time``. Each may be ISO 8601 text, as in JSON. - numpy scalars and arrays
-become plain Python values; tuples become lists. - A value of a subclass of these (a ``StrEnum``) becomes one of the
-class itself, in lists and dicts, too. Values are nested `MAX_DEPTH` levels deep at most.
+- ``None``, ``NaN``, ``NaT`` and ``pandas.NA`` are null. A missing property is null.
+- ``int`` fits byte to long within their range (Esper reference, "Event Representations"), float, double and the big
+  types; ``float`` fits float and double only; ``bool`` is no number. A float has single precision, as in Java: ``1.1``
+  becomes 1.100000023841858.
+- ``datetime``, ``date`` and ``timedelta`` for a long become clock units (`second` per second); naive times are of the
+  workbench's zone. A property that is a time takes texts of dates, too.
+- ``datetime`` fits timestamp (``date``), calendar and zoneddatetime; localdatetime takes one without a zone, localdate
+  a ``date``, localtime a ``time``. Each may be ISO 8601 text, as in JSON.
+- numpy scalars and arrays become plain Python values; tuples become lists.
+- A value of a subclass of these (a ``StrEnum``) becomes one of the class itself, in lists and dicts, too.
+
+Values are nested `MAX_DEPTH` levels deep at most.
 """
 
 from __future__ import annotations

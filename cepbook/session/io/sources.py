@@ -3,10 +3,10 @@
 A chunk converts columns when the engine asks for them, so a replay never holds a second copy of its input.
 
 - A DataFrame (or file) must have a column for every property; further columns are ignored. It is a set of rows: with
-``sort=True`` (the default) rows are taken in the order of (time, position), so an unsorted frame is no error. - An
-iterable is a sequence: its times must not go backwards. Its events are those of `Workbench.send`: a missing property is
-null, an unknown one an error. - ``late="drop"`` leaves out, and counts, rows that go backwards in time instead of
-raising EventError.
+  ``sort=True`` (the default) rows are taken in the order of (time, position), so an unsorted frame is no error.
+- An iterable is a sequence: its times must not go backwards. Its events are those of `Workbench.send`: a missing
+  property is null, an unknown one an error.
+- ``late="drop"`` leaves out, and counts, rows that go backwards in time instead of raising EventError.
 """
 
 from __future__ import annotations

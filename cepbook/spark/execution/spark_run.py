@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from cepbook.display import DisplayTable, captioned_html, format_count
 from cepbook.errors import ErrorPolicy, ReplayError, StatementError, UsageError
 from cepbook.lang.types import Type
+from cepbook.lazy_types import PandasFrame
 from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.frames.job_output import JobOutput, OutputFactory, constant_output
 from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.frames.tagged_stream import TaggedStream, union
-from cepbook.spark.lazy_types import PandasFrame
 from cepbook.spark.plan.placement import Placement
 from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, VISIBLE_COLUMNS, Sql, sql_literal

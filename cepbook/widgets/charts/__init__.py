@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from cepbook.charts.builders import comparison_chart, labels, line
 from cepbook.charts.offline_renderer import (
     MIME,
-    Chart,
     describe,
     enable_offline_renderer,
     offline_altair,
     render,
     show_as_chart,
 )
+from cepbook.lazy_types import Chart
 from cepbook.session import Workbench
 from cepbook.session.inspect.stream_chart import build_stream_chart
 

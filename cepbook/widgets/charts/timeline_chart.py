@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from cepbook.charts.builders import labels
-from cepbook.charts.offline_renderer import VConcatChart, offline_altair, show_as_chart
+from cepbook.charts.offline_renderer import offline_altair, show_as_chart
 from cepbook.charts.theme import FAINT
 from cepbook.display import format_time, format_value
+from cepbook.lazy_types import VConcatChart
 from cepbook.session.history.partition_lifetimes import PartitionLifetime
 from cepbook.session.inspect.partition_table import TIMES, flat_properties
 from cepbook.session.inspect.timeline import Timeline
