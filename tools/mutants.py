@@ -252,7 +252,7 @@ class Run:
         self.recording.save()
 
     def tests_of(self, mutant: Mutant, code: CodeType) -> list[str]:
-        """Return the tests that run a mutated line, by and large the quick ones first."""
+        """Return the tests that run a mutated line, by and large the quick ones and those of its folder first."""
         file = str(ROOT / mutant.file)
         if file not in self.reached:
             self.reached[file] = defaultdict(list)
@@ -265,8 +265,10 @@ class Run:
         # The lines of an expression that spans several are those of its parts that do something.
         starts = {line for part in functions(code) for _, _, line in part.co_lines() if line and line <= mutant.line}
         chance = random.Random(mutant.number)
-        names = (n for n in lines.get(max(starts), ()) if n in self.items and not math.isnan(self.seconds[n]))
-        return sorted(names, key=lambda name: chance.random() * self.seconds[name])
+        folder = mutant.file.rpartition("/")[0].replace("cepbook", "tests", 1)
+        cost = {name: self.seconds.get(name, math.nan) * (0.1 if name.startswith(folder) else 1) for name in self.items}
+        names = (n for n in lines.get(max(starts), ()) if not math.isnan(cost.get(n, math.nan)))
+        return sorted(names, key=lambda name: chance.random() * cost[name])
 
     # One mutant after the other.
 

@@ -17,8 +17,10 @@ from cepbook.engine.aggregates.accumulators import (
     AmountRate,
     ArrivalRate,
     MeanDeviation,
+    OrdinalMap,
     SortedEvents,
     StandardDeviation,
+    add_with_overflow,
 )
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
@@ -271,3 +273,23 @@ def test_nan_is_the_highest_number(window: str) -> None:
             assert comparable(list(found[-1].values())) == comparable(expected)
 
     check()
+
+
+def test_a_sum_beyond_the_range_keeps_what_rounding_loses() -> None:
+    total, lost, spilled, exact = 0.0, 0.0, [0, 0, 0, 0], Fraction(0)
+    for value, sign in ((1.7e308, 1), (1.3e308, 1), (1.0 / 3, 1), (-9.1e307, 1), (1e292, 1), (1.3e308, -1), (1e-3, 1)):
+        total, lost = add_with_overflow(total, lost, value, sign, spilled)
+        exact += sign * Fraction(value)
+        *others, halves = spilled
+        assert others == [0, 0, 0]
+        kept = Fraction(total) + Fraction(lost) + halves * Fraction(2) ** 1023
+        assert abs(kept - exact) <= Fraction(math.ulp(lost))
+
+
+def test_values_stay_in_the_order_of_their_ordinals() -> None:
+    values = OrdinalMap()
+    for ordinal, value in ((5, "e"), (2, "b"), (9, "i"), (2, "B")):
+        values[ordinal] = value
+    assert list(values.values()) == ["B", "e", "i"]
+    assert values.pop(7, "none") == "none" and values.pop(5) == "e"
+    assert list(values.values()) == ["B", "i"] and len(values) == 2

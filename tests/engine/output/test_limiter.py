@@ -9,6 +9,7 @@ import pytest
 
 from cepbook.engine.output.collectors import CollectorOptions
 from cepbook.engine.output.limiter import ClauseFunctions, Limiter, LimiterSpec
+from cepbook.engine.runtime import Runtime
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
@@ -340,3 +341,24 @@ def test_a_row_that_having_rejects_still_touches_its_group() -> None:
     found.take(None, 0, [("A", None)], [], 1, 0)
     sums.add(1, "B")
     assert found.take(None, 0, [("B", "B=1")], [], 1, 0) == (["A=1", "B=1"], [])
+
+
+def test_gates_of_groups_that_are_shut_outlast_the_many_that_are_open() -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema E(k int); @name('out') select k, count(*) as n from E group by k output first every 1 sec"
+    )
+    rows: list[tuple[int, int]] = []
+    runtime.statement("out").add_listener(lambda delta: rows.extend((row["k"], row["n"]) for row in delta.insert))
+    for key in range(2000):  # more than are kept without being looked through
+        runtime.advance(key)
+        runtime.send("E", {"k": key})
+    assert rows == [(key, 1) for key in range(2000)]
+    runtime.advance(2000)
+    for key in (1500, 1999, 3000):
+        runtime.send("E", {"k": key})
+    assert rows[2000:] == [(3000, 1)]
+    runtime.advance(2001)
+    for key in (999, 1000, 1001, 1999):
+        runtime.send("E", {"k": key})
+    assert rows[2001:] == [(999, 2), (1000, 2), (1001, 2)]

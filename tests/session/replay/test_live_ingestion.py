@@ -403,7 +403,9 @@ def test_sources_that_cannot_be(cep: Workbench) -> None:
         with pytest.raises(UsageError, match="which events"):
             cep.live({})
         cep.advance(10**12)
-        with pytest.raises(UsageError, match="past the present"):
+        with pytest.raises(
+            UsageError, match=r"past the present\n  hint: .* run_clock\(here=True\), `%clock live here`"
+        ):
             cep.live({"A": []}, now=Turned().now)
         cep.run_clock(here=True)
         with pytest.raises(UsageError, match="drives the time already"):
@@ -969,8 +971,10 @@ def test_an_item_that_arrives_in_a_pause_waits(cep: Workbench) -> None:
         for _ in range(20):
             await asyncio.sleep(0.001)
         assert live.events["A"] == 1 and source.items.qsize() == 2
+        assert live.sources["state"].tolist() == ["paused"]
         live.resume()
         await until(lambda: live.events["A"] == 4)
+        assert live.sources["state"].tolist() == ["running"]
         live.pause()
         source.items.put_nowait({"x": 5})
         await until(lambda: not source.items.qsize())

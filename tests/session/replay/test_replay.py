@@ -24,6 +24,7 @@ from cepbook.session.io.sources import open_source
 from cepbook.session.replay import batch_sizer, replay_loop
 from cepbook.session.replay import replay as module
 from cepbook.session.replay.replay import Replay
+from cepbook.session.replay.replay_results import ReplayResult
 from tests.waiting import until
 
 KIND = EventType("E", {"at": t.LONG, "n": t.LONG})
@@ -506,3 +507,15 @@ def test_a_replay_that_cannot_keep_its_speed_says_how_far_behind_it_is(monkeypat
     replay.run()
     assert lags[:2] == [0.0, pytest.approx(0.019)] and lags[-1] == pytest.approx(99 * 0.019)
     assert replay.progress.behind == 0.0
+
+
+def test_the_last_time_is_known_without_a_limit_of_events() -> None:
+    engine = FakeEngine()
+    assert begin(engine, [source(1, 2, 7)]).last_time is None  # nobody knows the times of an iterator
+    assert begin(engine, [source(1, 2, 7)], until=5).last_time == 5
+    assert begin(engine, [source(1, 2, 7)], limit=2).last_time is None
+    assert begin(engine, [source(1, 2, 7)], until=5, limit=2).last_time is None  # the limit may come first
+
+
+def test_a_result_shows_its_clock_in_its_own_units() -> None:
+    assert "clock 00:00:01.5" in str(ReplayResult("finished", 1, 1_500_000, second=1_000_000))
