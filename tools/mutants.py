@@ -10,7 +10,7 @@ A mutant may not cost a test suite. All tests of `make quick` are collected in o
 under coverage, and records which test runs which line; `build/mutants` keeps the record for the next run. Then each
 mutant gets a fork of its own, in which the code of the mutated function is replaced, and which runs the tests that
 reach the mutated line until one fails. Code generators are reached by the tests that deploy statements. A test that
-takes ten times as long as it did, and ten seconds, counts as failed: the mutant hangs.
+needs ten times as much of the processor as before, and ten seconds more, counts as failed: the mutant hangs.
 
 `build/mutants/results.jsonl` has a line per mutant, and grows during the run. `--again` tries the survivors in it once
 more, for example after a test was added.
@@ -59,8 +59,9 @@ HEART = [
     ROOT / "cepbook" / "session" / "replay",
 ]
 BUILD = ROOT / "build" / "mutants"
-# A test hangs that takes so many times as long as without a mutant, and so many seconds.
+# A test hangs that takes so many times as long as without a mutant, and so many seconds of the processor more.
 SLOWER, GRACE = 10, 10.0
+ASLEEP = 120.0  # seconds without a word
 KILLED = ("killed", "timed out", "crashed")
 CO_OPTIMIZED = 0x1
 MEMORY = 3 << 30
@@ -235,7 +236,7 @@ class Run:
     def record_some(self, parts: list[list[pytest.Item]], name: str) -> None:
         seconds: dict[str, float] = defaultdict(float)
         arguments = [item for part in parts for item in part], BUILD / f"{name}.coverage"
-        for event, test, lasted in self.messages(self.run_recorded, arguments, lambda _: 900):
+        for event, test, lasted in self.messages(self.run_recorded, arguments):
             if event == "failed":
                 print(f"fails without a mutant: {test}", flush=True)
                 seconds[test] = math.nan
@@ -288,17 +289,16 @@ class Run:
     def try_mutant(self, codes: list[tuple[CodeType, CodeType]], names: list[str]) -> tuple[str, str, int]:
         """Return what becomes of a mutant, the test that killed it, and the number of tests that ran."""
         ran, test = 0, ""
-        patience = lambda test: GRACE + SLOWER * self.seconds.get(test, 0)  # noqa: E731
-        for event, words, _ in self.messages(self.run_mutated, (codes, names), patience):
+        for event, words, _ in self.messages(self.run_mutated, (codes, names)):
             if event == "start":
                 ran, test = ran + 1, words
             elif event == "failed":
                 return "killed", test, ran
             elif event in ("survived", "cannot be applied"):
                 return event, "", ran
-            elif event == "silence":
-                return "timed out", test, ran
-        return "crashed", test, ran
+            elif event in ("timed out", "crashed"):
+                return event, test, ran
+        raise AssertionError("a fork has ended without a word")
 
     def run_mutated(self, codes: list[tuple[CodeType, CodeType]], names: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
@@ -315,10 +315,8 @@ class Run:
 
     # Tests in a fork.
 
-    def messages(
-        self, work: Callable[..., None], arguments: tuple[Any, ...], patience: Callable[[str], float]
-    ) -> Iterator[tuple[str, str, float]]:
-        """Do the work in a fork, yield what it sends, and "silence" if that stops for too long."""
+    def messages(self, work: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[tuple[str, str, float]]:
+        """Do the work in a fork, yield what it sends, and "timed out" or "crashed" if it does not come to its end."""
         receiver, self.sender = fork.Pipe(duplex=False)
         folder = tempfile.mkdtemp(prefix="cepbook-")
         child = fork.Process(target=self.apart, args=(work, arguments, folder))
@@ -326,13 +324,15 @@ class Run:
         self.sender.close()
         test = ""
         try:
-            while receiver.poll(patience(test)):
+            while receiver.poll(ASLEEP):
                 event, words, seconds = receiver.recv()
                 test = words if event == "start" else test
                 yield event, words, seconds
-            yield "silence", test, 0.0
+            yield "timed out", test, 0.0
         except EOFError:
-            pass
+            child.join()
+            if child.exitcode:
+                yield "timed out" if child.exitcode == -signal.SIGXCPU else "crashed", test, 0.0
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid or 0, signal.SIGKILL)
@@ -356,6 +356,10 @@ class Run:
         for item, following in zip(items, [*items[1:], None], strict=True):
             if time.monotonic() > until:
                 return
+            if not self.recording:
+                used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+                limit = math.ceil(used + GRACE + SLOWER * self.seconds[item.nodeid])
+                resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
             self.sender.send(("start", item.nodeid, 0.0))
             if self.recording:
                 self.recording.switch_context(item.nodeid)

@@ -513,6 +513,7 @@ def test_the_last_time_is_known_without_a_limit_of_events() -> None:
     engine = FakeEngine()
     assert begin(engine, [source(1, 2, 7)]).last_time is None  # nobody knows the times of an iterator
     assert begin(engine, [source(1, 2, 7)], until=5).last_time == 5
+    assert begin(engine, [source(1, 2, 7)]).began is None  # it keeps no snapshots
     assert begin(engine, [source(1, 2, 7)], limit=2).last_time is None
     assert begin(engine, [source(1, 2, 7)], until=5, limit=2).last_time is None  # the limit may come first
 
