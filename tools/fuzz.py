@@ -33,7 +33,7 @@ def fuzz(arguments: list[str]) -> None:
     """Run libFuzzer in this process, which it ends."""
     import atheris
 
-    with atheris.instrument_imports(include=["cepbook.lang"]):
+    with atheris.instrument_imports(include=["cepbook"]):
         from cepbook.engine.runtime import Runtime
     from tests.mutations import guarded, mutated
 
