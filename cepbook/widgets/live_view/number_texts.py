@@ -1,7 +1,13 @@
 """Search for a word in the texts of many numbers, as `str` writes them.
 
-Whole numbers, and numbers of at most three decimals, are not written: their digits are compared by arithmetic on whole
-arrays. Of all other numbers the different ones are written as one text, in which a word is searched for once.
+Three classes of numbers are searched in three ways:
+
+* Whole numbers, and numbers of at most three decimals, are not written. Their digits are compared by arithmetic on
+  whole arrays.
+* Arrow, if it is installed, writes all other numbers from 0.0001 up to 1,000,000,000, with either sign. It writes
+  these as `str` does, in a fifth of the time.
+* Of the remaining numbers the different ones are written as one text, in which a word is searched for once. Arrow
+  writes these otherwise than `str`: 0.00001 for 1e-05, 1.5e+10 for 15000000000.5.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ Array = np.ndarray[Any, Any]
 _SECTION = re.compile(r"-?[0-9]*(\.[0-9]*)?(e([-+][0-9]*)?)?|\+[0-9]*")  # of texts such as -1.5, 1.5e+16 and 1e-05
 _SCALE = 1_000  # of numbers with three decimals
 _MAX_SCALED = 1e12  # below it three decimals are exact, and `str` writes no exponent
+_ARROW_RANGE = 1e-4, 1e9  # of the numbers with decimals that Arrow writes as `str` does, the upper end excluded
 _NARROW = 10**9  # whole numbers below it are compared in 32 bits
 _FRACTIONS = [str(fraction / _SCALE)[2:] for fraction in range(_SCALE)]  # without the zeros at the end
 
@@ -29,9 +36,8 @@ class NumberTexts:
     """The texts of an array of numbers, whole or floating."""
 
     def __init__(self, numbers: Array) -> None:
-        self._count = len(numbers)
-        self._written: _WrittenNumbers | None = None
-        self._decimals: Array | None = None  # the numbers of few decimals; None: all
+        self._written: list[tuple[Array, _WrittenNumbers | _ArrowNumbers]] = []  # with the places of the numbers
+        self._decimals: Array | None = None  # where numbers have few decimals; None: all
         if numbers.dtype.kind == "i":
             self._negative = numbers < 0
             self._whole, self._fractions = np.abs(numbers).view(np.uint64), None
@@ -41,7 +47,7 @@ class NumberTexts:
             few = (scaled / _SCALE == numbers) & (np.abs(numbers) < _MAX_SCALED)
         if not few.all():
             self._decimals = few
-            self._written = _WrittenNumbers(numbers[~few])
+            self._written = _written(numbers, np.flatnonzero(~few))
             numbers, scaled = numbers[few], scaled[few]
         self._negative = np.signbit(numbers)
         self._whole, self._fractions = np.divmod(np.abs(scaled).astype(np.uint64), np.uint64(_SCALE))
@@ -56,11 +62,12 @@ class NumberTexts:
                 hits = begins & self._at_end(whole)
             else:
                 hits |= np.array([word in text for text in _FRACTIONS])[self._fractions]
-        if self._decimals is None or self._written is None:
+        if self._decimals is None:
             return hits
-        everywhere = np.zeros(self._count, np.bool_)
+        everywhere = np.zeros(len(self._decimals), np.bool_)
         everywhere[self._decimals] = hits
-        everywhere[~self._decimals] = self._written.containing(word)
+        for places, texts in self._written:
+            everywhere[places] = texts.containing(word)
         return everywhere
 
     def _in_whole(self, word: str) -> Array:
@@ -102,6 +109,35 @@ class NumberTexts:
         if digits[0] == "0":  # a number has no zeros before its first digit
             there &= whole >= (10 ** (len(digits) - 1) if len(digits) > 1 else int(shorter))
         return there
+
+
+def _written(numbers: Array, places: Array) -> list[tuple[Array, _WrittenNumbers | _ArrowNumbers]]:
+    """Return the texts of the numbers at some places, by their places."""
+    try:
+        from pyarrow import compute  # optional: it only saves time
+    except ImportError:
+        return [(places, _WrittenNumbers(numbers[places]))]
+    size = np.abs(numbers[places])
+    alike = (size >= _ARROW_RANGE[0]) & (size < _ARROW_RANGE[1])
+    texts: list[tuple[Array, _WrittenNumbers | _ArrowNumbers]] = []
+    if alike.any():
+        texts.append((places[alike], _ArrowNumbers(compute, numbers[places[alike]])))
+    if not alike.all():
+        texts.append((places[~alike], _WrittenNumbers(numbers[places[~alike]])))
+    return texts
+
+
+class _ArrowNumbers:
+    """Numbers as an array of texts of Arrow."""
+
+    def __init__(self, compute: Any, numbers: Array) -> None:
+        self._compute = compute
+        self._texts = compute.cast(numbers, "string")
+
+    def containing(self, word: str) -> Array:
+        """Return where the text of a number contains a word."""
+        hits: Array = self._compute.match_substring(self._texts, word).to_numpy(zero_copy_only=False)
+        return hits
 
 
 class _WrittenNumbers:

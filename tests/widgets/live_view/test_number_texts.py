@@ -1,5 +1,6 @@
 """A word is found in numbers exactly where it is part of their texts."""
 
+import sys
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ EDGES: tuple[list[Any], ...] = (
     [0, 1, -1, 10, -10, 100, 2**63 - 1, -(2**63), 10**9, 10**9 - 1, -(10**9)],
     [0.0, -0.0, 0.5, -0.5, 0.001, -0.001, 1e-5, 1e12, 1e11 + 0.5, 1e300, float("nan"), float("inf"), -float("inf")],
     [0.1 + 0.2, 1 / 3, 123.456, 123.4567, 5.0, 50.05, -12.12],
+    [1e-4, 0.00012345, 9.99999e-5, -1.5e-7, 5e-324, 1e9 - 2**-20, 1e9 + 0.0001, 1e15, 1e16, 2.0**53 + 2, 1.7976e308],
 )
 
 
@@ -21,7 +23,7 @@ def number(draw: Random, kind: str) -> int | float:
     if kind == "whole":
         return draw.choice([-1, 1]) * draw.randrange(10 ** draw.randrange(1, 12))
     decimals = round(draw.gauss(0, 10 ** draw.randrange(1, 6)), draw.randrange(4))
-    return decimals if kind == "decimals" or draw.random() < 0.5 else draw.gauss(0, 1)
+    return decimals if kind == "decimals" or draw.random() < 0.3 else draw.gauss(0, 1) * 10.0 ** draw.randrange(-9, 18)
 
 
 @pytest.mark.parametrize("seed", range(several(60)))
@@ -41,6 +43,18 @@ def test_words_in_random_numbers(seed: int) -> None:
         expected = [word in str(value) for value in numbers]
         assert texts.containing(word).tolist() == expected, word
         assert is_in_numbers(word) or not any(expected)
+
+
+def test_numbers_are_searched_without_arrow_as_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = Random(7)
+    numbers = np.array([number(draw, "any") for _ in range(3_000)] + [of for edge in EDGES[1:] for of in edge])
+    words = ["7", "12", "-3", ".5", "e", "e-0", "0.0001", "nan", "inf", "999"]
+    searched = [NumberTexts(numbers).containing(word) for word in words]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for word, places in zip(words, searched, strict=True):
+        expected = [word in text for text in map(str, numbers.tolist())]
+        assert NumberTexts(numbers).containing(word).tolist() == places.tolist() == expected
+        assert any(expected)
 
 
 def test_a_column_of_texts_with_other_values_is_no_column_of_texts() -> None:
