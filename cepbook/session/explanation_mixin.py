@@ -71,8 +71,8 @@ class ExplanationMixin(ReplayMixin):
         would come now. Number 1 is the first event of the types that the statement reads, and -1 the last one, or the
         last one up to `at`. Without a `name`, events of all types are numbered, and all statements that read the event
         explain it. The explanation has the first filter, context, window, where, join, pattern, having or output that
-        the event did not pass, with the values; or the rows that it led to. `type` is needed with a dict if the
-        statement reads several types, or without a name.
+        the event did not pass, with the values; or the rows that it led to. With `type`, a number counts the events of
+        this type only. A dict needs `type` if the statement reads several types, or without a name.
 
         A copy of the statement runs again over the events that the event log still has. `calls` allows it to call
         Python functions. Raises UsageError for unknown names, rows and events, and EventError for a dict that does not
@@ -86,6 +86,8 @@ class ExplanationMixin(ReplayMixin):
             if event is None:
                 if name is None:
                     raise UsageError("why of which statement, or of which event?")
+                if type is not None:
+                    raise UsageError("`type` is the type of an event: name an event, for example -1 for the last one")
                 columns = tuple(runtime.statement(name).output_type.properties)
                 delivered = find_row(self._engine.feed(name), name, columns, row, until)
                 return self._explain_row(name, delivered, calls=calls)
@@ -134,7 +136,11 @@ class ExplanationMixin(ReplayMixin):
             return _ChosenEvent(hypothetical_event(type_name, validate(event), runtime.now), hypothetical=True)
         if isinstance(event, str):
             find_type(event, types)
+            if type_name not in (None, event):
+                raise UsageError(f"the event is of type `{event}` or of type `{type_name}`, not both")
             type_names = [event]
+        elif type_name is not None:
+            type_names = [type_name]
         elif name is None:
             type_names = list(types)
         else:
@@ -149,6 +155,7 @@ class ExplanationMixin(ReplayMixin):
         index = number - 1 - forgotten if number > 0 else len(known) + number
         if not 0 <= index < len(known):
             which = f"of type `{event}`" if isinstance(event, str) else f"number {short_repr(event)}"
+            which += f" of type `{type_name}`" if type_name is not None and not isinstance(event, str) else ""
             then, rest = ("", "") if until is None else (" until then", f", {len(known)} of them until then")
             count = f"only the latest {len(latest)} are known{rest}" if forgotten else f"{len(known)} came"
             raise UsageError(f"there is no event {which}{then}: {count}")

@@ -366,6 +366,27 @@ def test_what_cannot_be_asked() -> None:
     assert isinstance(found.why("q"), RowExplanation)
 
 
+def test_a_type_selects_the_events_that_a_number_counts() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema A(n int); create schema B(n int); @name('q') select a.n from A#length(9) as a, B#length(9) as b"
+    )
+    for n in range(3):
+        cep.send("A", n=n)
+        cep.send("B", n=10 + n)
+    for name in ("q", None):
+        assert cep.why(name, 2).event.event == {"n": 10}
+        assert cep.why(name, 2, type="A").event.event == {"n": 1}
+        assert cep.why(name, -1, type="A").event.event == {"n": 2}
+        assert cep.why(name, "B", type="B").event.event == {"n": 12}
+        with pytest.raises(UsageError, match="there is no event number 4 of type `A`: 3 came"):
+            cep.why(name, 4, type="A")
+        with pytest.raises(UsageError, match="of type `A` or of type `B`, not both"):
+            cep.why(name, "A", type="B")
+    with pytest.raises(UsageError, match="`type` is the type of an event"):
+        cep.why("q", row=0, type="A")  # type: ignore[call-overload]
+
+
 def test_numbers_of_events_do_not_depend_on_at_and_on_what_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven events come at 0 to 6 seconds."""
     cep = bench("@name('q') select * from Tick;")
