@@ -81,6 +81,7 @@ class LiveWidget(anywidget.AnyWidget):
         self._handles: deque[DisplayHandle] = deque(maxlen=8)  # only the last displays are refreshed
         self._now = now
         self._clients: set[str] = set()  # the names of the pages that display the widget
+        self._unnamed_clients = 0  # how many pages without a name display the widget
         self._has_uncounted_clients = False  # so many pages display the widget that not all are in `_clients`
         self._saved: object = None
         self._current_picture: StaticPicture | None = None
@@ -186,6 +187,7 @@ class LiveWidget(anywidget.AnyWidget):
         self._pump.close()
         self._handles.clear()
         self._clients.clear()
+        self._unnamed_clients = 0
         self._has_uncounted_clients = False
         if self.comm is not None:
             self.layout.close()
@@ -254,8 +256,10 @@ class LiveWidget(anywidget.AnyWidget):
         """Handle a message that every widget knows, or let the subclass `_receive` it. Return False for nonsense."""
         match content:
             case {"kind": "ack", "n": int(number)}:
-                self._receive(content)
-                self._pump.ack(number)
+                try:
+                    self._receive(content)
+                finally:  # without the acknowledgement the page would get no more frames
+                    self._pump.ack(number)
                 return True
             case {"kind": "ack"}:
                 return False
@@ -263,14 +267,18 @@ class LiveWidget(anywidget.AnyWidget):
                 return False
             case {"kind": "hello"}:
                 self._count_client(content.get("client") or "")
-                self._receive(content)
-                self._pump.open()
+                try:
+                    self._receive(content)
+                finally:
+                    self._pump.open()
                 return True
             case {"kind": "bye"}:
-                self._clients.discard(content.get("client") or "")
-                self._receive(content)
-                if not self._clients and not self._has_uncounted_clients:
-                    self._pump.shut()
+                self._discount_client(content.get("client") or "")
+                try:
+                    self._receive(content)
+                finally:
+                    if not (self._clients or self._unnamed_clients or self._has_uncounted_clients):
+                        self._pump.shut()
                 return True
             case {"kind": str()}:
                 return self._receive(content) is not False
@@ -281,10 +289,20 @@ class LiveWidget(anywidget.AnyWidget):
         if not self._pump.is_open:  # no page acknowledges frames, so those that are left were closed without a "bye"
             self._clients.clear()
             self._has_uncounted_clients = False
-        if len(self._clients) < CLIENTS:
+            self._unnamed_clients = 0
+        if not client:
+            self._unnamed_clients += 1
+        elif len(self._clients) < CLIENTS:
             self._clients.add(client)
         elif client not in self._clients:
             self._has_uncounted_clients = True
+
+    def _discount_client(self, client: str) -> None:
+        """Note that a page no longer displays the widget."""
+        if client:
+            self._clients.discard(client)
+        else:
+            self._unnamed_clients = max(0, self._unnamed_clients - 1)
 
 
 def _is_client(client: object) -> bool:

@@ -351,6 +351,41 @@ def test_a_view_that_is_no_longer_displayed_costs_no_frames() -> None:
     assert view.flush() and prices(browser) == [1.0, 2.0]
 
 
+def test_pages_without_a_name_are_counted() -> None:
+    source, view, browser = opened()
+    browser.hello()
+    browser.say(kind="bye")
+    source.tick()
+    assert view.flush(), "the other page still displays the view"
+    browser.ack()
+    browser.say(kind="bye")
+    source.tick()
+    assert not view.flush(urgent=True)
+
+
+def test_a_message_whose_handling_fails_opens_acknowledges_and_closes_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(content: dict[str, Any]) -> None:
+        raise ValueError("planted")
+
+    source, view, browser = opened()
+    assert view.flush()
+    monkeypatch.setattr(view, "_receive", fail)
+    browser.ack()
+    assert "planted" in browser.frames[-1]["message"]
+    monkeypatch.undo()
+    source.tick()
+    view.flush(urgent=True)
+    assert prices(browser)[-1:] == [1.0], "the acknowledgement counts"
+    browser.ack()
+    monkeypatch.setattr(view, "_receive", fail)
+    browser.say(kind="bye")
+    assert not view.watched
+    browser.hello()
+    assert view.watched
+
+
 def taken(view: StatementView, browser: FakeBrowser, **wanted: object) -> tuple[dict[str, Any], bytes]:
     """The last message about a file, and the file."""
     browser.ack()
