@@ -98,8 +98,8 @@ class FlatKeyedContext(Context):
         listed = self.listed_type(type_name)
         readers = self._members.readers(type_name)
         subscriptions: list[Subscription] = []
+        at_once = listed is not None and self._host.config.prioritized
         if listed is not None:
-            at_once = self._host.config.prioritized
             droppers = dropping_members(readers, self.order)
             routes = report_drops(self._router(listed, position, readers if at_once else None), position, droppers)
             subscriptions.append(Subscription(self.order, None, routes, routes, bool(droppers)))
@@ -112,7 +112,8 @@ class FlatKeyedContext(Context):
             handlers = [self._handler(member, type_name, listed, position, take) for take in takes]
             order = dispatch_order(member, reader, self.order)
             by_value = listed is not None
-            more = reader.drops, reader.type, by_value, reader.late
+            alone = self._taker(listed, member, reader.checked) if at_once else None
+            more = reader.drops, reader.type, by_value, reader.late, alone
             subscriptions.append(Subscription(order, reader.condition, handlers[0], handlers[1], *more))
         return subscriptions
 
@@ -217,6 +218,30 @@ class FlatKeyedContext(Context):
             return take(event, partition.states[slot])
 
         return on_event
+
+    def _taker(
+        self, listed: str | None, member: ContextMember, take: TakeEvent
+    ) -> Callable[[Callable[[Any], object]], Callable[[Any], object]] | None:
+        """Return `Subscription.alone` of a statement if the value of a property is the key of the partition."""
+        locator = None if listed is None or member.order < self.order else self._locators[listed]
+        if locator is None or not locator.as_is or locator.reads is None:
+            return None
+        slot, partitions, event_counters = self._members.statements.index(member), self.partitions, self.event_counters
+        (name,) = locator.reads
+
+        def alone(dispatch: Callable[[Any], object]) -> Callable[[Any], object]:
+            def on_event(event: Any) -> object:
+                try:
+                    partition = partitions.get(event.get(name))
+                except Exception:  # noqa: BLE001 - `dispatch` reports it
+                    partition = None
+                if partition is None or partition.ended or event_counters:
+                    return dispatch(event)
+                return take(event, partition.states[slot])
+
+            return on_event
+
+        return alone
 
     def _handler_ahead(self, listed: str, slot: int, take: TakeEvent) -> EventHandler:
         def on_event(event: Any, _slots: ContextSlots) -> object:

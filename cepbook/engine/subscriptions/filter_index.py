@@ -41,7 +41,8 @@ class Subscription:
     With `drops` (`@Drop`), statements of the same or lower priority do not see an event that this one consumes. `reads`
     is the type that the statement reads, or None for a context that only looks at events before statements process
     them. `within`: the context selects events by their values. `late`: one event may reach the statement in several
-    ways (see `subscription_order`).
+    ways (see `subscription_order`). ``alone(dispatch)`` returns the function for events that go to a context and
+    this statement only; it calls `dispatch`, which goes to both, for an event whose partition is not there.
     """
 
     order: StatementOrder
@@ -52,6 +53,7 @@ class Subscription:
     reads: str | None = None
     within: bool = False
     late: bool = False
+    alone: Callable[[Callable[[Any], object]], Callable[[Any], object]] | None = None
 
 
 class EventReader(NamedTuple):
@@ -200,7 +202,10 @@ def build_dispatcher(
         return _dropping(ordered, failed, contexts)
     if len(ordered) <= MAX_UNINDEXED:
         handlers = [s.checked for s in ordered]
-        return _with_slots(handlers, failed, contexts) if contexts else _linear(handlers, failed)
+        if not contexts:
+            return _linear(handlers, failed)
+        dispatch, alone = _with_slots(handlers, failed, contexts), ordered[-1].alone
+        return dispatch if alone is None or len(handlers) > 2 or contexts > 1 else alone(dispatch)
     root = index or build_filter_index(ordered)
     single = None if contexts else _single_table(root)
     return _tree(root, failed, contexts) if single is None else _table(*single, failed)
