@@ -158,7 +158,6 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
         with source.block("for e in events:"):
             if not trigger.contained:
                 _unpack(rows, 1, source)
-            _skip_unless_passing(code, rows, trigger)
             with source.block("for e in unfold(e, S) or ():") if trigger.contained else nullcontext():
                 if trigger.contained:
                     _unpack(rows, 1, source)
@@ -180,23 +179,28 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
     parameters = (["e"], ["S"]) if steps.context is None else (["e", "S"], [])
     for name in ("on_event1", "on_event"):  # of an event, of a match
         with source.function(name, *parameters):
+            if name == "on_event1":
+                _skip_unless_passing(code, trigger, "return False", "clock.now")
             source.line("return select(S, (e,), clock.now)")
     with source.block("def on_change1(S, entered, left, now):"):
-        source.line("select(S, [item[-1] for item in entered], now)")
+        source.line("events = []")
+        with source.block("for item in entered:"):
+            source.line("e = item[-1]")
+            _skip_unless_passing(code, trigger, "continue", "now")
+            source.line("events.append(e)")
+        source.line("select(S, events, now)")
     lookups.write_keys(lambda _, item: write_item_unpacking(rows.inputs[0], item, "q0_", source), scope)
     return lookups
 
 
-def _skip_unless_passing(code: CodegenContext, rows: JoinedLayout, trigger: SourceNode) -> None:
+def _skip_unless_passing(code: CodegenContext, trigger: SourceNode, skip: str, now: str) -> None:
     """Write the filter of the trigger, which tests the event around contained events."""
     if trigger.filter is None:
         return
     read = {name: _property(name, code.source) for name in lower.property_names(trigger.filter)}
-    if not trigger.contained:
-        read |= {name: f"q1_{rows.inputs[1].positions[name]}" for name in rows.inputs[1].properties}
-    scope = code.base.at(props=lower.property_codes(read), events={0: "e"}, now="now")
+    scope = code.base.at(props=lower.property_codes(read), events={0: "e"}, now=now)
     with code.source.block(f"if not {lower.filter_condition(scope, trigger.filter)}:", trigger.filter.span):
-        code.source.line("continue")
+        code.source.line(skip)
 
 
 def _take_row(rows: JoinedLayout, path: AccessPath, scope: CodeScope, *, deletes: bool) -> None:
