@@ -59,10 +59,16 @@ function loaded(panel) {
   return names;
 }
 
-/** Update an output that was there when the page was loaded, as JupyterLab does with those that came later. */
+/** Update an output that was there when the page was loaded, as JupyterLab does with those that came later.
+ *
+ * The document is as dirty as before. The page whose cell made the output saves it; another page with the notebook
+ * would save it, too, and one of both would ask which file shall be kept.
+ */
 function update(panel, names, { content }) {
   const name = nameOf(content);
   if (panel.isDisposed || !names.has(name)) return;
+  const { model } = panel.context;
+  const dirty = model.dirty;
   for (const cell of panel.content.model?.cells ?? []) {
     if (cell.type !== 'code') continue;
     for (let at = 0; at < cell.outputs.length; at++) {
@@ -71,6 +77,7 @@ function update(panel, names, { content }) {
       cell.outputs.set(at, { output_type: 'display_data', data: content.data, metadata: content.metadata });
     }
   }
+  model.dirty = dirty;
 }
 
 /** Let the kernel update what it displays: the outputs in the notebook are as old as the file. */
