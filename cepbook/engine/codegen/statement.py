@@ -84,8 +84,8 @@ class StatementCodegen(DeltaCodegen):
         return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
 
     def _prev(self, e: x.Prev, *, arriving: bool) -> str:
-        index = e.index.value if isinstance(e.index, x.Const) else None
-        if arriving and self.joins is None and self.pipeline.queued and isinstance(index, int) and index >= 0:
+        index = e.constant_index
+        if arriving and self.joins is None and self.pipeline.queued and index is not None:
             return self._prev_in_queue(e, index)
         at = "W, item" if self.joins is None else self.joins.previous(e)
         if e.kind == "count":

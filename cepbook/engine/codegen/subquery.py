@@ -225,7 +225,7 @@ class _Writer(StatementCodegen):
 
     @property
     def _enters_alone(self) -> bool:
-        """Whether an event goes into window and relation in place: no failure of a key may come between the two."""
+        """True if an event goes into window and relation in place: no failure of a key may come between the two."""
         if self.path is None or not self.pipeline.queued:
             return False
         exprs = () if self.path.index is None else self.path.index[1]

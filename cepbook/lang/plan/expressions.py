@@ -101,6 +101,12 @@ class Prev(BoundExpr):
     index: BoundExpr | None
     value: BoundExpr | None
 
+    @property
+    def constant_index(self) -> int | None:
+        """The index if it is a constant from 0 on, else None."""
+        index = self.index.value if isinstance(self.index, Const) else None
+        return index if isinstance(index, int) and index >= 0 else None
+
 
 @dataclass(frozen=True, slots=True)
 class Prior(BoundExpr):
