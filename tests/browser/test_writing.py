@@ -81,6 +81,7 @@ def check_file(notebook: NotebookPage, pictures: Path) -> None:
         change_theme(notebook, theme)
         page.screenshot(path=pictures / f"file-{theme.split()[1].lower()}.png")
     page.mouse.move(0, 0)
+    type_at_end(notebook, file, "")  # a change of the theme may take the focus
     for _ in "prise from Quote":
         page.keyboard.press("Backspace")
     type_at_end(notebook, file, "price from Tra")  # a name of the notebook's kernel

@@ -855,7 +855,8 @@ def linest(x: Getter, y: Getter) -> Statistics:
 
 def correl(x: Getter, y: Getter) -> Statistics:
     def read(events: Sequence[Event]) -> dict[str, Any]:
-        xs, ys = [x(e) for e in events], [y(e) for e in events]
+        pairs = [(a, b) for a, b in ((x(e), y(e)) for e in events) if a is not None and b is not None]
+        xs, ys = [a for a, _ in pairs], [b for _, b in pairs]
         (mean_x, squares_x, *_), (mean_y, squares_y, *_) = spread(xs), spread(ys)
         together = sum((a - mean_x) * (b - mean_y) for a, b in zip(xs, ys, strict=True))
         varied = len(set(xs)) > 1 and len(set(ys)) > 1
