@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -83,8 +84,8 @@ def check_clock(notebook: NotebookPage) -> None:
     stopped = run(notebook, STOP).last.inner_text()
     assert "live" not in stopped and stopped > before
     notebook.cell(VIEW)
-    notebook.page.wait_for_timeout(600)
-    now = clock.inner_text()
+    now = re.findall(r"\d\d:\d\d:\d\d\.\d+", stopped)[0]
+    expect(clock).to_have_text(now, timeout=10_000)
     notebook.page.wait_for_timeout(600)
     assert clock.inner_text() == now
 
