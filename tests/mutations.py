@@ -215,8 +215,11 @@ class Endless(BaseException):
     """A text took longer than `ENDLESS`."""
 
 
-def guarded(work: Callable[[], object]) -> str | None:
-    """Run `work`. Return None if it succeeded, ``refused`` for an error of cepbook, else what went wrong."""
+def guarded(work: Callable[[], object], limit: float = LIMIT) -> str | None:
+    """Run `work`. Return None if it succeeded, ``refused`` for an error of cepbook, else what went wrong.
+
+    To take more than `limit` seconds of the processor is wrong.
+    """
 
     def give_up(number: int, frame: FrameType | None) -> None:
         raise Endless("".join(traceback.format_stack(frame, 5)))
@@ -235,7 +238,7 @@ def guarded(work: Callable[[], object]) -> str | None:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, former)
     took = time.process_time() - begun
-    return outcome if took <= LIMIT else f"took {took:.1f} s of the processor ({outcome})"
+    return outcome if took <= limit else f"took {took:.1f} s of the processor ({outcome})"
 
 
 def visible_state(cep: Workbench) -> tuple[object, ...]:
