@@ -93,7 +93,6 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
                 statement.name,
                 "  rows     runs it: windows and relations are objects, conditions and the select are generated Python",
                 "  replay   event by event: each event may have cycles of its own",
-                "  columns  not used: there is no vectorised engine yet",
                 "  spark    not yet: its cycles follow all events and the clock",
             ]
         if isinstance(statement, SelectStatement):
@@ -106,7 +105,6 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
                 statement.name,
                 "  rows     runs it: generated Python in this process",
                 f"  replay   {_replayed(runtime, line)}",
-                "  columns  not used: there is no vectorised engine yet",
                 f"  spark    {placement.path}: {placement.reason}",
             ]
     return "\n".join(lines) or "no select statement"
