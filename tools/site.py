@@ -268,6 +268,7 @@ def publish(site: Path, folder: Path, address: str, version: str) -> None:
     ]
     (folder / "versions.json").write_text(json.dumps(versions, indent=1), encoding="utf-8")
     (folder / "index.html").write_text(LATEST.format(names[0]), encoding="utf-8")
+    (folder / ".nojekyll").touch()  # GitHub Pages would leave out `_static`
 
 
 def build(out: Path, work: Path, version: str | None = None) -> list[str]:
