@@ -54,6 +54,16 @@ def test_an_event_at_one_statement_and_everywhere(traded: Notebook) -> None:
     ]
 
 
+def test_a_number_counts_the_events_of_a_type(traded: Notebook) -> None:
+    traded.run("%%epl\ncreate schema Quote(symbol string, bid double); @name('bids') select * from Quote")
+    traded.run("cep.send('Quote', symbol='A', bid=4.5)")
+    assert "Quote at" in traded.run("%epl why --event -1").splitlines()[0]
+    of_type = traded.run("%epl why --event -1 --type Trade")
+    assert of_type.splitlines()[1] == "  event  symbol=A  price=4.5  volume=4"
+    assert of_type == traded.run("cep.why(None, -1, type='Trade')")
+    assert traded.run("%epl why rise --event 3 --type Trade") == traded.run("%epl why rise --event 3")
+
+
 def test_what_python_returns_is_shown_alike(traded: Notebook) -> None:
     assert traded.run("cep.why('rise')") == traded.run("%epl why rise")
     assert traded.run("cep.why(None, 'Trade')") == traded.run("%epl why --event Trade")
@@ -62,8 +72,15 @@ def test_what_python_returns_is_shown_alike(traded: Notebook) -> None:
 def test_errors(traded: Notebook) -> None:
     assert "the name of a statement, or --event, is missing" in traded.error("%epl why")
     assert "not both" in traded.error("%epl why sums --row 1 --event 1")
+    traded.run("%%epl\ncreate schema Quote(symbol string)")
+    assert "--type says which events --event counts" in traded.error("%epl why sums --type Trade")
+    assert "type `Trade` or of type `Quote`, not both" in traded.error("%epl why sums --event Trade --type Quote")
+    assert "there is no event type `Trad`" in traded.error("%epl why sums --event 1 --type Trad")
     assert "`sums` has 4 rows; there is no row 9" in traded.error("%epl why sums --row 9")
 
 
 def test_names_are_completed(traded: Notebook) -> None:
     assert "rise" in offers(traded, "%epl why r|")
+    assert offers(traded, "%epl why rise --t|") == ["--type"]
+    for option in ("--event", "--type"):
+        assert offers(traded, f"%epl why rise {option} T|") == ["Trade"]
