@@ -46,10 +46,10 @@ def test_a_field_keeps_all_digits(text: str, of: types.Type, value: object) -> N
 
 
 def test_a_long_field_that_is_no_number_is_refused_at_once() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for text in ("1" * 200_000 + "x", "1" * 200_000 + ".x", " " * 200_000 + "x"):
         assert field_value(text, types.DOUBLE) == text
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_whole_numbers_beside_fractions_keep_their_digits(tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def test_a_released_buffer_leaves_what_is_committed_to_another_source() -> None:
 
 def test_restoring_many_events_is_linear() -> None:
     buffers = WaitingBuffers()
-    began = time.perf_counter()
+    began = time.process_time()
     buffers.restore((at, "E", {}, 1) for at in range(100_000))
-    assert len(buffers.saved()) == 100_000 and time.perf_counter() - began < 5
+    assert len(buffers.saved()) == 100_000 and time.process_time() - began < 5
 
 
 def test_without_a_watermark_nothing_is_released() -> None:
