@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
 from cepbook.errors import (
@@ -25,6 +24,7 @@ from cepbook.errors import (
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import Misplaced
 from cepbook.lang.syntax.reader.lexer import EplStatementLexer, StatementTokens, tokenize
+from cepbook.lang.syntax.reader.parse_trees import ParseTrees
 from cepbook.lang.syntax.reader.parser_tables import load_parser
 from cepbook.lang.syntax.reader.statement_reader import StatementReader
 from cepbook.lang.syntax.reader.syntax_errors import diagnose
@@ -40,8 +40,14 @@ STATEMENT_READER = StatementReader()
 
 
 @lru_cache(maxsize=1)
-def _parser() -> Any:
+def epl_parser() -> Any:
+    """Return the parser of the tokens of one statement."""
     return load_parser("epl", "cepbook.lang.syntax", GRAMMAR_FILES, EplStatementLexer)
+
+
+@lru_cache(maxsize=1)
+def _trees() -> ParseTrees:
+    return ParseTrees(epl_parser().parse)
 
 
 @rejecting_deep_nesting()
@@ -83,10 +89,9 @@ def _parse_piece(piece: StatementTokens) -> Any:
     if len(piece.tokens) > MOST_WORDS:
         return too_long(len(piece.tokens), Span(piece.tokens[0].start, piece.tokens[0].end))
     try:
-        tree: Tree[Token] = _parser().parse(piece)
-        return STATEMENT_READER.read(tree)
+        return STATEMENT_READER.read(_trees().tree(piece))
     except UnexpectedToken as error:
-        return diagnose(error, piece, _parser())
+        return diagnose(error, piece, epl_parser())
     except Misplaced as error:
         return error.diagnostic
 
