@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from functools import cache
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 INSERT, MORE, REMOVE, GONE, EMPTY = range(5)
 CAUSE_FACTOR = 8  # even: odd marks stay odd
@@ -138,6 +139,26 @@ class TracingSink(Sink, Protocol):
 
     def traced_columns(self, plain: InsertColumns, numbers: Sequence[int], causes: DeliveryCauses, /) -> None:
         """Take the deliveries of a batch in which each is one insert row; `numbers` are those of their causes."""
+
+
+@cache
+def _conforms(sink: type, protocol: type) -> bool:
+    return issubclass(sink, protocol)  # looks at all members of the protocol
+
+
+def takes_rows(sink: Sink) -> TypeGuard[RowSink]:
+    """Return whether `sink` is a `RowSink`."""
+    return _conforms(type(sink), RowSink)
+
+
+def takes_columns(sink: Sink) -> TypeGuard[ColumnSink]:
+    """Return whether `sink` is a `ColumnSink`."""
+    return _conforms(type(sink), ColumnSink)
+
+
+def takes_causes(sink: Sink) -> TypeGuard[TracingSink]:
+    """Return whether `sink` is a `TracingSink`."""
+    return _conforms(type(sink), TracingSink)
 
 
 Listener = Callable[[Delta], None]

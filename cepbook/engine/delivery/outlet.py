@@ -11,7 +11,6 @@ from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
 from cepbook.engine.delivery.delta import (
     INSERT,
     MORE,
-    ColumnSink,
     DeliveryCauses,
     DeliveryPorts,
     EmitRecord,
@@ -21,9 +20,11 @@ from cepbook.engine.delivery.delta import (
     Record,
     Row,
     Rows,
-    RowSink,
     Sink,
     TracingSink,
+    takes_causes,
+    takes_columns,
+    takes_rows,
 )
 from cepbook.engine.delivery.row_layout import RowLayout
 from cepbook.lang.plan.nodes import Insert, Selector
@@ -139,10 +140,10 @@ class DeliveryOutlet:
 
     def connect_listeners(self) -> None:
         """Rebuild the ports after a listener or sink was added or removed."""
-        self._tracing_sinks = [sink for sink in self._sinks if isinstance(sink, TracingSink)]
-        plain = [sink for sink in self._sinks if not isinstance(sink, TracingSink)]
-        self._column_sinks = [sink.extend_columns for sink in plain if isinstance(sink, ColumnSink)]
-        self._row_sinks = [sink.extend for sink in plain if not isinstance(sink, ColumnSink)]
+        self._tracing_sinks = [sink for sink in self._sinks if takes_causes(sink)]
+        plain = [sink for sink in self._sinks if not takes_causes(sink)]
+        self._column_sinks = [sink.extend_columns for sink in plain if takes_columns(sink)]
+        self._row_sinks = [sink.extend for sink in plain if not takes_columns(sink)]
         targets = [self._to_sink(sink) for sink in self._sinks]
         targets += [self._to_listener(listener) for listener in self._listeners]
         if self._splitter is not None:
@@ -243,7 +244,7 @@ class DeliveryOutlet:
             flat = self._splitter.flat(flat)
         plain = flat if causes is None else None
         for sink in self._sinks:
-            if causes is not None and isinstance(sink, TracingSink):
+            if causes is not None and takes_causes(sink):
                 self._feed(sink.traced, flat, causes)
                 continue
             plain = self.layout.without_causes(flat) if plain is None else plain
@@ -271,7 +272,7 @@ class DeliveryOutlet:
             self.failed(failure)
 
     def _to_sink(self, sink: Sink) -> DeliveryPorts:
-        if isinstance(sink, RowSink):
+        if takes_rows(sink):
             return DeliveryPorts(sink.one, sink.push)
         flat, extend = self.layout.flat, sink.extend
 

@@ -7,7 +7,7 @@ in `to_python`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cepbook.engine.expressions.source_writer import SourceWriter
@@ -36,7 +36,7 @@ class ReadableVariable(Protocol):
 PropertyKey = tuple[int, str]  # (input of the statement, property)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CodeScope:
     """The code of each part of an expression at the place that is being written.
 
@@ -86,7 +86,11 @@ class CodeScope:
 
     def at(self, **changes: object) -> CodeScope:
         """Return the scope with `changes`."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        scope = object.__new__(CodeScope)
+        scope.__dict__.update(
+            self.__dict__, **changes
+        )  # a tenth of `replace`, and half the time of writing code was that
+        return scope
 
 
 # Returns the scope of a new module: without properties, but with the engine's clock, rules and functions

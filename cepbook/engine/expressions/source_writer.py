@@ -52,6 +52,23 @@ _NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 _PORTS = ("out", "push", "clock")
 
 
+class _Block:
+    """The body of a compound statement. A statement has dozens, and a generator as context manager costs more."""
+
+    __slots__ = ("_start", "_writer")
+
+    def __init__(self, writer: SourceWriter, start: int) -> None:
+        self._writer = writer
+        self._start = start
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._writer.end_block(self._start)
+
+
 class SourceWriter:
     """The text of one generated module. `constants` is the namespace in which it runs. `bound` lists, for each function
     written with `function`, the parameters that a running statement gives default values.
@@ -90,16 +107,17 @@ class SourceWriter:
         if span is not None:
             self.spans[len(self.lines)] = span
 
-    @contextmanager
-    def block(self, head: str, span: Span | None = None) -> Iterator[None]:
+    def block(self, head: str, span: Span | None = None) -> _Block:
         """Write a compound statement: `head`, and the body of the with-block indented."""
         if head.startswith("def ") and self.lines:
             self.line("")
         self.line(head, span)
-        before = len(self.lines)
         self._depth += 1
-        yield
-        if len(self.lines) == before:
+        return _Block(self, len(self.lines))
+
+    def end_block(self, start: int) -> None:
+        """End the block whose body begins after `start` lines."""
+        if len(self.lines) == start:
             self.line("pass")
         self._depth -= 1
 

@@ -16,6 +16,7 @@ from cepbook.lang.plan.plan_node import PlanNode
 
 Node = TypeVar("Node", bound=PlanNode)
 _FIELD_NAMES: dict[type[PlanNode], tuple[str, ...]] = {}  # by class, without the span
+_LEAVES = frozenset((str, bool, int))
 
 
 def _field_names(kind: type[PlanNode]) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ def _transform(
     changes = {}
     for name in _field_names(type(value)):
         old = getattr(value, name)
-        if old is not None and old.__class__ is not str:
+        if old and old.__class__ not in _LEAVES:
             new = _transform(old, change, expression)
             if new is not old:
                 changes[name] = new
