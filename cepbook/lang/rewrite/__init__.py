@@ -23,7 +23,7 @@ def rewrite_statement(statement: StatementPlan) -> StatementPlan:
 
 def rewrite(module: ModulePlan) -> ModulePlan:
     """Rewrite every statement of `module`."""
-    return replace(module, statements=tuple(rewrite_statement(s) for s in module.statements))
+    return replace(module, statements=tuple([rewrite_statement(s) for s in module.statements]))
 
 
 __all__ = ["RULES", "rewrite", "rewrite_statement"]

@@ -42,10 +42,12 @@ def compare_intervals(statement: nodes.StatementPlan) -> nodes.StatementPlan:
 
 def _compared(node: nodes.PlanNode) -> nodes.PlanNode:
     match node:
-        case nodes.Selection():
-            return replace(node, predicate=_condition(node.predicate))
-        case nodes.SourceNode(filter=x.BoundExpr() as condition):
-            return replace(node, filter=_condition(condition))
+        case nodes.Selection(predicate=predicate):
+            condition = _condition(predicate)
+            return node if condition is predicate else replace(node, predicate=condition)
+        case nodes.SourceNode(filter=x.BoundExpr() as former):
+            condition = _condition(former)
+            return node if condition is former else replace(node, filter=condition)
     return node
 
 

@@ -47,7 +47,8 @@ def push_filters(statement: nodes.StatementPlan) -> nodes.StatementPlan:
     """Move the conditions that can be decided on arrival into the filter of the source."""
     if not isinstance(statement, nodes.SelectStatement):
         return statement
-    return replace(statement, root=transform(statement.root, _pushed))
+    root = transform(statement.root, _pushed)
+    return statement if root is statement.root else replace(statement, root=root)
 
 
 def _pushed(node: nodes.PlanNode) -> nodes.PlanNode:
