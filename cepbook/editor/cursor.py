@@ -34,7 +34,7 @@ _SOURCE = re.compile(
     r"(?:\s+(?:as\s+)?(?P<alias>(?!(?:from|join|into|on|update)\b)[\w$]+))?",  # not where another source begins
     re.IGNORECASE,
 )
-_SENT = re.compile(r"\s*`?(?P<type>[\w.$]+)`?(?:\s*=\s*\{|\s)")  # the line of an event
+EVENT_LINE = re.compile(r"\s*`?(?P<type>[\w.$]+)`?(?:\s*=\s*\{|\s)")  # in cells of events
 _TAG = re.compile(r"(?<![\w$])(?P<alias>[\w$]+)\s*=\s*(?P<type>[\w.$]+)")
 _SCHEMA = re.compile(
     r"create\s+(?:\w+\s+)?schema\s+(?P<name>[\w.$]+)\s*(?:as\s*)?\((?P<columns>[^();]*)\)", re.IGNORECASE
@@ -144,7 +144,7 @@ class NamesInScope:
         self.event_types: dict[str, EventType] = {**_schemas(at.cell), **runtime.catalog.event_types}
         statement = blanked(at.statement)
         self.aliases = self._aliases(statement)
-        sent = _SENT.match(statement) if at.kind == "events" else None
+        sent = EVENT_LINE.match(statement) if at.kind == "events" else None
         if sent is not None and sent["type"] in self.event_types:
             self.aliases[sent["type"]] = self.event_types[sent["type"]]
         within = _WITHIN.search(statement)

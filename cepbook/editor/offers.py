@@ -1,4 +1,8 @@
-"""Completion in EPL: names, keywords, functions, windows, units and values, by the place of the cursor."""
+"""Completion in EPL: names, keywords, functions, windows, units and values, by the position of the cursor.
+
+A regular expression recognises a position by the end of the text before the word at the cursor. In a statement the
+first one that matches decides. Offers are yielded in the order in which the list shows them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cepbook.editor.cursor import CursorPosition, NamesInScope, grammar_keywords, inside_text
+from cepbook.editor.cursor import EVENT_LINE, CursorPosition, NamesInScope, grammar_keywords, inside_text
 from cepbook.editor.dialect_completion import BY_MAGIC, dialect_offers
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.foreign_words import FOREIGN_WORDS, ForeignKind
@@ -18,14 +22,16 @@ from cepbook.lang.registry.templates import STATEMENT_WORDS
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.lexer import TIME_UNITS
 
-Offer = tuple[str, str]  # a text that completion inserts, and the kind that chooses its icon
+Offer = tuple[str, str]  # a text that completion inserts, and its kind, which the list shows as an icon or beside it
 
-_TIMED: tuple[ReceiverKind, ...] = ("date",)  # what the methods of events with timestamps are called on
+_TIMED_EVENT: tuple[ReceiverKind, ...] = ("date",)  # an event with a timestamp has the methods of dates
 
 _WINDOW = re.compile(r"#\s*(?:(?P<namespace>\w+):)?\Z|\.(?P<dotted>win|std|ext|stat):\Z")
 _PATH = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\.\Z")
-_TYPE = re.compile(r"\b(?:from|into|join|inherits|copyfrom|istream|update|->|every)\s+\Z|\bon\s+\Z", re.IGNORECASE)
-_ANOTHER_TYPE = re.compile(r"\b(?:from|inherits|copyfrom)\b[^()]*,\s*\Z", re.IGNORECASE)
+_BEFORE_TYPE = re.compile(
+    r"\b(?:from|into|join|inherits|copyfrom|istream|update|->|every)\s+\Z|\bon\s+\Z", re.IGNORECASE
+)
+_BEFORE_FURTHER_TYPE = re.compile(r"\b(?:from|inherits|copyfrom)\b[^()]*,\s*\Z", re.IGNORECASE)
 _CLAUSE = re.compile(r"\b(?:where|having|group|order|output|select|limit)\b", re.IGNORECASE)
 _CONTEXT = re.compile(r"\A\s*(?:@\w+(?:\([^)]*\))?\s*)*context\s+\Z", re.IGNORECASE)
 _BEFORE_STATEMENT = re.compile(r"\s+|//[^\n]*(?:\n|\Z)|/\*.*?\*/|@\w+(?:\([^)]*\))?", re.DOTALL)
@@ -35,11 +41,10 @@ _AMOUNT = re.compile(
 )
 _EVERY = re.compile(r"\b(?:every|after)\s+\d+\s+\Z", re.IGNORECASE)
 _USUAL_UNITS = ("sec", "min", "hours", "days", "msec")
-_COMPARED = re.compile(
+_COMPARED = re.compile(  # with a text that was begun
     r"(?P<path>[\w$]+(?:\.[\w$]+)*)\s*(?:=|!=|<>|\bis|\blike|\bin\s*\((?:[^()]*,)?)\s*['\"](?P<begun>[^'\"]*)\Z",
     re.IGNORECASE,
 )
-_TYPED = re.compile(r"(?P<type>[\w.$]+)(?:\s*=\s*\{|\s)")
 FRAGMENT = re.compile(r"[\w$]*\Z")  # the word so far
 
 
@@ -69,19 +74,19 @@ def text_offers(seen: SeenValues, at: CursorPosition, scope: NamesInScope, typed
 
 
 def starting_with(fragment: str, offers: Iterable[Offer]) -> Iterator[Offer]:
-    """Offers that continue `fragment` (in any case), each text once; those in the typed case come first."""
-    seen: dict[str, str] = {}
+    """Yield the offers that continue `fragment` in any case, a text once. Those in the typed case come first."""
+    kinds: dict[str, str] = {}
     for text, kind in offers:
         if text.lower().startswith(fragment.lower()):
-            seen.setdefault(text, kind)
-    yield from sorted(seen.items(), key=lambda offer: not offer[0].startswith(fragment))
+            kinds.setdefault(text, kind)
+    yield from sorted(kinds.items(), key=lambda offer: not offer[0].startswith(fragment))
 
 
 def _events_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
     if typed[:1].isspace():
         yield from ((name, "statement") for name in scope.statements)
         return
-    event = _TYPED.match(typed)
+    event = EVENT_LINE.match(typed)
     event_type = scope.event_types.get(event["type"]) if event is not None else None
     if event_type is not None:
         yield from ((f"{name}{' = ' if '{' in typed else '='}", "property") for name in event_type.properties)
@@ -132,16 +137,16 @@ def _epl_offers(seen: SeenValues, scope: NamesInScope, typed: str) -> Iterator[O
         if event_type is not None:  # an event: its properties; the methods of values would bury them
             yield from ((name, "property") for name in event_type.properties)
             if event_type.time_property is not None:
-                yield from ((name, "function") for name in methods_of(_TIMED))
+                yield from ((name, "function") for name in methods_of(_TIMED_EVENT))
             return
-        shorts = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS, *CONSTANTS) if "." in name)
-        yield from ((name, "function") for name in shorts)
+        members = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS, *CONSTANTS) if "." in name)
+        yield from ((name, "function") for name in members)
         return
     if _CONTEXT.search(typed):
         yield from ((name, "class") for name in scope.contexts)
         return
-    another = _ANOTHER_TYPE.search(typed)
-    if _TYPE.search(typed) or (another is not None and not _CLAUSE.search(another.group())):
+    further = _BEFORE_FURTHER_TYPE.search(typed)
+    if _BEFORE_TYPE.search(typed) or (further is not None and not _CLAUSE.search(further.group())):
         yield from ((name, "class") for name in scope.event_types)
         yield ("pattern", "keyword")
         return
