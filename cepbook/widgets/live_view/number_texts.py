@@ -2,12 +2,12 @@
 
 Three classes of numbers are searched in three ways:
 
-* Whole numbers, and numbers of at most three decimals, are not written. Their digits are compared by arithmetic on
-  whole arrays.
-* Arrow, if it is installed, writes all other numbers from 0.0001 up to 1,000,000,000, with either sign. It writes
-  these as `str` does, in a fifth of the time.
-* Of the remaining numbers the different ones are written as one text, in which a word is searched for once. Arrow
-  writes these otherwise than `str`: 0.00001 for 1e-05, 1.5e+10 for 15000000000.5.
+* Integers, and floats below 1,000,000,000,000 of at most three decimals, are not written. Their digits are compared by
+  arithmetic on whole arrays.
+* Arrow, if it is installed, writes all other floats from 0.0001 up to 1,000,000,000 (excluded), with either sign. It
+  writes these as `str` does, in a fifth of the time.
+* The remaining floats are written as one text, equal ones once, and a word is searched for in that text. Arrow writes
+  these otherwise than `str`: 0.00001 for 1e-05, 1.5e+10 for 15000000000.5.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class NumberTexts:
     """The texts of an array of numbers, whole or floating."""
 
     def __init__(self, numbers: Array) -> None:
-        self._written: list[tuple[Array, _WrittenNumbers | _ArrowNumbers]] = []  # with the places of the numbers
-        self._decimals: Array | None = None  # where numbers have few decimals; None: all
+        self._written: list[tuple[Array, _JoinedTexts | _ArrowTexts]] = []  # after the positions of the numbers
+        self._compared: Array | None = None  # mask of the numbers whose digits are compared; None: all numbers
         if numbers.dtype.kind == "i":
             self._negative = numbers < 0
             self._whole, self._fractions = np.abs(numbers).view(np.uint64), None
@@ -46,8 +46,8 @@ class NumberTexts:
             scaled = np.rint(numbers * _SCALE)
             few = (scaled / _SCALE == numbers) & (np.abs(numbers) < _MAX_SCALED)
         if not few.all():
-            self._decimals = few
-            self._written = _written(numbers, np.flatnonzero(~few))
+            self._compared = few
+            self._written = _write(numbers, np.flatnonzero(~few))
             numbers, scaled = numbers[few], scaled[few]
         self._negative = np.signbit(numbers)
         self._whole, self._fractions = np.divmod(np.abs(scaled).astype(np.uint64), np.uint64(_SCALE))
@@ -62,20 +62,20 @@ class NumberTexts:
                 hits = begins & self._at_end(whole)
             else:
                 hits |= np.array([word in text for text in _FRACTIONS])[self._fractions]
-        if self._decimals is None:
+        if self._compared is None:
             return hits
-        everywhere = np.zeros(len(self._decimals), np.bool_)
-        everywhere[self._decimals] = hits
-        for places, texts in self._written:
-            everywhere[places] = texts.containing(word)
-        return everywhere
+        all_hits = np.zeros(len(self._compared), np.bool_)
+        all_hits[self._compared] = hits
+        for positions, texts in self._written:
+            all_hits[positions] = texts.containing(word)
+        return all_hits
 
     def _in_whole(self, word: str) -> Array:
         """Return where the sign and the digits before the point contain a word."""
         hits, rest = np.zeros(len(self._whole), np.bool_), self._whole
         top = int(rest.max()) if len(rest) else 0
         if word == "-":
-            return self._negative
+            return self._negative.copy()
         rest = rest.astype(np.uint32) if top < _NARROW else rest
         digits, position = word.removeprefix("-"), 0
         while digits.isdigit() and len(digits) <= len(str(top)):
@@ -93,8 +93,8 @@ class NumberTexts:
         return np.zeros(len(self._whole), np.bool_)
 
     def _ending(self, whole: Array, word: str, *, shorter: bool = False) -> Array:
-        """Return where these whole numbers, with the signs, end with a word. With `shorter` digits behind them were cut
-        off, and a number without any digits left is 0.
+        """Return where numbers `whole`, with the signs, end with a word. If `shorter`, digits behind them were cut off,
+        and `whole` is also 0 where no digit is left.
         """
         digits = word.removeprefix("-")
         if not digits:
@@ -105,30 +105,30 @@ class NumberTexts:
                 return np.zeros(len(whole), np.bool_)
             exact: Array = self._negative & (whole == value)
             return exact
-        there: Array = whole % 10 ** len(digits) == value
-        if digits[0] == "0":  # a number has no zeros before its first digit
-            there &= whole >= (10 ** (len(digits) - 1) if len(digits) > 1 else int(shorter))
-        return there
+        ends: Array = whole % 10 ** len(digits) == value
+        if digits[0] == "0":  # a number has no zeros before its first digit: 5 does not end with 05
+            ends &= whole >= (10 ** (len(digits) - 1) if len(digits) > 1 else int(shorter))
+        return ends
 
 
-def _written(numbers: Array, places: Array) -> list[tuple[Array, _WrittenNumbers | _ArrowNumbers]]:
-    """Return the texts of the numbers at some places, by their places."""
+def _write(numbers: Array, positions: Array) -> list[tuple[Array, _JoinedTexts | _ArrowTexts]]:
+    """Write the numbers at some positions; return their texts, each after the positions of its numbers."""
     try:
         from pyarrow import compute  # optional: it only saves time
     except ImportError:
-        return [(places, _WrittenNumbers(numbers[places]))]
-    size = np.abs(numbers[places])
+        return [(positions, _JoinedTexts(numbers[positions]))]
+    size = np.abs(numbers[positions])
     alike = (size >= _ARROW_RANGE[0]) & (size < _ARROW_RANGE[1])
-    texts: list[tuple[Array, _WrittenNumbers | _ArrowNumbers]] = []
+    texts: list[tuple[Array, _JoinedTexts | _ArrowTexts]] = []
     if alike.any():
-        texts.append((places[alike], _ArrowNumbers(compute, numbers[places[alike]])))
+        texts.append((positions[alike], _ArrowTexts(compute, numbers[positions[alike]])))
     if not alike.all():
-        texts.append((places[~alike], _WrittenNumbers(numbers[places[~alike]])))
+        texts.append((positions[~alike], _JoinedTexts(numbers[positions[~alike]])))
     return texts
 
 
-class _ArrowNumbers:
-    """Numbers as an array of texts of Arrow."""
+class _ArrowTexts:
+    """The texts of numbers as an array of Arrow."""
 
     def __init__(self, compute: Any, numbers: Array) -> None:
         self._compute = compute
@@ -140,15 +140,15 @@ class _ArrowNumbers:
         return hits
 
 
-class _WrittenNumbers:
-    """The different numbers as one text, in which a word is searched for much faster than in each."""
+class _JoinedTexts:
+    """The texts of distinct numbers, joined by commas. One search of the joined text is much faster than many."""
 
     def __init__(self, numbers: Array) -> None:
-        bits, self._places = np.unique(numbers.view(np.int64), return_inverse=True)  # 0.0 is not -0.0
-        different = bits.view(numbers.dtype).tolist()
-        self._bytes = np.frombuffer(str(different).encode("ascii"), np.uint8)
+        bits, self._indexes = np.unique(numbers.view(np.int64), return_inverse=True)  # 0.0 is not -0.0
+        distinct = bits.view(numbers.dtype).tolist()
+        self._bytes = np.frombuffer(str(distinct).encode("ascii"), np.uint8)
         self._ends = np.flatnonzero(self._bytes == ord(","))
-        self._count = len(different)
+        self._count = len(distinct)
 
     def containing(self, word: str) -> Array:
         """Return where the text of a number contains a word."""
@@ -156,7 +156,7 @@ class _WrittenNumbers:
         hits = np.ones(size, np.bool_)
         for at, character in enumerate(word.encode("ascii")):
             hits &= self._bytes[at : at + size] == character
-        where = np.zeros(self._count, np.bool_)
-        where[np.searchsorted(self._ends, np.flatnonzero(hits))] = True
-        there: Array = where[self._places]
-        return there
+        distinct_hits = np.zeros(self._count, np.bool_)
+        distinct_hits[np.searchsorted(self._ends, np.flatnonzero(hits))] = True
+        number_hits: Array = distinct_hits[self._indexes]
+        return number_hits
