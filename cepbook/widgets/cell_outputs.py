@@ -1,6 +1,8 @@
 """Live outputs by cell: the output of a cell is closed once the cell has run again.
 
-The kernel and the page keep a widget until it is closed, whatever becomes of the output.
+The kernel and the page keep a widget until it is closed, whatever becomes of the output. Three displays decide how an
+output appears: live in a notebook that a person may watch, as a static picture in one that a program executes, and as
+text in a terminal.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from cepbook.widgets.tuner import Tuner
 
 TARGET = "cepbook.outputs"
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
-MAX_LIVE_OUTPUTS = 200  # things that live in outputs; the oldest ones that no page shows are closed beyond that
+MAX_LIVE_OUTPUTS = 200  # if there are more, the oldest ones that no page displays are closed
 
 
 LiveOutput = LiveWidget | Tuner
@@ -117,7 +119,7 @@ def is_attended(shell: Any, info: Any) -> bool:
     """Return whether a person may watch the cell, as opposed to a program that executes the notebook (nbconvert,
     nbval).
 
-    Such programs name no cell and answer no questions. Voila does neither, and yet displays live pages.
+    Such a program sends no cell id and does not answer `input`. The same is true of Voila, which displays live pages.
     """
     kernel = getattr(shell, "kernel", None)
     if kernel is None or getattr(info, "cell_id", None) is not None or "VOILA_KERNEL_ID" in os.environ:
@@ -137,55 +139,53 @@ class CellOutputs:
         self._display: Display = self._live
         self._cell: str | None = None
         self._inside = False
-        self._cells_by_output: dict[
-            LiveOutput, set[str | None]
-        ] = {}  # where it is shown, in the order of first display
-        self._previous: list[LiveOutput] = []  # what the cell that is running showed the last time
+        self._cells: dict[LiveOutput, set[str | None]] = {}  # that display an output, in the order of first display
+        self._previous: list[LiveOutput] = []  # outputs of the last run of the running cell
 
     def show(self, output: LiveOutput) -> None:
         """Display a live object in the output of the running cell."""
-        self._cells_by_output.setdefault(output, set()).add(self._cell)
+        self._cells.setdefault(output, set()).add(self._cell)
         output.show(self._display)
-        unseen = [other for other in self._cells_by_output if other is not output and not other.watched]
-        for other in unseen[: max(0, len(self._cells_by_output) - MAX_LIVE_OUTPUTS)]:
+        unwatched = [other for other in self._cells if other is not output and not other.watched]
+        for other in unwatched[: max(0, len(self._cells) - MAX_LIVE_OUTPUTS)]:
             self._close(other)
 
     def show_awaited(self, replay: Replay[Any]) -> None:
         """Display the bar of a replay that the running cell awaits, unless it has one already."""
-        bars = [output.replay for output in self._cells_by_output if isinstance(output, ReplayControl)]
+        bars = [output.replay for output in self._cells if isinstance(output, ReplayControl)]
         if self._inside and replay not in bars:
             self.show(ReplayControl(replay))
 
     def before_cell(self, info: Any = None) -> None:
         """Handle `pre_run_cell`. A front end that runs a cell again has discarded its output."""
-        if self._inside:  # a cell that runs code as another one does
+        if self._inside:  # the running cell runs code as a cell of its own
             return
         self._inside, self._cell = True, getattr(info, "cell_id", None)
         self._display = self._live if is_attended(self._shell, info) else self._pictures
         if self._cell is not None:
-            self._previous = [other for other, cells in self._cells_by_output.items() if self._cell in cells]
-            for other in self._previous:
-                self._cells_by_output[other].discard(self._cell)
+            self._previous = [output for output, cells in self._cells.items() if self._cell in cells]
+            for output in self._previous:
+                self._cells[output].discard(self._cell)
 
     def after_cell(self, _result: object = None) -> None:
         """Handle `post_run_cell`: close outputs that no cell displays any more, and update the others."""
-        before, self._previous = self._previous, []
+        previous, self._previous = self._previous, []
         self._inside, self._cell = False, None
-        for other in before:
-            if not self._cells_by_output.get(other, True):
-                self._close(other)
-        for other in tuple(self._cells_by_output):
-            if isinstance(other, LiveWidget):
-                other.refresh_if_stale()
+        for output in previous:
+            if output in self._cells and not self._cells[output]:  # else it was closed, or a cell displays it
+                self._close(output)
+        for output in tuple(self._cells):
+            if isinstance(output, LiveWidget):
+                output.refresh_if_stale()
 
     def refresh(self) -> None:
         """Update all outputs, since a page may have missed updates while it was loaded."""
-        for other in tuple(self._cells_by_output):
-            if isinstance(other, LiveWidget):
-                other.refresh_output()
+        for output in tuple(self._cells):
+            if isinstance(output, LiveWidget):
+                output.refresh_output()
 
     def _close(self, output: LiveOutput) -> None:
-        del self._cells_by_output[output]
+        del self._cells[output]
         output.close()
 
 
@@ -210,11 +210,12 @@ def _open_target(outputs: CellOutputs, manager: Any) -> Callable[[], object]:
 
 
 def show_live(shell: Any, display: Display) -> Callable[[], None]:
-    """Make an IPython shell display live widgets whose saved outputs follow them, `Replay` and `Live` by controls.
+    """Make an IPython shell display live widgets, and `Replay` and `Live` by their controls. Return the function that
+    undoes it.
 
-    A kernel displays the bar of a replay that a cell awaits, too. `display` is `IPython.display.display`. An output is
-    updated when its replay ends, and after each cell: messages of a background task belong to the cell that started it,
-    and programs that execute notebooks ignore them once that cell is done. Returns the function that undoes everything.
+    `display` is `IPython.display.display`. A kernel also displays the bar of a replay that a cell awaits. The saved
+    outputs are updated when the replay ends, and after each cell: messages of a background task belong to the cell that
+    started it, and programs that execute notebooks ignore them once that cell is done.
     """
     formatter = shell.display_formatter.ipython_display_formatter
     outputs = CellOutputs(display, shell)
