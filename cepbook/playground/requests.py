@@ -1,4 +1,4 @@
-"""The requests of the page, answered as plain data that becomes JSON."""
+"""The requests of the playground's page, answered as JSON."""
 
 from __future__ import annotations
 
@@ -26,23 +26,27 @@ Answer = dict[str, Any]
 
 
 class Playground:
-    """Answers requests; questions about rows refer to the last trial.
+    """Answers requests; questions about rows and events refer to the last trial.
+
+    A request is an object with its ``kind`` and the members of the second column.
 
     ============  ==========================================  ======================================================
-    request       with                                        answer
+    kind          with                                        answer
     ============  ==========================================  ======================================================
-    ``run``       ``module``, ``scenario``                    ``problems``, ``steps``, ``states``, ``failure``
+    ``run``       ``module``, ``scenario``                    ``problems``, ``failure``, ``steps``, ``states``,
+                                                              ``statements`` (names, in the order of deployment)
     ``lint``      ``module``                                  ``problems``
     ``complete``  ``text``, ``at``, ``in``                    ``typed`` (how much of the word), ``items``
     ``hover``     ``text``, ``at``, ``in``                    ``text``: what the word means, or null
     ``format``    ``module``                                  ``text``
     ``why``       ``statement``, ``delivery``, ``row``        ``page``
-    ``fate``      ``event`` (number, from 0)                  ``page``: what became of the event
+    ``fate``      ``event`` (number, from 0)                  ``page``: the outcome of the event per statement
     ``marble``    ``statement``                               the diagram as data
     ``notebook``  ``module``, ``scenario``                    ``text`` of a notebook file
     ``test``      ``module``, ``scenario``                    ``text`` of a scenario file
     ``csv``       ``text``, ``name``                          ``module``, ``events`` (how many), ``type``, ``notes``
-    ``replay``    ``module``                                  ``statements`` over the events of the last CSV file
+    ``replay``    ``module``                                  ``problems``, ``failure``, and the ``statements`` after
+                                                              all events of the last CSV file
     ============  ==========================================  ======================================================
 
     ``in`` is ``module`` or ``scenario``. An answer with ``error`` explains why there is no other.
@@ -164,9 +168,8 @@ class Playground:
         if engine is None or name not in engine.feeds:
             raise UsageError(f"`{name}` is not deployed")
         runtime = engine.runtime
-        return _marble(
-            build_marble(runtime, engine.event_log, engine.feeds[name], name, MAX_EVENTS, None), runtime.config.second
-        )
+        marble = build_marble(runtime, engine.event_log, engine.feeds[name], name, MAX_EVENTS, None)
+        return _marble_data(marble, runtime.config.second)
 
 
 def _problems(problems: Sequence[Problem]) -> list[Answer]:
@@ -184,7 +187,7 @@ def _problems(problems: Sequence[Problem]) -> list[Answer]:
 
 
 def _steps(trial: Trial, states: list[Any]) -> Iterator[Answer]:
-    """Yield the steps. Each has the index of its state in `states`, where equal states stand once."""
+    """Yield the steps. A step has the index of its state in `states`, to which a state is appended when it changes."""
     if trial.engine is None:
         return
     runtime = trial.engine.runtime
@@ -206,10 +209,11 @@ def _steps(trial: Trial, states: list[Any]) -> Iterator[Answer]:
 
 
 def _reaction(step: TrialStep, reaction: object, times: TimeColumns, second: int, deliveries: dict[str, int]) -> Answer:
+    """Return a reaction as data. `deliveries` counts the deliveries by statement, as `Trial.delivered_row` does."""
     match reaction:
         case StatementDelivery(name, insert, remove):
             number = deliveries.get(name, 0)
-            deliveries[name] = number + bool(insert or remove)
+            deliveries[name] = number + bool(insert or remove)  # without those that have no rows
             signed = [("+", row) for row in insert] + [("−", row) for row in remove]
             rows = [{"sign": sign, "cells": _cells(row, times.of_statement(name), second)} for sign, row in signed]
             return {"statement": name, "delivery": number, "rows": rows}
@@ -254,7 +258,7 @@ def _page_section(section: PageFacts | TitledTable | str) -> Answer:
     return {"text": section}
 
 
-def _marble(marble: Marble, second: int) -> Answer:
+def _marble_data(marble: Marble, second: int) -> Answer:
     def label(event: Mapping[str, Any]) -> str:
         return " ".join(format_property(name, event.get(name), ()) for name in marble.label)
 
