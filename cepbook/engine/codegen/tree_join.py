@@ -5,6 +5,8 @@ of input 1 and the items that lie behind it. If input 1 may be missing, the only
 ``nothing``. ``find0`` combines what an item finds at all its neighbours.
 
 If on-clauses read several streams before their own, ``find0`` takes the combinations from stream to stream instead.
+``branch0_1(R, i0)`` returns the combinations that begin with ``i0`` and have the items of input 1 and of the inputs
+that depend on it, or the only one without them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Callable, Sequence
 from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.join_view import MISSING_ORDINAL
 from cepbook.engine.fragments.codegen_context import CodegenContext
-from cepbook.engine.physical.join import JoinStep
+from cepbook.engine.physical.join import JoinStep, OptionalBranch
 from cepbook.lang.plan.references import streams_read
 
 Rows = Sequence[tuple[object, ...]]
@@ -101,22 +103,64 @@ class StepwiseJoinCodegen(TreeJoinCodegen):
 
     def _write_combinations(self) -> None:
         self._write_missing_items()
+        for number in range(len(self.inputs)):
+            self._write_branches(number, self.join.steps_from(number), [number])
         JoinCodegen._write_combinations(self)
+
+    def _write_branches(self, start: int, steps: Sequence[JoinStep | OptionalBranch], known: list[int]) -> None:
+        """Write the functions of the optional branches among `steps`, whose inputs are added to `known`."""
+        for step in steps:
+            if isinstance(step, OptionalBranch):
+                before = list(known)
+                self._write_branches(start, step.steps, known)
+                with self.source.block(f"def {self._branch_call(start, step, before)}:"):
+                    self.source.line(f"rows = [({self._items(before)})]")
+                    self._write_steps(start, step.steps, list(before))
+                    missing = "".join(f"nothing{path.input}, " for path in step.paths)
+                    self.source.line(f"return rows or [({self._items(before)} {missing})]")
+            else:
+                known.append(step.path.input)
+
+    def _branch_call(self, start: int, branch: OptionalBranch, known: Sequence[int]) -> str:
+        items = ", ".join(f"i{n}" for n in known)
+        return f"branch{start}_{branch.paths[0].input}(R, {items}{self._failing})"
 
     def write_found(self, number: int, items: str, write_match: Callable[[], None], *, apart: bool = False) -> None:
         source, known = self.source, [number]
         source.line(f"rows = [(item,) for item in {items}]")
-        for step in self.join.steps_from(number):
-            self._write_step(step, known)
-            known.append(step.path.input)
+        self._write_steps(number, self.join.steps_from(number), known)
         with source.block(f"for {self._items(known)} in rows:"):
             if apart:
                 for other in known:
                     self._unpack(other)
             write_match()
 
+    def _write_steps(self, start: int, steps: Sequence[JoinStep | OptionalBranch], known: list[int]) -> None:
+        """Write how the combinations ``rows`` of items of the inputs `known` are continued."""
+        for step in steps:
+            if isinstance(step, OptionalBranch):
+                self._write_branch(start, step, known)
+            else:
+                self._write_step(step, known)
+            known += [path.input for path in step.paths]
+            self.source.line("rows = longer")
+
+    def _write_branch(self, start: int, branch: OptionalBranch, known: Sequence[int]) -> None:
+        source, together = self.source, [*known, *(path.input for path in branch.paths)]
+        source.line("longer = []")
+        with source.block(f"for {self._items(known)} in rows:"):
+            call = self._branch_call(start, branch, known)
+            if not branch.filters:
+                source.line(f"longer += {call}")
+                return
+            with source.block(f"for {self._items(together)} in {call}:"):
+                for number in sorted({n for e in branch.filters for n in streams_read(e)}):
+                    self._unpack(number)
+                with self._if(branch.filters, guarded=True):
+                    source.line(f"longer.append(({self._items(together)}))")
+
     def _write_step(self, step: JoinStep, known: Sequence[int]) -> None:
-        """Write how the combinations of items of the inputs `known` are continued by one of a further input."""
+        """Write how a combination gets an item of one further input."""
         source, path, target = self.source, step.path, step.path.input
         self._hoist(path)
         source.line("longer = []")
@@ -138,7 +182,6 @@ class StepwiseJoinCodegen(TreeJoinCodegen):
                     self._unpack(target)
                 with self._if(step.filters, guarded=True):
                     source.line(f"longer.append(({self._items([*known, target])}))")
-        source.line("rows = longer")
 
     @staticmethod
     def _items(numbers: Sequence[int]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 
 from cepbook.engine.expressions.to_python import may_fail
 from cepbook.engine.physical.access import AccessPath, plan_access, plan_store_access
@@ -16,7 +15,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import BoundExpr
-from cepbook.lang.plan.join_tree import JoinTree, equates_streams
+from cepbook.lang.plan.join_tree import JoinStage, JoinTree, equates_streams
 from cepbook.lang.plan.references import streams_read
 
 
@@ -32,6 +31,26 @@ class JoinStep:
     origin: int
     optional: bool
     filters: tuple[BoundExpr, ...]
+
+    @property
+    def paths(self) -> list[AccessPath]:
+        return [self.path]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalBranch:
+    """Steps of which a combination takes all, or none if one of them leads nowhere.
+
+    `filters` are tested behind them, as those of a step.
+    """
+
+    steps: tuple[JoinStep | OptionalBranch, ...]
+    filters: tuple[BoundExpr, ...]
+
+    @property
+    def paths(self) -> list[AccessPath]:
+        """The access paths of the steps, in their order."""
+        return [path for step in self.steps for path in step.paths]
 
 
 @dataclass(frozen=True)
@@ -112,7 +131,7 @@ class JoinOperator:
         the tree of on-clauses, or first by indexes, then by scans.
         """
         if self.follows_text:
-            return [step.path for step in self.steps_from(number)]
+            return [path for step in self.steps_from(number) for path in step.paths]
         if self.follows_tree:
             return list(self._beyond(number, None))
         reading = [(e, streams_read(e)) for e in self.conditions]
@@ -130,24 +149,29 @@ class JoinOperator:
             candidates |= {n: self.way(of_input[n], n, known) for n in candidates if chosen in tied[n]}
         return paths
 
-    def steps_from(self, number: int) -> list[JoinStep]:
-        """Plan how an event of input `number` finds the events of the others in a join of inner and left outer joins:
-        first those of the streams to which its stream is tied, then the others in the order of the text.
-        """
-        towards_first = [number]
-        while towards_first[-1]:
-            towards_first.append(self.tree.origin(towards_first[-1]))
-        others = [n for n in range(len(self.node.inputs)) if n not in towards_first]
-        edges = [*pairwise(towards_first), *((self.tree.origin(n), n) for n in others)]
-        known, steps, open_ = {number}, list[JoinStep](), list[BoundExpr]()
-        for origin, target in edges:
-            known.add(target)
-            ties = self._ties(max(origin, target))
-            tested = [e for e in ties if streams_read(e) <= known]
-            filters = [e for e in open_ if streams_read(e) <= known]
-            open_ = [e for e in (*open_, *ties) if not streams_read(e) <= known]
-            path = self.way(tested, target, known)
-            steps.append(JoinStep(path, origin, self.tree.optional(target, origin), tuple(filters)))
+    def steps_from(self, number: int) -> list[JoinStep | OptionalBranch]:
+        """Plan how an event of input `number` finds the events of the others, in the order of `JoinTree.order`."""
+        stages = self.tree.order(number)
+        assert stages is not None, "the binder refuses on-clauses without an order"
+        return self._steps(stages, {number})
+
+    def _steps(self, stages: Sequence[JoinStage], known: set[int]) -> list[JoinStep | OptionalBranch]:
+        """Plan the steps of `stages`, whose inputs are added to `known`."""
+        steps, open_ = list[JoinStep | OptionalBranch](), list[BoundExpr]()
+        for stage in stages:
+            if stage.dependents:
+                first = replace(stage, optional=False, dependents=())
+                branch = self._steps((first, *stage.dependents), known)
+                filters = [e for e in open_ if streams_read(e) <= known]
+                steps.append(OptionalBranch(tuple(branch), tuple(filters)))
+            else:
+                known.add(stage.stream)
+                filters = [e for e in open_ if streams_read(e) <= known]
+                ties = self._ties(max(stage.origin, stage.stream))
+                path = self.way([e for e in ties if streams_read(e) <= known], stage.stream, known)
+                steps.append(JoinStep(path, stage.origin, stage.optional, tuple(filters)))
+                open_ += ties
+            open_ = [e for e in open_ if not streams_read(e) <= known]
         return steps
 
     def _beyond(self, number: int, origin: int | None) -> Iterator[AccessPath]:

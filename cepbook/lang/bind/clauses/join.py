@@ -12,7 +12,7 @@ from cepbook.lang.bind.expressions.expression import bind_condition
 from cepbook.lang.bind.scope import ERROR, Scope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
-from cepbook.lang.plan.join_tree import equates_streams
+from cepbook.lang.plan.join_tree import JoinTree, equates_streams
 from cepbook.lang.plan.nodes import OutputColumn
 from cepbook.lang.plan.references import streams_read
 from cepbook.lang.registry.foreign_words import foreign_word
@@ -43,7 +43,19 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
         on = None if join is None or join.on is None else _bind_on(join.on, {*kinds}, position, scope)
         kind = "inner" if join is None else join.kind
         inputs.append(nodes.JoinInput(stream, kind, on, source.unidirectional or alone, span=source.span))
+    _check_order(inputs, scope)
     return nodes.StreamJoin(tuple(inputs), span=node.sources[0].span.to(node.sources[-1].span))
+
+
+def _check_order(inputs: Sequence[nodes.JoinInput], scope: Scope) -> None:
+    """Refuse on-clauses that cannot be tested one after the other (see `JoinTree.order`)."""
+    wide = [node.on for node in inputs if node.on is not None and len(streams_read(node.on)) > 2]
+    if not wide or all(node.kind == "inner" for node in inputs):
+        return
+    tree = JoinTree(inputs)
+    if any(tree.order(number) is None for number in range(len(inputs))):
+        fact = "there is no order in which all on-clauses of these outer joins have the streams that they read"
+        scope.wrong(fact, wide[-1].span, _FIRST)
 
 
 def _meets_its_event(position: int, streams: Sequence[nodes.StreamNode]) -> bool:
@@ -79,11 +91,9 @@ def _bind_on(node: ast.Expr, kinds: Set[str], position: int, scope: Scope) -> x.
     """Bind the condition under which events of stream `position` meet those of the streams before it.
 
     One part of it equates properties of the two streams; Esper takes no other parts. In a join of `kinds` that are not
-    all inner the equalities tie the stream to one stream before it, and the other parts read any stream before it. With
-    right and full outer joins they read the two streams only, because a stream is missing together with all that it
-    ties.
+    all inner the equalities tie the stream to one stream before it, and the other parts read any stream before it.
     """
-    inner, left = kinds <= {"inner"}, kinds <= {"inner", "left"}
+    inner = kinds <= {"inner"}
     on = bind_condition(node, scope.without_aggregates("the on-clause"), "the on-clause")
     if any(e.type == ERROR for e in x.walk(on)):
         return None
@@ -117,10 +127,7 @@ def _bind_on(node: ast.Expr, kinds: Set[str], position: int, scope: Scope) -> x.
     other = next((e for e in ties if streams_read(e) != streams_read(ties[0])), None)
     if other is not None:
         fact = "an on-clause of outer joins equates properties of a stream with one other stream, found several"
-        scope.wrong(fact, other.span, "write the second one with `is`: on c.k = a.k and c.j is b.j" if left else _FIRST)
-        return None
-    if len(streams) > 2 and not left:
-        scope.wrong("beside right and full outer joins an on-clause reads two streams, found several", on.span, _FIRST)
+        scope.wrong(fact, other.span, "write the second one with `is`: on c.k = a.k and c.j is b.j")
         return None
     return on
 
