@@ -1,4 +1,4 @@
-"""A notebook that is open in two tabs is changed only in the tab that ran the cell."""
+"""Updates of views change a notebook in one tab: in the one that ran cells, else in the one that was opened first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
-from tests.browser.test_shown_and_saved import _SAVE, enter
+from tests.browser.test_shown_and_saved import _SAVE, enter, reload
 
 CELLS = [
     "%load_ext cepbook",
@@ -14,6 +14,7 @@ CELLS = [
     "%view out",
     "cep.replay([{'time': 1000 * i, 'price': float(i)} for i in range(700)], type='Tick', time='time').run();",
 ]
+_SECOND = "/lab/workspaces/second?reset"
 _DIRTY = "() => window.cepbookPanel.context.model.dirty"
 _PICTURE = """rows => JSON.stringify(
     window.cepbookPanel.content.model.cells.get(2).outputs.get(0).toJSON().data['text/html'] ?? '').includes(rows)"""
@@ -25,8 +26,44 @@ def test_an_updated_view_changes_the_notebook_in_one_tab(open_lab: OpenNotebook,
         first.run_cell(0, 1, 2)
         first.page.evaluate(_SAVE)
         second = NotebookPage(first.page.context.new_page())
-        second.page.goto(first.page.url.split("/lab")[0] + "/lab/workspaces/second?reset")
+        second.page.goto(first.page.url.split("/lab")[0] + _SECOND)
         enter(second.page, "tabs.ipynb")
         first.run_cell(3)
         second.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
         assert first.page.evaluate(_DIRTY) and not second.page.evaluate(_DIRTY)
+
+
+# as a live source does: no cell of the page runs
+_SENDS = """code => window.cepbookPanel.sessionContext.session.kernel.requestExecute({code}).done.then(() => null)"""
+
+
+def test_a_reloaded_tab_saves_the_pictures_of_its_views(open_lab: OpenNotebook, lab_root: Path) -> None:
+    write_notebook(lab_root / "reloaded.ipynb", CELLS)
+    with open_lab("reloaded.ipynb") as tab:
+        tab.run_cell(0, 1, 2)
+        tab.page.evaluate(_SAVE)
+        reload(tab, "reloaded.ipynb")
+        tab.page.evaluate(_SENDS, CELLS[3])
+        tab.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
+        tab.page.wait_for_function(_DIRTY, polling=100)
+        tab.page.evaluate(_SAVE)
+        assert "700 insert rows" in (lab_root / "reloaded.ipynb").read_text(encoding="utf-8")
+
+
+def test_of_two_tabs_in_which_nothing_ran_the_one_opened_first_saves(open_lab: OpenNotebook, lab_root: Path) -> None:
+    write_notebook(lab_root / "both.ipynb", CELLS)
+    with open_lab("both.ipynb") as first:
+        first.run_cell(0, 1, 2)
+        first.page.evaluate(_SAVE)
+        reload(first, "both.ipynb")
+        second = NotebookPage(first.page.context.new_page())
+        second.page.goto(first.page.url.split("/lab")[0] + _SECOND)
+        enter(second.page, "both.ipynb")
+        second.page.evaluate(_SENDS, CELLS[3])
+        for tab in (first, second):
+            tab.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
+        first.page.wait_for_function(_DIRTY, polling=100)
+        assert not second.page.evaluate(_DIRTY)
+        first.page.evaluate("() => window.cepbookPanel.dispose()")
+        second.page.evaluate(_SENDS, CELLS[3].replace("1000 * i", "10**6 + 1000 * i").replace("700", "900"))
+        second.page.wait_for_function(_DIRTY, polling=100)

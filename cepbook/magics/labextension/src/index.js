@@ -96,8 +96,19 @@ const cells = {
   }
 };
 
-// Charts become smaller where there is no room for them, down to what can be read. Ours are drawn as SVG.
-const CHARTS = '.jp-OutputArea-output .vega-embed svg.marks { max-width: max(100%, 420px); height: auto; }';
+// Charts become smaller where there is no room for them, down to what can be read. Ours are drawn as SVG. Vega's menu is
+// white in every theme, with its button at a fifth of full opacity, which is a pale disc on a dark page.
+const CHARTS = `
+.jp-OutputArea-output .vega-embed svg.marks { max-width: max(100%, 420px); height: auto; }
+.jp-OutputArea-output .vega-embed summary, .jp-OutputArea-output .vega-embed .vega-actions {
+  background: var(--jp-layout-color1); border-color: var(--jp-border-color1); color: var(--jp-ui-font-color1);
+}
+.jp-OutputArea-output .vega-embed .vega-actions::before { border-bottom-color: var(--jp-border-color1); }
+.jp-OutputArea-output .vega-embed .vega-actions::after { border-bottom-color: var(--jp-layout-color1); }
+.jp-OutputArea-output .vega-embed .vega-actions a { color: var(--jp-ui-font-color1); }
+.jp-OutputArea-output .vega-embed .vega-actions a:is(:hover, :focus) {
+  background: var(--jp-layout-color2); color: var(--jp-ui-font-color0);
+}`;
 
 const views = {
   id: 'cepbook-epl:saved-views',

@@ -1,6 +1,7 @@
 // A live view whose kernel is gone: the picture that was saved beside it, and words that say so.
 // JupyterLab prefers the live form of an output in a trusted notebook, and without its kernel that is an error or a
 // picture of buttons that do nothing. Outputs that have a picture as HTML lose the live form when no kernel knows it.
+import { NotebookActions } from '@jupyterlab/notebook';
 import { Widget } from '@lumino/widgets';
 
 const VIEW = 'application/vnd.jupyter.widget-view+json';
@@ -59,25 +60,52 @@ function loaded(panel) {
   return names;
 }
 
-/** Update an output that was there when the page was loaded, as JupyterLab does with those that came later.
+/** A function that returns whether this page is the one that saves updates of the outputs it was loaded with.
  *
- * The document is as dirty as before. The page whose cell made the output saves it; another page with the notebook
- * would save it, too, and one of both would ask which file shall be kept.
+ * Of several pages with a notebook one at most does, or one of them would ask which file shall be kept. The page that
+ * ran cells goes first, and JupyterLab marks its document as changed anyway; if no page did, the one that was opened
+ * first. Locks end with their page. Other browsers do not see them.
  */
-function update(panel, names, { content }) {
+function saver(panel) {
+  const { locks } = navigator;
+  if (!locks) return async () => false; // a page without encryption from another machine
+  const notebook = `cepbook:${panel.sessionContext.sessionManager.serverSettings.baseUrl}${panel.context.path}`;
+  const closed = new Promise(resolve => panel.disposed.connect(resolve));
+  let first = false;
+  let ran = false;
+  locks.request(`${notebook}:first`, () => ((first = true), closed));
+  const onScheduled = (_, { notebook: content }) => {
+    if (content !== panel.content || ran) return;
+    ran = true;
+    locks.request(`${notebook}:ran`, { mode: 'shared' }, () => closed);
+  };
+  NotebookActions.executionScheduled.connect(onScheduled);
+  closed.then(() => NotebookActions.executionScheduled.disconnect(onScheduled));
+  return async () => {
+    const { held } = await locks.query();
+    const pages = held.filter(({ name }) => name === `${notebook}:ran`).length;
+    return pages === Number(ran) && (ran || first);
+  };
+}
+
+/** Update an output that was there when the page was loaded, as JupyterLab does with those that came later. */
+function update(panel, names, saves, { content }) {
   const name = nameOf(content);
   if (panel.isDisposed || !names.has(name)) return;
   const { model } = panel.context;
   const dirty = model.dirty;
+  let changed = false;
   for (const cell of panel.content.model?.cells ?? []) {
     if (cell.type !== 'code') continue;
     for (let at = 0; at < cell.outputs.length; at++) {
       const output = cell.outputs.get(at);
       if (nameOf(output) !== name || JSON.stringify(output.toJSON().data) === JSON.stringify(content.data)) continue;
       cell.outputs.set(at, { output_type: 'display_data', data: content.data, metadata: content.metadata });
+      changed = true;
     }
   }
   model.dirty = dirty;
+  if (changed && !dirty) saves().then(yes => yes && !panel.isDisposed && (model.dirty = true));
 }
 
 /** Let the kernel update what it displays: the outputs in the notebook are as old as the file. */
@@ -104,10 +132,14 @@ export function follow(panel) {
   sessionContext.statusChanged.connect(onStatus);
   sessionContext.kernelChanged.connect((_, { newValue }) => (newValue ? (stale = true) : look()));
   let names = new Set();
+  let saves = async () => false;
   sessionContext.iopubMessage.connect((_, message) => {
-    if (message.header.msg_type === 'update_display_data') update(panel, names, message);
+    if (message.header.msg_type === 'update_display_data') update(panel, names, saves, message);
   });
-  panel.context.ready.then(() => (names = loaded(panel)));
+  panel.context.ready.then(() => {
+    names = loaded(panel);
+    saves = saver(panel);
+  });
   Promise.all([panel.context.ready, sessionContext.ready]).then(look, look).then(() => {
     if (names.size) refresh(panel).catch(error => console.warn('cepbook: outputs were not refreshed', error));
   });
