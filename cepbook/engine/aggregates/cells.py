@@ -119,7 +119,7 @@ class ArgumentCells:
     risky: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.risky = lower.may_fail(*self.exprs, self.filter)
+        self.risky = lower.may_fail(*self.exprs, self.filter, *(e for e, _ in self.criteria))
 
     @property
     def expr(self) -> x.BoundExpr | None:
@@ -141,8 +141,9 @@ class ArgumentCells:
 
 @dataclass(frozen=True, slots=True)
 class CellUpdate:
-    """Writes what an entering or leaving event does to the cells of one argument. `second` is the code of the second
-    value, if it is not the second argument. `store` is the line after a change of the number of nulls.
+    """Writes what an entering or leaving event does to the cells of one argument. `second` and
+    `sort_key` are locals that have the second value and the sort key, if they are computed before. `store` is the line
+    after a change of the number of nulls.
     """
 
     argument: ArgumentCells
@@ -151,6 +152,7 @@ class CellUpdate:
     entering: bool
     ordinal: str | None
     second: str | None = None
+    sort_key: str | None = None
     store: str = ""
 
     @property
@@ -187,13 +189,17 @@ class CellUpdate:
             with source.block("if passed:"):
                 value = "None" if argument.expr is None else lower.value(self.scope, argument.expr)
                 source.line(f"arg = {value}", span)
-                source.line(f"arg2 = {self._second()}", span)
+                source.line(f"arg2 = {self._second()}", argument.exprs[-1].span if argument.exprs else None)
+                if argument.criteria:
+                    first, last = argument.criteria[0][0], argument.criteria[-1][0]
+                    key = sort_key_code(self.scope, argument.criteria)
+                    source.line(f"arg_key = {key}", first.span.to(last.span))
         with source.block("except Exception as failure:"):
             source.line("broken, passed = failure, False")
         with source.block("if passed:"):
             if argument.remembered is not None:
                 source.line(f"{argument.remembered}[{self.ordinal}] = arg, arg2")
-            replace(self, second="arg2")._visit("arg")
+            replace(self, second="arg2", sort_key="arg_key")._visit("arg")
 
     def _changes(self) -> bool:
         if self.argument.ever:
@@ -253,7 +259,7 @@ class CellUpdate:
         o = None if self.leaving is Eviction.NONE else self.ordinal
         for line in self._lines(kind):
             w = self._second() if "{w}" in line else ""
-            k = sort_key_code(self.scope, self.argument.criteria) if "{k}" in line else ""
+            k = (self.sort_key or sort_key_code(self.scope, self.argument.criteria)) if "{k}" in line else ""
             self.source.line(line.format(c=cell, v=v, w=w, k=k, o=o, p=f"q{self.argument.stream}_o"))
 
     def _count(self, v: str) -> None:

@@ -223,7 +223,8 @@ class ViewCodegen:
         values = list(dict.fromkeys(prior.value for prior in priors))
         scope = self.code.arriving("now")
         source.line(f"before = {self._priors}")
-        source.line(f"before.append(({''.join(lower.value(scope, e) + ', ' for e in values)}))")
+        span = values[0].span.to(values[-1].span)
+        source.line(f"before.append(({''.join(lower.value(scope, e) + ', ' for e in values)}))", span)
         for number, prior in enumerate(priors):
             value = f"before[{-1 - prior.index}][{values.index(prior.value)}]"
             source.line(f"pr{number} = {value} if len(before) > {prior.index} else None")
@@ -355,7 +356,7 @@ class ViewCodegen:
         names = [o if o.isidentifier() else f"w{number}" for number, o in enumerate(operands)]
         for name, operand in zip(names, operands, strict=True):
             if name != operand:
-                self.source.line(f"{name} = {operand}")
+                self.source.line(f"{name} = {operand}", self.span)
         return names
 
     def ask(self) -> None:

@@ -44,6 +44,10 @@ EXPECTED = {
     "select count(*) as c, sum(boom(x)) as s from E#length(2) group by k": [(1, 1), (2, 3), (2, 3), (2, 7), (2, 9)],
     "select count(*) as c, sum(boom(x)) as s from E": [(1, 1), (2, 3), (4, 6), (5, 10), (6, 15)],
     "select count(*) as c, sum(x, boom(x) > 0) as s from E#length(2)": [(1, 1), (2, 3), (2, 3), (2, 7), (2, 9)],
+    "select count(*) as c, sum(x) as s, minby(boom(x)) as m from E#length(2)": [
+        *((1, 1), (2, 3), (2, 16), (2, 7), (2, 9)),
+    ],
+    "select count(*) as c, sum(x) as s, maxbyever(boom(x)) as m from E": [(1, 1), (2, 3), (4, 19), (5, 23), (6, 28)],
     "select count(*, group_by:()) as c, sum(boom(x), group_by:k) as s from E#length(2)": [
         *((1, 1), (2, 3), (2, 3), (2, 7), (2, 9)),
     ],
