@@ -1,5 +1,5 @@
 """Traces of the corpus, cut, saved, loaded by a fresh runtime and continued: the same reactions. Context partitions by
-themselves likewise.
+themselves likewise. The quick tests cut the longest trace of each file about state.
 
 ``CEPBOOK_CUTS=all`` cuts every trace after every step; without it some traces are, others at each run. The seed is
 shown when a test fails; ``CEPBOOK_CUTS=SEED`` runs the same ones again.
@@ -22,12 +22,12 @@ from cepbook.testing.scenario import case_sections, parse_case
 from cepbook.testing.sweep import scenario_files
 from tests.engine.snapshot.saving import PartingEngine, SavingEngine
 
-pytestmark = pytest.mark.histories
-
 CORPUS = Path(__file__).parents[2] / "corpus"
 GIVEN = os.environ.get("CEPBOOK_CUTS", "")
 SEED = int(GIVEN) if GIVEN.isdigit() else random.SystemRandom().randrange(1_000_000)
 FEW = 40
+STATEFUL = ("contexts", "match_recognize", "named_windows", "output", "patterns", "tables", "windows")
+FILES = [path for folder in STATEFUL for path in scenario_files(CORPUS / folder)]
 
 
 def cases() -> list[tuple[Path, Section]]:
@@ -53,6 +53,22 @@ def difference(
     return f"{path.name}: {section.title}: {told}", saved
 
 
+def longest(path: Path) -> Section:
+    sections = case_sections(path.read_text("utf-8"))
+    return max(sections, key=lambda section: sum(len(b.lines) for b in section.blocks if b.info.startswith("trace")))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(CORPUS).with_suffix("").as_posix())
+def test_the_longest_trace_of_a_file(path: Path) -> None:
+    assert difference(path, longest(path), lambda step: step % 3 == 1)[0] == ""
+
+
+@pytest.mark.parametrize("path", scenario_files(CORPUS / "contexts"), ids=lambda path: path.stem)
+def test_partitions_of_the_longest_trace_of_a_file(path: Path) -> None:
+    assert difference(path, longest(path), lambda step: step % 3 == 1, PartingEngine)[0] == ""
+
+
+@pytest.mark.histories
 def test_traces_cut_saved_and_continued() -> None:
     found = cases()
     if GIVEN == "all":
@@ -69,6 +85,7 @@ def test_traces_cut_saved_and_continued() -> None:
     print(f"{len(results)} traces, {sum(saved for _, saved in results)} cuts")
 
 
+@pytest.mark.histories
 def test_partitions_saved_and_put_back() -> None:
     found = [each for each in cases() if any("context" in str(block) for block in each[1].blocks)]
     if GIVEN != "all":
