@@ -116,7 +116,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(120)))
+@pytest.mark.parametrize("seed", range(several(50)))
 def test_deliveries_are_those_of_routed_events(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     epl, steps = module(draw), history(draw)

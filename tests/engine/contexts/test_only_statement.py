@@ -16,7 +16,7 @@ COLUMNS = ("count(*) as n, sum(x) as t", "id, x", "context.id as c, context.key1
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(150)))
+@pytest.mark.parametrize("seed", range(several(50)))
 def test_reactions_are_those_of_located_partitions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     window, clause = draw.choice(["", *WINDOWS]), draw.choice(CLAUSES)

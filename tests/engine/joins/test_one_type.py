@@ -84,7 +84,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(120)))
+@pytest.mark.parametrize("seed", range(several(50)))
 def test_rows_are_those_of_inputs_called_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     epl, steps = module(draw), history(draw)

@@ -92,7 +92,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]], limit: int) -> list[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(150)))
+@pytest.mark.parametrize("seed", range(several(50)))
 def test_matches_are_those_of_the_general_code(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     epl, steps, limit = module(draw), history(draw), draw.choice([2, 3, 5, 100, 100])
