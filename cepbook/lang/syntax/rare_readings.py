@@ -97,8 +97,12 @@ def _percentages(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
 
 
 def _patterns(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
-    """A pattern that matches once, and ``a -> not b``, which is true at once."""
+    """A pattern that matches once, ``a -> not b``, which is true at once, and an ``every`` around another one."""
     for node in walk(statement):
+        if isinstance(node, ast.PatternEvery) and isinstance(node.operand, ast.PatternEvery):
+            if node.distinct is None and node.operand.distinct is None:
+                fact = "each match of an `every` within an `every` begins both again: they double with every match"
+                yield _rarely(fact, node.span, f"one is enough: {_written(node.operand, source)}")
         if isinstance(node, ast.PatternFollowedBy):
             for operand in node.operands[1:]:
                 if isinstance(operand, ast.PatternNot):
