@@ -193,12 +193,12 @@ def plan_jobs(
     """
     frames, time, until, leap = request.frames, request.time, request.until, request.leap
     _check_frames(frames, runtime.catalog, time, streams is not None)
+    lines, placements = _place_statements(runtime, request, streams)  # may raise: a session takes seconds to start
     quiet_pandas_warning()
     session = request.session
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
     types, config = runtime.catalog.event_types, runtime.config
-    lines, placements = _place_statements(runtime, request, streams)
     read = _properties_read(lines.values(), frames, runtime.catalog)
     reading = FrameReading(time, request.sequence, config.second, config.time_zone)
     tagged = tag_frames(session, frames, types, read, reading, streams=streams is not None)
