@@ -71,7 +71,7 @@ STATES: dict[str, tuple[str, Callable[[], Send]]] = {
         event_by_key,
     ),
     "partial match, `timer:within`": (
-        "@name('out') select a.k from pattern[every a=Tick(x >= 0) -> b=Tick(k = a.k, x < 0) where timer:within(1 min)]",
+        "@name('out') select a.k from pattern[every a=Tick(x >= 0) -> b=Tick(k = a.k) where timer:within(1 min)]",
         event_and_due_time_by_key,
     ),
 }

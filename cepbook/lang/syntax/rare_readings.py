@@ -99,10 +99,9 @@ def _percentages(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
 def _patterns(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
     """A pattern that matches once, ``a -> not b``, which is true at once, and an ``every`` around another one."""
     for node in walk(statement):
-        if isinstance(node, ast.PatternEvery) and isinstance(node.operand, ast.PatternEvery):
-            if node.distinct is None and node.operand.distinct is None:
-                fact = "each match of an `every` within an `every` begins both again: they double with every match"
-                yield _rarely(fact, node.span, f"one is enough: {_written(node.operand, source)}")
+        if isinstance(node, ast.PatternEvery) and _is_every(node) and _is_every(node.operand):
+            fact = "each match of an `every` within an `every` begins both again: they double with every match"
+            yield _rarely(fact, node.span, f"one is enough: {_written(node.operand, source)}")
         if isinstance(node, ast.PatternFollowedBy):
             for operand in node.operands[1:]:
                 if isinstance(operand, ast.PatternNot):
@@ -114,6 +113,10 @@ def _patterns(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
             if not every and any(isinstance(inner, ast.PatternFilter) for inner in nodes):
                 hint = f"to match again and again write every: pattern [every {_written(node.pattern, source)}]"
                 yield _rarely("a pattern without every matches once", node.pattern.span, hint)
+
+
+def _is_every(node: ast.PatternNode) -> bool:
+    return isinstance(node, ast.PatternEvery) and node.distinct is None
 
 
 def _limit(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
