@@ -20,7 +20,7 @@ from cepbook.session.core import saved_state
 from cepbook.session.inspect.fire_and_forget import repeat_query
 from cepbook.session.io.output.sinks import FileSink, Successor
 from cepbook.session.journal.event_columns import arrow, from_graph
-from cepbook.session.journal.journal import LIMIT, Journal, JournalOptions, Subject
+from cepbook.session.journal.journal import LOG_LIMIT, Journal, JournalOptions, Subject
 from cepbook.session.journal.journal_files import JournalFiles, is_journal
 from cepbook.session.journal.recovery import LogRepeater, Recovered, functions_needed, read_log
 from cepbook.session.journal.sink_recovery import SinkRecovery
@@ -36,7 +36,7 @@ class JournalMixin(ReplayMixin):
         return self._engine.journal
 
     def journal(
-        self, path: str | os.PathLike[str], *, sync: bool = False, limit: int = LIMIT, replace: bool = False
+        self, path: str | os.PathLike[str], *, sync: bool = False, limit: int = LOG_LIMIT, replace: bool = False
     ) -> Journal:
         """Record everything that happens from now on in the directory `path`, so that `recover` can repeat it.
 

@@ -6,17 +6,21 @@
                                                    │
                          log-N is long ─► snapshot-(N+1), log-(N+1); N is removed
 
-Events that are sent one by one, and those of a frame that is replayed, wait in memory for up to `EVERY` seconds, so a
-killed process may lose the last of them. A replay has no events waiting when it ends or pauses. The order is kept
-whatever is lost: a sink writes no row before the events that led to it are in the log. Batches of live runs, those of
-other replays, and actions of the user are written at once.
+Events that are sent one by one, and those of a frame that is replayed, wait in memory for up to `FLUSH_INTERVAL`
+seconds, so a killed process may lose the last of them. A replay has no events waiting when it ends or pauses. The order
+is kept whatever is lost: a sink writes no row before the events that led to it are in the log. Batches of live runs,
+those of other replays, and actions of the user are written at once.
 
 A snapshot is made between two stimuli, when the log has grown to several times the size of the last snapshot, after
-`SOONEST` seconds, and if snapshots take at most 1/`SHARE` of the time. It is complete before the former one is removed.
+`SNAPSHOT_INTERVAL` seconds, and if snapshots take at most 1/`SNAPSHOT_SHARE` of the time. It is complete before the
+former one is removed.
 
 Recovery repeats stimuli. Two kinds cannot be repeated exactly: those that a listener caused (listeners are not
 recorded), and those that Ctrl-C cut short. A snapshot follows such a stimulus, so that it is never repeated. An action
-that fails is expected to fail again: a frame that follows it tells.
+that fails is expected to fail again, and the frame that follows it says so.
+
+Sent events become entries in `EventLog.recorder`, which appends to `Journal.entries` without a call, because every
+event comes there.
 """
 
 from __future__ import annotations
@@ -47,16 +51,16 @@ from cepbook.session.journal.event_columns import RANKS, TIMES, BatchWriter, arr
 from cepbook.session.journal.journal_files import JournalFiles
 from cepbook.session.journal.log_file import LogWriter
 
-GROUP = 2048  # entries that are written together
-FULL = 2 * GROUP  # the length of the list that holds them
-RUN = 32_768  # events of a replay that are written together
-FEW = 16  # entries up to which a group is written as JSON, because a record batch has fixed costs
-EVERY = 0.05  # seconds after which waiting entries are written
-RETRY = 1.0  # seconds after which they are written if that failed
-LIMIT = 256 << 20  # bytes of a log
-LEAST = 4 << 20  # bytes of a log below which no snapshot is due
-SHARE = 100  # a snapshot takes at most one part in so many of the time
-SOONEST = 10.0  # seconds between two snapshots, because the cost of the next one is not known
+MAX_GROUP = 2048  # entries that are written together
+FULL_LENGTH = 2 * MAX_GROUP  # of `Journal.entries`, where each entry is a name and a value
+MAX_RUN = 32_768  # events of a replay that are written together; the last batch may exceed it
+MAX_AS_JSON = 16  # entries of a group that is written as JSON, because a record batch has fixed costs
+FLUSH_INTERVAL = 0.05  # seconds that entries wait at most
+RETRY_INTERVAL = 1.0  # seconds until they are written again after a failure
+LOG_LIMIT = 256 << 20  # bytes of a log
+MIN_LOG_SIZE = 4 << 20  # bytes; a smaller log makes no snapshot due
+SNAPSHOT_SHARE = 100  # snapshots take at most 1/100 of the time
+SNAPSHOT_INTERVAL = 10.0  # seconds before which none is due again, because the cost of the next one is not known
 CLOCK, STEPS = "", "+"  # names of entries that are advances; no event type has them
 
 Entry = tuple[str, Any]  # event type and event, or how the clock moves and to what time
@@ -67,7 +71,7 @@ class JournalOptions:
     """Options of a journal: whether whatever is written is on the disk at once, and the most bytes of a log."""
 
     sync: bool = False
-    limit: int = LIMIT
+    limit: int = LOG_LIMIT
     notebook: str | None = None
 
 
@@ -88,9 +92,9 @@ class Subject:
 
 @dataclass(slots=True)
 class WaitingRun:
-    """A batch of a replay that waits, with the batches that continue it in the same frame: `count` events.
+    """A batch of a replay that waits, with the batches that continue it in the same data frame: `count` events.
 
-    `array` and `row` are its place.
+    The batch begins at `row` of the array of its times (`SourceBatch.place`).
     """
 
     batch: SourceBatch
@@ -101,11 +105,11 @@ class WaitingRun:
     stepping: bool
     count: int
 
-    def goes_on(self, batch: SourceBatch, types: Mapping[str, EventType], stepping: bool) -> bool:
-        """Return True if a batch is the continuation, and there are not too many events yet."""
+    def may_include(self, batch: SourceBatch, types: Mapping[str, EventType], stepping: bool) -> bool:
+        """Return whether a batch continues the run, and the run is not too long yet."""
         place = batch.place
         return (
-            self.count < RUN
+            self.count < MAX_RUN
             and place is not None
             and place[0] is self.array
             and place[1] == self.row + self.count
@@ -117,19 +121,20 @@ class WaitingRun:
 class Journal(UnwrittenEntries):
     """The open journal of a workbench, made by `Workbench.journal`.
 
-    `stimuli` counts those that were written, also before a recovery, `size` is the size of its files in bytes. ``with``
-    closes it at the end, and so does the end of the program. A journal that is closed can be recovered like any other.
+    `stimuli` counts those that were written, also before a recovery; batches that were written together count as one.
+    `size` is the size of its files in bytes. ``with`` closes it at the end, and so does the end of the program. A
+    journal that is closed can be recovered like any other.
     """
 
     def __init__(self, files: JournalFiles, subject: Subject, options: JournalOptions, stimuli: int = 0) -> None:
-        super().__init__(check_at=FULL)
+        super().__init__(check_at=FULL_LENGTH)
         arrow()
         self.path = files.path
         self.stimuli = stimuli
         self._files, self._subject, self._options = files, subject, options
-        self._lock = survives_fork(threading.RLock(), 2)  # while a frame is written; behind the locks of sinks
-        self._run: WaitingRun | None = None  # no entry waits behind it
-        self._overdue = False  # the next stimulus writes what waits
+        self._lock = survives_fork(threading.RLock(), rank=2)  # of frames; taken after the locks of sinks
+        self._run: WaitingRun | None = None  # while it waits, `entries` is empty
+        self._overdue = False  # the next stimulus flushes
         self._flushes = 0
         self._types: dict[str, EventType] = {}
         self._dictionaries: list[Any] = []  # arrays of texts, at the number that the log has for them
@@ -159,15 +164,15 @@ class Journal(UnwrittenEntries):
         """Why the journal could not be written; None if it could. The next stimulus tries again."""
         return self._failure
 
-    def _note(self, failure: Exception | None) -> None:
-        """Note that the journal could not be written, or could, and whether the next stimulus has to look."""
+    def _set_failure(self, failure: Exception | None) -> None:
+        """Set `failure`, and let the next stimulus call `make_room` if that has something to do."""
         self._failure = failure
         at_once = failure is not None or self._run is not None or self._overdue or self._is_due()
-        self.check_at = 0 if at_once else FULL
+        self.check_at = 0 if at_once else FULL_LENGTH
 
     @property
     def waiting(self) -> int:
-        """The number of stimuli that are not in the file yet."""
+        """The number of stimuli that are not in the file yet; batches that wait together count as one."""
         return len(self.entries) // 2 + (self._run is not None)
 
     def open_type(self, name: str, event_type: EventType) -> Callable[[Mapping[str, Any]], None] | None:
@@ -208,16 +213,17 @@ class Journal(UnwrittenEntries):
     ) -> None:
         """Record batches of a replay or a live run: the columns that statements read. Raises JournalError.
 
-        `progress` says how far live sources are after them. A batch of one frame waits for those that continue it.
+        `progress` is the progress of live sources after them (offsets, waiting events). A batch of a data frame waits
+        for the batches that continue it.
         """
         alone = batches[0] if len(batches) == 1 and not progress else None
         with self._lock:
             run = self._run
-            sound = self.depth == 1 and self._failure is None
-            if sound and alone is not None and run is not None and run.goes_on(alone, types, stepping):
+            may_wait = self.depth == 1 and self._failure is None
+            if may_wait and alone is not None and run is not None and run.may_include(alone, types, stepping):
                 run.count += len(alone.times)
                 return
-        self.make_room()  # without the lock: a snapshot waits for sinks, and the thread that writes these for the lock
+        self.make_room()  # without the lock: a snapshot waits for sinks, and their thread waits for the lock
         with self._lock:
             self.flush()
             place = None if alone is None else alone.place
@@ -267,17 +273,18 @@ class Journal(UnwrittenEntries):
             try:
                 self._write_waiting()
             except CepbookError as error:
-                self._note(error)
+                self._set_failure(error)
                 raise
             except Exception as error:
-                self._note(error)
+                self._set_failure(error)
                 text = f"the journal {self.path!r} cannot be written: {type(error).__name__}: {error}"
                 raise JournalError(f"{text}\n  hint: end the journal: `cep.journaling.close()`") from error
 
     def hasten(self, seen: int) -> int:
-        """Return the number of flushes so far. If it is `seen`, the next stimulus flushes, the second time this call.
+        """Hasten a flush if none happened since a call returned `seen`. Return the number of flushes so far.
 
-        Raises JournalError as `flush` does.
+        At first the next stimulus is to flush. If none has come until the next call, that call flushes, and raises
+        JournalError as `flush` does.
         """
         if self._flushes == seen:
             if self._overdue:
@@ -289,15 +296,15 @@ class Journal(UnwrittenEntries):
     def _write_waiting(self) -> None:
         run, group = self._run, self.entries[:]
         if run is not None:
-            columns = dict.fromkeys(run.names, ())  # arrays have them
+            columns = dict.fromkeys(run.names, ())  # without values: the batch has all columns as arrays
             self._write_batches([run.batch], [columns], [run.count], run.types, run.stepping, {})
             self._run = None
-            self._note(None)
+            self._set_failure(None)
         elif group:
             header, blocks = self._group(group)
             self._write(header, blocks)
             del self.entries[: len(group)]
-            self.stimuli += len(group) // 2 - 1
+            self.stimuli += len(group) // 2 - 1  # `_write` has counted one
         elif self.failure is not None:  # try whether the file can be written again
             self._write({"is": "few", "entries": as_graph([])}, count=0)
 
@@ -325,7 +332,7 @@ class Journal(UnwrittenEntries):
             try:
                 self.begin_log()
             except CepbookError as error:  # raised by the next stimulus, which does not happen then
-                self._note(error)
+                self._set_failure(error)
 
     def doubt(self) -> None:
         """Note that the stimulus under way, if any, may not happen again in the same way: a snapshot follows it."""
@@ -348,17 +355,17 @@ class Journal(UnwrittenEntries):
     def begin_log(self) -> None:
         """Write a snapshot and begin a new log, as `checkpoint` does. The lock of the workbench is held."""
         began = time.perf_counter()
-        owed, self.uncertain = self.uncertain, False  # a doubt from now on is about the stimulus that follows
+        uncertain, self.uncertain = self.uncertain, False  # a doubt from now on is about the stimulus that follows
         try:
             with InterruptGuard(lambda: None):
                 size = self._write_snapshot()
         except BaseException:
-            self.uncertain |= owed
+            self.uncertain |= uncertain
             raise
         self._snapshot_size = size
         self._snapshot_time = time.perf_counter()
         self._snapshot_cost = self._snapshot_time - began
-        self._note(None)
+        self._set_failure(None)
 
     def _write_snapshot(self) -> int:
         sinks = self._subject.sink_marks()  # before the lock: the thread that writes sinks takes it after theirs
@@ -424,7 +431,7 @@ class Journal(UnwrittenEntries):
         """Let go of the files. A forked process does only that: they are those of its parent."""
         log, self._log, self._run = self._log, None, None
         self.entries.clear()
-        self.check_at = FULL
+        self.check_at = FULL_LENGTH
         if log is not None:
             with suppress(OSError):
                 log.close()
@@ -449,9 +456,13 @@ class Journal(UnwrittenEntries):
         return f"Journal {self.path}: {self.stimuli + self.waiting:,} stimuli, {self.size:,} bytes, {state}"
 
     def make_room(self) -> None:
+        """Prepare for one more stimulus: flush if that is due, and write a snapshot if one is due.
+
+        Raises JournalError if the journal cannot be written; then the stimulus must not happen.
+        """
         if self.depth > 1:
             self.doubt()  # caused by a listener, at a moment that is not known
-        if len(self.entries) >= FULL or self._run is not None or self._overdue or self.failure is not None:
+        if len(self.entries) >= FULL_LENGTH or self._run is not None or self._overdue or self.failure is not None:
             self.flush()
         if self.depth == 1 and self._is_due() and self._subject.is_sound():
             try:
@@ -460,7 +471,7 @@ class Journal(UnwrittenEntries):
                 if self.failure is not None or self._must_snapshot():
                     raise
                 self._snapshot_time = time.perf_counter()  # the log is whole: it grows until another try
-                self._note(None)
+                self._set_failure(None)
 
     def _must_snapshot(self) -> bool:
         return self.uncertain or (self._log is not None and self._log.size >= self._options.limit)
@@ -469,8 +480,8 @@ class Journal(UnwrittenEntries):
         if self._must_snapshot():
             return True
         since = time.perf_counter() - self._snapshot_time
-        large = self._log is not None and self._log.size >= max(LEAST, 4 * self._snapshot_size)
-        return large and since >= max(SOONEST, SHARE * self._snapshot_cost)
+        large = self._log is not None and self._log.size >= max(MIN_LOG_SIZE, 4 * self._snapshot_size)
+        return large and since >= max(SNAPSHOT_INTERVAL, SNAPSHOT_SHARE * self._snapshot_cost)
 
     def _number_of(self, texts: Any) -> int:
         number = next((n for n, known in enumerate(self._dictionaries) if known is texts), None)
@@ -487,14 +498,14 @@ class Journal(UnwrittenEntries):
             try:
                 self._log.write(header, blocks)
             except JournalError as error:
-                self._note(error)
+                self._set_failure(error)
                 raise
-            self._note(None)
+            self._set_failure(None)
             self.stimuli += count
 
     def _group(self, flat: list[Any]) -> tuple[dict[str, Any], list[Any]]:
         names, all_values = flat[::2], flat[1::2]
-        if len(names) <= FEW:
+        if len(names) <= MAX_AS_JSON:
             return {"is": "few", "entries": as_graph(list(zip(names, all_values, strict=True)))}, []
         alone = names.count(names[0]) == len(names)
         parts, blocks = [], []
@@ -540,21 +551,21 @@ if hasattr(os, "register_at_fork"):
 
 
 def _keep_flushing(journal: ref[Journal]) -> None:
-    """Have waiting entries written again and again, as long as the journal is open.
+    """Hasten the flush of waiting entries again and again, as long as the journal is open.
 
-    The next stimulus writes them if one comes soon, because threads that take turns cost more than the writing.
+    The next stimulus flushes if one comes soon, because threads that take turns cost more than the writing.
     """
-    pause = EVERY / 3
+    pause = FLUSH_INTERVAL / 3
     seen = -1
     while True:
         time.sleep(pause)
         open_journal = journal()
         if open_journal is None or not open_journal.is_open:
             return
-        pause = EVERY / 3
+        pause = FLUSH_INTERVAL / 3
         if open_journal.waiting:
             try:
                 seen = open_journal.hasten(seen)
             except CepbookError:  # kept in `failure`, and raised by the next stimulus
-                pause = RETRY
+                pause = RETRY_INTERVAL
         del open_journal

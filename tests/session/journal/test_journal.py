@@ -130,7 +130,7 @@ def test_each_byte_of_a_log_counts(tmp_path: Path) -> None:
 def test_batches_of_a_frame_are_written_together_and_none_waits_behind_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: str
 ) -> None:
-    monkeypatch.setattr(journal, "EVERY", 60.0)
+    monkeypatch.setattr(journal, "FLUSH_INTERVAL", 60.0)
     monkeypatch.setattr(replay_module, "LONG_SLICE", 60.0)
     cep = Workbench()
     cep.journal(tmp_path / "j")

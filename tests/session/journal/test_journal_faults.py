@@ -107,7 +107,7 @@ def test_a_snapshot_in_a_replay_asks_sinks_without_the_lock_that_they_wait_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cep = begun(tmp_path / "j")
-    for name, value in (("LEAST", 0), ("SOONEST", 0.0), ("SHARE", 0)):
+    for name, value in (("MIN_LOG_SIZE", 0), ("SNAPSHOT_INTERVAL", 0.0), ("SNAPSHOT_SHARE", 0)):
         monkeypatch.setattr(journal_module, name, value)
     cep.run("@name('all') select * from Tick")
     owned = []
@@ -131,7 +131,7 @@ def test_a_snapshot_in_a_replay_asks_sinks_without_the_lock_that_they_wait_for(
 
 def test_a_snapshot_that_is_merely_due_stops_no_stimulus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cep = begun(tmp_path / "j")
-    for name, value in (("LEAST", 0), ("SOONEST", 0.0), ("SHARE", 0)):
+    for name, value in (("MIN_LOG_SIZE", 0), ("SNAPSHOT_INTERVAL", 0.0), ("SNAPSHOT_SHARE", 0)):
         monkeypatch.setattr(journal_module, name, value)
     cep.journaling._snapshot_size = 0
     tried = []
@@ -205,7 +205,7 @@ def test_a_journal_that_is_closed_on_a_full_disk_names_the_loss(
 def test_waiting_events_are_written_when_there_is_room_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(journal_module, "RETRY", 0.05, raising=False)
+    monkeypatch.setattr(journal_module, "RETRY_INTERVAL", 0.05, raising=False)
     cep = begun(tmp_path / "j")
 
     def fails(*_: object) -> int:
@@ -262,7 +262,7 @@ def test_ctrl_c_in_the_snapshot_before_a_stimulus_leads_to_one_behind_it(
     cep = begun(tmp_path / "j")
     journal = cep.journaling
     journal.uncertain = True
-    journal._note(JournalError("the last snapshot failed"))
+    journal._set_failure(JournalError("the last snapshot failed"))
     snapshots, subject = [], journal._subject
 
     def snapshot() -> bytes:
