@@ -1,12 +1,25 @@
-"""Code generation for rows of `match_recognize` that enter by themselves: the automaton as one function.
+"""Code generation for rows of `match_recognize` that enter one by one: the automaton as one function.
 
 It applies where only the earliest match is reported, at once, and no row leaves (`PhysicalPlan.enters_rows_alone`).
 The open matches of a partition are then few: one at each position, or one for each choice of the rows that later
-conditions read. ``enter_row(V, S, o, e, now)`` does what `MatchView.take` does for one row, with the conditions
-written where a match tries them.
+conditions read. They are in order of preference, so the first match that moves to a position keeps it, and the first
+complete match is the one to report. It ends all others, which would share rows with it.
 
-Beside the names of `recognize_codegen` the code has ``meets1``, the result of a condition that reads no matched rows
-(None until it is evaluated), and ``free2``, which is False once a match has taken position 2.
+``enter_row(V, S, o, e, now)`` does for one row what `MatchView.take` does for a delta. `V` is the view, `o` the ordinal
+of the row `e`. The conditions are written where a match tries them. Names beside those of `recognize_codegen`:
+
+==============================  ========================================================================================
+``former``, ``going``           the open matches of the partition before and after the row
+``others``                      the number of open matches in other partitions
+``complete``                    the rows of the match to report, or None
+``log``, ``last``               the log of the partition (`RowPartition`), and the index of the row there
+``begin``, ``since``, ``tail``  as in `match_view.OpenMatch`
+``meets1``                      the result of the condition of variable 1, if that reads no matched rows; None until
+                                it is evaluated
+``free2``                       False once a match has moved to position 2
+``seen``, ``future``            for positions behind which conditions read matched rows: (position, these rows) of the
+                                matches that have moved there, and of the match that is to move
+==============================  ========================================================================================
 """
 
 from __future__ import annotations
@@ -100,12 +113,12 @@ class RowEntryCodegen(RecognizeCodegen):
         targets[_START] = list(self.automaton.start)
         writer = _TransitionCodegen(self, scope, targets)
         writer.declare()
-        going = [position for position, follow in targets.items() if follow and position != _START]
-        if going:
+        sources = [position for position, follow in targets.items() if follow and position != _START]
+        if sources:
             with source.block("for match in partition.open:"):
                 source.line("begin, since, position, m, _, tail = match")
-                for number, position in enumerate(going):
-                    with source.block(f"{'elif' if number else 'if'} position == {position}:"):
+                for index, position in enumerate(sources):
+                    with source.block(f"{'elif' if index else 'if'} position == {position}:"):
                         writer.write(position)
         writer.write(_START)
 
@@ -120,7 +133,11 @@ def recognize_codegen(node: Recognition, scope: CodeScope, *, leaves: bool, alon
 
 
 class _TransitionCodegen:
-    """Writes the transitions of the automaton. `targets` are the positions that may follow each position."""
+    """Writes the transitions of the automaton. `targets` are the positions that may follow each position.
+
+    `uses` counts, by variable, how often a condition may be evaluated for a row; 2 stands for any number above 1.
+    `contested` are the positions to which several matches may move with one row.
+    """
 
     def __init__(self, recognition: RecognizeCodegen, scope: CodeScope, targets: dict[int, list[int]]) -> None:
         self.recognition = recognition
@@ -128,23 +145,24 @@ class _TransitionCodegen:
         self.scope = scope
         self.targets = targets
         self.variables = recognition.automaton.variables
-        self.uses: Counter[int] = Counter()  # how often a condition that reads no matched rows is evaluated for a row
+        self.uses: Counter[int] = Counter()
         sources: dict[int, list[int]] = {target: [] for target in range(len(self.variables))}
         for position, following in targets.items():
             for target in following:
                 sources[target].append(position)
-                self.uses[self.variables[target]] += 2 if self._several_at(position) else 1
+                self.uses[self.variables[target]] += 2 if self._may_share(position) else 1
         self.contested = {
             target
             for target, positions in sources.items()
-            if self.targets[target] and (len(positions) > 1 or self._several_at(positions[0]))
+            if self.targets[target] and (len(positions) > 1 or self._may_share(positions[0]))
         }
 
-    def _several_at(self, position: int) -> bool:
-        """Return whether several matches may be open at a position."""
+    def _may_share(self, position: int) -> bool:
+        """Return whether several matches may be open at a position: their rows decide about later conditions."""
         return position != _START and bool(self.recognition.ahead[position])
 
-    def _many(self, position: int) -> bool:
+    def _takes_run(self, position: int) -> bool:
+        """Return whether the variable at a position may have several rows."""
         return position != _START and self.recognition.node.variables[self.variables[position]].many
 
     def declare(self) -> None:
@@ -162,13 +180,13 @@ class _TransitionCodegen:
     def write(self, position: int) -> None:
         """Write the transitions of a match at `position`, whose rows are ``m``."""
         recognition, source, targets = self.recognition, self.source, self.targets[position]
-        extends = any(recognition.reads[self.variables[target]] or recognition.ahead[target] for target in targets)
+        reads_rows = any(recognition.reads[self.variables[target]] or recognition.ahead[target] for target in targets)
         extended = "m"
-        if position == _START and extends:
+        if position == _START and reads_rows:
             source.line(f"m = {_tuple(['None'] * len(recognition.node.variables))}")
-        if self._many(position):
+        if self._takes_run(position):
             extended = f"m if tail < 0 else {self._extend('m', position, 'tail', 'last')}"
-            if extends:  # conditions read the run
+            if reads_rows:  # so the run must be in ``m``
                 source.line(f"m = {extended}")
                 extended = "m"
         for target in targets:
@@ -179,11 +197,11 @@ class _TransitionCodegen:
                     source.line(f"future = {target}, {source.bind('_read', read_rows)}(m, {recognition.ahead[target]})")
                     with source.block("if future not in seen:"):
                         source.line("seen.add(future)")
-                        self._move(position, target, extended, extends)
+                        self._move(position, target, extended, reads_rows)
                 else:
                     if target in self.contested:
                         source.line(f"free{target} = False")
-                    self._move(position, target, extended, extends)
+                    self._move(position, target, extended, reads_rows)
 
     def _tests(self, target: int) -> list[str]:
         """Write what must be evaluated before a transition; return its conditions."""
@@ -203,15 +221,17 @@ class _TransitionCodegen:
             tests.append(f"free{target}")
         return tests
 
-    def _move(self, position: int, target: int, extended: str, extends: bool) -> None:
-        """Write that a match at `position` has the row at `target`. `extended` is the code of its rows before."""
+    def _move(self, position: int, target: int, extended: str, reads_rows: bool) -> None:
+        """Write that a match at `position` moves to `target` with the row. `extended` is the code of its rows before.
+        If it `reads_rows`, these are in ``m`` already.
+        """
         source, variable, count = self.source, self.variables[target], len(self.recognition.node.variables)
         begin = "o, now" if position == _START else "begin, since"
-        continues = self._many(position) and self.variables[position] == variable
+        continues = self._takes_run(position) and self.variables[position] == variable
         none = ["None"] * count
-        if self._many(target):
+        if self._takes_run(target):
             rows, tail = _tuple(none) if position == _START else extended, "last"
-            if continues and not extends:  # the run goes on
+            if continues and not reads_rows:  # the run goes on
                 rows, tail = "m", "tail if tail >= 0 else last"
             self._complete(target, self._extend(rows, target, tail, "last + 1"))
             if target == position:
