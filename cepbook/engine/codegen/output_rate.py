@@ -3,6 +3,9 @@
 ``process`` also returns how many entered and left events pass the where clause (for grouped ``first``: their keys).
 Grouped rows go to the limiter as (key, row), with None for a row that the having clause rejects. Of a statement that
 collects groups (`PhysicalPlan.collects_groups`) only keys go there, from where an event enters or leaves its group.
+
+Beside the names of other statements the code has these: ``L`` is the limiter, ``posted`` the rows that it releases or
+None, ``n_in`` and ``n_out`` the counts or keys above, ``touched`` the keys of a statement that collects groups.
 """
 
 from __future__ import annotations
@@ -64,16 +67,16 @@ class OutputRateCodegen(StatementCodegen):
             source.line("row = None")
         self.code.load_local(scope)
         with self.code.having(scope):
-            late = defers_rows(self.steps, self.output)
-            code = self._deferred_row(scope) if late else self.code.row(scope)
+            deferred = defers_rows(self.steps, self.output)
+            code = self._deferred_row(scope) if deferred else self.code.row(scope)
             source.line(f"row = {code}" if grouped else f"{rows}.append({code})", self.steps.projection.span)
         if grouped:
             with_item = self.steps.kind == "aggregated_grouped" and self.output.which == "all"
             source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
 
     def _deferred_row(self, scope: CodeScope) -> str:
-        """Return the code of a row that is made at delivery, by a function ``late0(S, now, …)``. The code captures the
-        values that may change until then: the item, the key, aggregates, ``prev``.
+        """Return the code of a `DeferredRow`, which a function ``deferred0(S, now, …)`` makes at delivery. The code
+        captures the values that may change until then: the item, the key, aggregates, ``prev``.
         """
         source, steps = self.source, self.steps
         captured = {} if steps.rows_per_group else {"item": "item"}
@@ -87,16 +90,16 @@ class OutputRateCodegen(StatementCodegen):
         assert of_row is not None
         previous: dict[x.BoundExpr, str] = {}
 
-        def held(e: x.BoundExpr) -> str:
+        def captured_prev(e: x.BoundExpr) -> str:
             if not isinstance(e, x.Prev):
                 return of_row(e)
             if e not in previous:
-                previous[e] = f"held{len(previous)}"
+                previous[e] = f"prev{len(previous)}"
                 captured[previous[e]] = of_row(e)
             return previous[e]
 
-        row = self.code.row(scope.at(aggregates=tuple(values), row=held))
-        name = f"late{len(self.code.helpers)}"
+        row = self.code.row(scope.at(aggregates=tuple(values), row=captured_prev))
+        name = f"deferred{len(self.code.helpers)}"
 
         def write() -> None:
             with source.block(f"def {name}(S, now, {', '.join(captured)}):"):
@@ -105,8 +108,8 @@ class OutputRateCodegen(StatementCodegen):
                 source.line(f"return {row}", steps.projection.span)
 
         self.code.helpers.append(write)
-        values_kept = "".join(f"{code}, " for code in captured.values())
-        return f"{source.bind('_Late', DeferredRow)}({name}, ({values_kept}))"
+        captured_values = "".join(f"{code}, " for code in captured.values())
+        return f"{source.bind('_DeferredRow', DeferredRow)}({name}, ({captured_values}))"
 
     def _count(self) -> None:
         source = self.source
@@ -127,7 +130,8 @@ class OutputRateCodegen(StatementCodegen):
         else:
             self.source.line(f"{count}.append({code.key(scope)})")
 
-    def ahead(self) -> None: ...
+    def ahead(self) -> None:
+        """Write nothing: the loop over a batch calls the view for each event."""
 
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """Pass an event to the view, its delta to the limiter, and deliver rows that are due."""
@@ -138,7 +142,7 @@ class OutputRateCodegen(StatementCodegen):
             return
         if self._alone_at_once:
             self.pipeline.arrive(self._sweep)
-            self._begin()
+            self._write_locals()
             self.alone = True
             self._count()
             self.change()
@@ -155,11 +159,11 @@ class OutputRateCodegen(StatementCodegen):
         """Pass an event to its window and group, and the keys of touched groups to the limiter."""
         source = self.source
         self._load_touched()
-        posted = self.pipeline.arrive(self._sweep)
-        if posted is None:
+        emitted = self.pipeline.arrive(self._sweep)
+        if emitted is None:
             return
-        if posted.alone:
-            self._enter_touching(posted.left)
+        if emitted.alone:
+            self._enter_touching(emitted.left)
             return
         with source.block("if change is not None:"):
             if self.steps.enters_alone:
@@ -169,20 +173,20 @@ class OutputRateCodegen(StatementCodegen):
 
     def _touch_by_change(self) -> None:
         self.source.line("touched = process(S, *change, now, None, None, False)")
-        self._begin_grid()
+        self._start_output_clock()
 
     def _enter_touching(self, leaves: tuple[str, str] | None) -> None:
         self.alone, self.leaves = True, leaves
         self.change()
         self.alone, self.leaves, self.passed = False, None, False
-        self._begin_grid()
+        self._start_output_clock()
 
     def _load_touched(self) -> None:
         self.source.line(f"L = {self._limiter}")
         self.source.line("touched = L.collector.touched")
 
-    def _begin_grid(self) -> None:
-        """Write that the first group starts the clock of the output."""
+    def _start_output_clock(self) -> None:
+        """Write that the first touched group starts the clock of the output."""
         if self.output.kind == "terminated":
             return
         with self.source.block("if L.armed == _NEVER and touched:"):
@@ -190,11 +194,11 @@ class OutputRateCodegen(StatementCodegen):
             self._arm_limiter()
 
     def consume(self, emit: Emitter) -> None:
-        self._begin()
-        self._limit("ins", "rem", "now", self._time)
+        self._write_locals()
+        self._process("ins", "rem", "now", self._time)
         self._deliver(emit)
 
-    def _begin(self) -> None:
+    def _write_locals(self) -> None:
         self.source.line(f"L = {self._limiter}")
         self.source.line("ins, rem, forced = [], [], False")
 
@@ -204,7 +208,8 @@ class OutputRateCodegen(StatementCodegen):
             self.source.line("ins, rem = posted")
             emit("ins", "rem")
 
-    def _limit(self, ins: str, rem: str, now: str, at: str) -> None:
+    def _process(self, ins: str, rem: str, now: str, at: str) -> None:
+        """Write that the delta ``change`` is processed at `now`, and its rows are passed to the limiter at `at`."""
         source = self.source
         source.line("batch, former = change")
         source.line(f"n_in, n_out = process(S, batch, former, {now}, {ins}, {rem}, not batch and not former)")
@@ -226,8 +231,8 @@ class OutputRateCodegen(StatementCodegen):
             self.source.line(f"arm(L.due, S, L, {OUTPUT})")
 
     def timers(self) -> None:
-        """``process`` and ``tick``: at one instant windows come before the output. If the clock leaps over several due
-        times, ``output first`` decides at each of them, and ``after`` at its end.
+        """Write ``process``, ``tick`` and ``dues``: at one instant windows advance before the output. If the clock
+        leaps over several due times, ``output first`` decides at each of them, and ``after`` at its end.
         """
         source, steps = self.source, self.steps
         with source.block("def process(S, batch, former, now, ins, rem, forced):"):
@@ -242,26 +247,24 @@ class OutputRateCodegen(StatementCodegen):
             source.line(f"L, forced = {self._limiter}, False")
             with source.block(f"if place == {WINDOW}:"):
                 source.line("W.armed = _NEVER")
-                stops = self.output.which == "first" or isinstance(self.output.after, x.Period)
+                stops = self.output.which == "first" or isinstance(self.output.after, x.Period)  # on the way to `now`
                 due = f"W.due <= now{' < L.due' * steps.lazy}"  # an output that is due sweeps a lazy window itself
                 with self.code.reported(), source.block(f"{'while' if stops else 'if'} {due}:"):
                     at = "at" if stops else "now"
                     if stops:
-                        source.line("at = L.stop(W.due, now)")
+                        source.line("at = L.stop_time(W.due, now)")
                     source.line(f"change = W.advance({at})")
                     with source.block("if change is not None:"):
                         if self.collects_groups:
                             self._touch_by_change()
                         else:
                             source.line("new, old = [], []")
-                            self._limit("new", "old", at, at)
+                            self._process("new", "old", at, at)
                             self._add_posted()
             with source.block("else:"):
                 source.line("L.armed = _NEVER")
-            with (
-                source.block("if L.due < L.armed:"),
-                self.code.reported(),
-            ):  # not where its own timer is still to be run
+            # The output is not due here if its own timer is still to be run at this instant.
+            with source.block("if L.due < L.armed:"), self.code.reported():
                 if steps.lazy:  # what expires until then comes first
                     self.sweep("sweep_before(L.due, now, clock.former)")
                 source.line("posted = L.advance(S, now)", self.output.span)
@@ -302,8 +305,8 @@ class OutputRateCodegen(StatementCodegen):
             source.line("return")
 
     def ended(self) -> None:
-        """Write ``ended(S, now, ins, rem)``: rows at the end of the partition; returns whether to deliver none.
-        Also write ``waiting(S)``: the number of rows that wait.
+        """Write ``ended(S, now, ins, rem)``: add the rows at the end of the partition, and return whether these are
+        delivered even if there are none. Also write ``waiting(S)``: the number of rows that wait.
         """
         with self.source.block("def ended(S, now, ins, rem):"):
             self.source.line(f"posted = {self._limiter}.terminate(S, now)")
@@ -363,11 +366,12 @@ def defers_rows(steps: PhysicalPlan, output: OutputClause) -> bool:
 
 def bind_limiter(steps: PhysicalPlan, output: OutputClause, namespace: dict[str, Any]) -> None:
     """Put the function that makes limiters into the generated module."""
-    late = defers_rows(steps, output)
+    deferred = defers_rows(steps, output)
     releases = any(WINDOWS[name].batch for name in steps.data_window_names)
     having = steps.having is not None
+    levels, leaving = bool(steps.levels), steps.inserts_evicted_rows
     rows = CollectorOptions(
-        steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases, steps.inserts_evicted_rows
+        steps.kind, output.which, steps.selector, levels, deferred, having, releases, leaving=leaving
     )
     makers = (namespace.get(name, _unwritten) for name in ("group_rows", "event_rows", "snapshot_rows"))
     clause = ClauseFunctions(**{f.name: namespace.get(f.name) for f in fields(ClauseFunctions)})

@@ -277,7 +277,7 @@ class CollectorOptions:
     which: str | None
     selector: str
     levels: bool  # rollup, cube or grouping sets
-    late: bool = False  # rows are made at delivery
+    deferred: bool = False  # rows are made at delivery
     having: bool = False
     releases: bool = False  # a window of the statement is a batch window
     leaving: bool = False  # rows of left events are insert rows

@@ -135,8 +135,8 @@ class Limiter(State):
         self._delivered_at = now
         return (*self._posted(state, now), True)
 
-    def stop(self, due: int, now: int) -> int:
-        """Return the time to which windows advance that are due at `due`, if the clock leaps to `now`."""
+    def stop_time(self, due: int, now: int) -> int:
+        """Return the time up to which windows advance that are due at `due`, if the clock leaps to `now`."""
         end = self._left_out.end if isinstance(self._left_out, _UntilTime) else due
         return end - 1 if due < end <= now else now
 
@@ -169,7 +169,7 @@ class Limiter(State):
     def _posted(self, state: Any, now: int) -> DeliveredRows:
         self._counters.reset(now)
         ins, rem = self.collector.take(state, now)
-        if not self._form.rows.late:
+        if not self._form.rows.deferred:
             return ins, rem
         return self._form.present(state, ins, now), self._form.present(state, rem, now)
 
@@ -216,7 +216,7 @@ class FirstLimiter(Limiter):
             self._counters.reset(now)
         return rows
 
-    def stop(self, due: int, now: int) -> int:
+    def stop_time(self, due: int, now: int) -> int:
         return due
 
     def changed(self, now: int) -> None:
