@@ -10,12 +10,16 @@
 ============================================  ======================================================================
 
 The module calls ``process`` for each delta, and ``begin`` to bring its rows up to date with a table before a lookup. A
-running statement binds ``held`` (the rows of a table) and, to follow a table, ``items`` (its rows by key), ``since``
-(keys changed since the last call; None if unknown) and ``follow`` (register as a follower).
+running statement binds ``store_rows`` (the rows of a table) and, to follow a table, ``items`` (its rows by key),
+``since`` (keys changed since the last call; None if unknown) and ``follow`` (register as a follower).
 
-The events of the subquery's windows are in ``S.relation`` with the index that its conditions need. For a named
-window or table it reads the store's relation instead. A subquery without conditions that returns only aggregates keeps
-aggregates, which entering and leaving events update.
+A subquery reads its rows from one of three places (`LookupOperator`):
+
+- ``S.relation``: the events of its windows, or a copy of the rows of a named window or table, with the index that its
+  conditions need.
+- the relation of the named window or table itself, if it is `shared`. Then nothing is kept.
+- ``S.groups`` or ``S.cells``: aggregates, which entering and leaving events update. This is so if it returns only
+  aggregates and no condition reads the outer statement.
 """
 
 from __future__ import annotations
@@ -46,8 +50,8 @@ def compile_subqueries(statement: p.StatementPlan, scope_in: ScopeFactory) -> tu
     """Compile the subqueries of a statement. Errors: Refusal for a construct that is not supported."""
     context = statement.context if isinstance(statement, p.StreamStatement) else None
     into = statement.into if isinstance(statement, p.SelectStatement) else None
-    fed = None if into is None else into.store.name
-    return tuple(compile_subquery(subquery, context, scope_in, fed) for subquery in statement.subqueries)
+    fed_table = None if into is None else into.store.name
+    return tuple(compile_subquery(subquery, context, scope_in, fed_table) for subquery in statement.subqueries)
 
 
 def scope_with_subqueries(subqueries: Sequence[StatementProgram], scope_in: ScopeFactory) -> ScopeFactory:
@@ -65,15 +69,15 @@ def scope_with_subqueries(subqueries: Sequence[StatementProgram], scope_in: Scop
 
 
 def compile_subquery(
-    subquery: p.SubqueryPlan, context: str | None, scope_in: ScopeFactory, fed: str | None = None
+    subquery: p.SubqueryPlan, context: str | None, scope_in: ScopeFactory, fed_table: str | None = None
 ) -> StatementProgram:
-    """Generate, compile and load the module of `subquery`, of a statement that feeds the table `fed`. Errors: Refusal
-    for a construct that is not supported.
+    """Generate, compile and load the module of `subquery`, of a statement that feeds the table `fed_table`. Errors:
+    Refusal for a construct that is not supported.
     """
-    steps = lower_subquery(subquery, context, fed)
+    steps = lower_subquery(subquery, context, fed_table)
     source = SourceWriter()
     scope = scope_in(source)
-    writer = _Writer(CodegenContext(steps, scope))
+    writer = SubqueryCodegen(CodegenContext(steps, scope))
     writer.write()
     namespace = source.load()
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
@@ -85,7 +89,7 @@ def compile_subquery(
     return program
 
 
-class _Writer(StatementCodegen):
+class SubqueryCodegen(StatementCodegen):
     """Writes the functions of one subquery."""
 
     def __init__(self, code: CodegenContext) -> None:
@@ -133,16 +137,17 @@ class _Writer(StatementCodegen):
             self.code.new_state(SubqueryState)
             source.line(f"S.view = {self.fresh}")
             if not self.shared:
-                source.line(f"{self._target} = {self._nothing()}")
+                source.line(f"{self._target} = {self._empty()}")
             self.start()
             source.line("return S")
 
     @property
     def _target(self) -> str:
-        """The code of the field of the state that `_nothing` is put into."""
+        """The code of the field of the state that has the relation, groups or cells."""
         return "S.relation" if self.path is not None else "S.groups" if self.steps.grouped else "S.cells"
 
-    def _nothing(self) -> str:
+    def _empty(self) -> str:
+        """Return the code of the empty relation, groups or cells."""
         source = self.source
         if self.path is None:
             return "{}" if self.steps.grouped else self.code.aggregates.fresh()
@@ -153,6 +158,7 @@ class _Writer(StatementCodegen):
 
     @property
     def _parts(self) -> Sequence[str]:
+        """The locals that an item is unpacked into."""
         return () if self.code.items.bare else [f"q{component}" for component in self.code.items.parts]
 
     def _key(self) -> None:
@@ -161,15 +167,15 @@ class _Writer(StatementCodegen):
             loops.write_key_function("key0", self.path.index[1], unpack, self.code.retained(), self._parts)
 
     def _begin(self) -> None:
-        """Write ``begin(S, now)``: bring the rows up to date with a table: rebuild them, or update the changed ones."""
+        """Write ``begin(S, now)``: bring the rows up to date with a table. Rebuild all, or replace the changed ones."""
         source, lookup = self.source, self.steps.lookup
         assert lookup is not None
         if lookup.follows:
             self._follow()
             return
         with source.block("def begin(S, now):"):
-            source.line(f"{self._target} = {self._nothing()}")
-            with source.block("for base, rows in held(S):"):
+            source.line(f"{self._target} = {self._empty()}")
+            with source.block("for base, rows in store_rows(S):"):
                 source.line("process(S, taken(S, rows, base, now), (), now)")
 
     def _follow(self) -> None:
@@ -183,7 +189,7 @@ class _Writer(StatementCodegen):
             source.line("known, rows = S.followed, items()")
             source.line("touched = since(known)")
             with source.block("if touched is None:"):
-                source.line(f"{self._target} = {self._nothing()}")
+                source.line(f"{self._target} = {self._empty()}")
                 source.line("known = S.followed = {}")
                 source.line("follow(known)")
                 source.line("touched = rows")
@@ -232,16 +238,18 @@ class _Writer(StatementCodegen):
         return loops.plain_key_positions(exprs, self.code.retained(), self._parts) is not None
 
     def _enter_alone(self) -> None:
-        posted = self.pipeline.arrive(self._sweep)
-        assert posted is not None
+        emitted = self.pipeline.arrive(self._sweep)
+        assert emitted is not None
         self.source.line("S.relation.enter(item)")
-        if posted.left is not None:
-            head, left = posted.left
+        if emitted.left is not None:
+            head, left = emitted.left
             with self.source.block(head):
                 self.source.line(f"S.relation.leave({left})")
 
     def _on_change(self) -> None:
-        """Write ``on_change(S, entered, left, base, now)`` for rows of a store; `base` distinguishes its partitions."""
+        """Write ``on_change(S, entered, left, base, now)`` for rows of a named window. `base` is the offset of row
+        numbers of its partition.
+        """
         source = self.source
         write_store_items("taken", self.code, self.pipeline, "base")
         with source.block("def on_change(S, entered, left, base, now):"), filter_failures(source, self.steps) as unread:
@@ -300,25 +308,29 @@ class _Writer(StatementCodegen):
             rules.get(self.subquery.form, self._one)()
 
     def _member(self) -> None:
+        """Write whether the index of a column contains a value. Without rows that is false. Otherwise it is unknown for
+        null, and for a value that the column lacks while it contains null.
+        """
         source = self.source
         assert self.path is not None
         (equal,) = self.path.keys
-        source.line(f"wanted = {lower.value(self.q, equal.other)}", equal.other.span)
-        source.line(f"table = {self._lookup_code}")
-        with source.block("if not table:"):
+        source.line(f"value = {lower.value(self.q, equal.other)}", equal.other.span)
+        source.line(f"index = {self._lookup_code}")
+        with source.block("if not index:"):
             source.line("return False")
-        with source.block("if wanted is None:"):
+        with source.block("if value is None:"):
             source.line("return None")
-        with source.block("if wanted in table and wanted == wanted:"):
+        with source.block("if value in index and value == value:"):  # NaN equals nothing
             source.line("return True")
-        source.line("return None if None in table else False")
+        source.line("return None if None in index else False")
 
     def _exists(self) -> None:
         with self._rows():
             self.source.line("return True")
         self.source.line("return False")
 
-    def _shown(self) -> x.BoundExpr:
+    def _result(self) -> x.BoundExpr:
+        """Return the expression of the result of a row: its only column, a row of all, or for ``*`` the event."""
         columns = self.steps.projection.columns
         if len(columns) == 1:
             return columns[0].value
@@ -331,17 +343,20 @@ class _Writer(StatementCodegen):
         distinct = self.steps.projection.distinct
         self.source.line("found = []")
         with self._rows():
-            self.source.line(f"one = {lower.value(self.q, self._shown())}", self.subquery.span)
+            self.source.line(f"one = {lower.value(self.q, self._result())}", self.subquery.span)
             self.source.line("if one not in found: found.append(one)" if distinct else "found.append(one)")
         # groups of which none passes having are an empty list
         self.source.line("return found if groups else None" if self.steps.grouped else "return found or None")
 
     def _one(self) -> None:
-        source, result = self.source, self._shown()
-        nothing: x.BoundExpr = x.Const(t.NULL, None)
+        """Write the result of the only row: null without rows or with several, for a struct one of nulls. With
+        ``distinct`` rows of equal results count as one.
+        """
+        source, result = self.source, self._result()
+        null: x.BoundExpr = x.Const(t.NULL, None)
         if isinstance(result, x.StructOf) and self.subquery.form == "struct":
-            nothing = x.StructOf(result.type, tuple((name, nothing) for name, _ in result.columns))
-        none = lower.value(self.q, nothing)
+            null = x.StructOf(result.type, tuple((name, null) for name, _ in result.columns))
+        none = lower.value(self.q, null)
         if self._aggregates and not self.steps.grouped:
             with self._rows():
                 source.line(f"return {lower.value(self.q, result)}", self.subquery.span)
@@ -363,26 +378,26 @@ class _Writer(StatementCodegen):
         source.line(f"return {none} if found is {empty} else found")
 
     def _any(self) -> None:
-        """Write ``any``: true if the comparison is true of a row. Unknown comparisons count only for equality beside
-        known ones.
+        """Write ``any``: true if the comparison is true of a row, otherwise unknown if it is unknown of a row. With an
+        operator such as ``<`` it must be unknown of all rows.
         """
         source = self.source
-        if self._total():
+        if self._compare_only_row():
             return
         orders = self.subquery.op not in ("=", "!=")
         source.line("unknown = known = False")
         with self._rows():
-            source.line(f"same = {self._compared}", self.subquery.span)
-            with source.block("if same:"):
+            source.line(f"holds = {self._compared}", self.subquery.span)
+            with source.block("if holds:"):
                 source.line("return True")
-            with source.block("if same is None:"):
+            with source.block("if holds is None:"):
                 source.line("unknown = True")
             if orders:
                 with source.block("else:"):
                     source.line("known = True")
         source.line(f"return None if unknown{' and not known' if orders else ''} else False")
 
-    def _total(self) -> bool:
+    def _compare_only_row(self) -> bool:
         """Write the comparison with the only row of aggregates without groups, null while having is false; return
         whether the subquery is of this kind.
         """
@@ -393,15 +408,16 @@ class _Writer(StatementCodegen):
         return True
 
     def _all(self) -> None:
+        """Write ``all``: false if the comparison is false of a row, otherwise unknown if it is unknown of a row."""
         source = self.source
-        if self._total():
+        if self._compare_only_row():
             return
         source.line("unknown = False")
         with self._rows():
-            source.line(f"same = {self._compared}", self.subquery.span)
-            with source.block("if same is None:"):
+            source.line(f"holds = {self._compared}", self.subquery.span)
+            with source.block("if holds is None:"):
                 source.line("unknown = True")
-            with source.block("elif not same:"):
+            with source.block("elif not holds:"):
                 source.line("return False")
         source.line("return None if unknown else True")
 
@@ -411,6 +427,7 @@ class _Writer(StatementCodegen):
 
     @contextmanager
     def _rows(self) -> Iterator[None]:
+        """Write a loop over the rows that pass the having clause; its body is written within."""
         code, source, cells = self.code, self.source, self.code.aggregates
         if not self._aggregates:
             with self._items(), code.having(self.q):
@@ -451,13 +468,14 @@ class _Writer(StatementCodegen):
 
     @contextmanager
     def _items(self) -> Iterator[None]:
+        """Write a loop over the items that pass the conditions; its body is written within."""
         source = self.source
         assert self.path is not None
         if self.shared:
             source.line(f"x = {self._lookup_code}")
         within = "x" if self.shared else self._lookup_code
-        apart = ", ".join(self._parts) + "," * (len(self._parts) == 1)
-        item = "item" if self.shared or self.steps.reads_prev or not apart else apart
+        unpacked = ", ".join(self._parts) + "," * (len(self._parts) == 1)
+        item = "item" if self.shared or self.steps.reads_prev or not unpacked else unpacked
         with source.block(loops.write_loop_head(self.path, within, item, self.q)):
             if self.shared:
                 loops.write_item_unpacking(self.code.items, "item", "q", source)

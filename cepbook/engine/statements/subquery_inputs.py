@@ -40,7 +40,7 @@ class StoreSubquery(StoreObserver):
         # A lookup keeps no rows. A table does not report changes: it is followed, or read again as a whole.
         self._notified = store.type.kind == "window" and not (lookup is not None and lookup.shared)
         reader = f"{statement.name}.{number}"
-        program.namespace["held"] = self.held
+        program.namespace["store_rows"] = self.store_rows
         if lookup is not None and lookup.follows:
             assert isinstance(store, Table)
             since, follow = partial(store.since, reader), partial(store.follow, reader)
@@ -77,7 +77,7 @@ class StoreSubquery(StoreObserver):
         """Return the offset of row numbers in a partition, so that rows of different partitions differ."""
         return 0 if partition is None or self._partitioned else int(partition.id) << _PARTITION_BITS
 
-    def held(self, state: StatementState) -> list[tuple[int, list[Item]]]:
+    def store_rows(self, state: StatementState) -> list[tuple[int, list[Item]]]:
         """Return (row number offset, rows) of the store's states that concern a state of the statement."""
         states = [owner_state for _, owner_state in self.store.owner.states() if owner_state is not None]
         if self._partitioned:
@@ -86,7 +86,7 @@ class StoreSubquery(StoreObserver):
 
     def fill(self, state: StatementState) -> None:
         """Fill a state with the contents of the store."""
-        for base, rows in self.held(state) if self._notified else ():
+        for base, rows in self.store_rows(state) if self._notified else ():
             self._program.functions.on_change(state.subqueries[self._number], rows, (), base, self._statement.now)
 
     def refill_from_stores(self, state: StatementState) -> None:
