@@ -75,14 +75,14 @@ class ScheduleSpec(PatternSpec):
 
     `points` returns (date or None, repetitions or None for unlimited); `after` the next point.
 
-    `even`: all points have the same distance, without months. `repeats`: true at each point, as at the top of a pattern
-    and directly under ``every``; otherwise at the first only. `delayed`: the date itself is no point.
+    `fixed_period`: all points have the same distance, without months. `repeats`: true at each point, as at the top of a
+    pattern and directly under ``every``; otherwise at the first only. `delayed`: the date itself is no point.
     """
 
     text: str
     points: PatternFunction
     after: PatternFunction | None  # (previous point, None, partition, now): the time one period later
-    even: bool
+    fixed_period: bool
     repeats: bool
     delayed: bool
 
@@ -133,7 +133,7 @@ class ScheduleObserver(ObserverNode, spec=ScheduleSpec):
                 self.left -= 1
             if not self._step():
                 return False
-            if self.spec.even:
+            if self.spec.fixed_period:
                 self._skip(now, self.point - before)
         return False
 

@@ -1,7 +1,11 @@
 """Code generation for patterns: functions in generated source, and the tree of specs that calls them.
 
-`PatternCodegen` writes into the source of a statement, or into a source of its own. After that source is loaded,
-`program` returns the specs with its functions. Generated functions take (event, match, context partition, now).
+`PatternCodegen` writes all functions when it is created, into the source of a statement or into a source of its own.
+After that source is loaded, `program` returns the specs with its functions. So a method that writes a function returns
+a callable, which returns the function once it is loaded.
+
+The functions of specs take (event, match, context partition, now). Those of groups of atoms (``select``, ``entry``,
+``pick``) have the parameters that `AtomGroup` names.
 """
 
 from __future__ import annotations
@@ -39,8 +43,10 @@ _NOT_IN_COLUMNS = (x.VariableRead, x.CurrentTimestamp, x.ContextProp, x.UserCall
 
 
 class PatternCodegen:
-    """Writes the functions of one pattern; names begin with `prefix`. `matcher` is the code of the matcher in the state
-    ``S`` of a statement that takes events through the entries of the groups.
+    """Writes the functions of one pattern; names begin with `prefix`.
+
+    A statement that receives its events through `AtomGroup.entry` passes as `matcher` the code of the matcher in its
+    state ``S``. Without a `matcher` no entries are written.
     """
 
     def __init__(self, pattern: p.Pattern, scope: CodeScope, prefix: str = "pattern", matcher: str = "") -> None:
@@ -55,7 +61,7 @@ class PatternCodegen:
         self._count = 0
         self._filters = [split_filter(atom.filter) for atom in pattern.atoms]
         self._namespace: Mapping[str, Any] = {}
-        self._repeated = {id(n.operand) for n in p.walk(pattern.root) if isinstance(n, p.EveryPattern)}
+        self._under_every = {id(n.operand) for n in p.walk(pattern.root) if isinstance(n, p.EveryPattern)}
         self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
         self._entries = {name: self._entry(name, matcher) for name in self.types} if matcher else {}
@@ -84,14 +90,13 @@ class PatternCodegen:
             picking = None if pick is None else namespace[pick]
             entry = namespace[self._entries[name]] if self._entries else None
             groups.append(AtomGroup(name, namespace[select], own, {}, picking, self._alternatives(name), entry))
-        of_pattern = self.pattern
         return PatternProgram(
             self._root(atoms),
             self.tags,
             atoms,
             tuple(groups),
-            of_pattern.suppress_overlapping,
-            of_pattern.discard_partials,
+            self.pattern.suppress_overlapping,
+            self.pattern.discard_partials,
             self._conditions(),
         )
 
@@ -102,16 +107,14 @@ class PatternCodegen:
     def _function(
         self, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None], span: Span
     ) -> Callable[[], PatternFunction]:
-        """Write a function over the event and tags that `exprs` read.
-
-        The result returns the function once it is loaded.
-        """
+        """Write a function over the event and tags that `exprs` read."""
         name = self._new_name()
         with self.source.block(f"def {name}(e, m, P, now):", span):
-            write(self._reading(exprs, self._scope))
+            write(self._read_event(exprs, self._scope))
         return lambda: self._namespace[name]
 
-    def _reading(self, exprs: Sequence[x.BoundExpr], scope: CodeScope) -> CodeScope:
+    def _read_event(self, exprs: Sequence[x.BoundExpr], scope: CodeScope) -> CodeScope:
+        """Write the properties of the event that `exprs` read into locals; return the scope of `exprs`."""
         names = lower.property_names(*exprs, at=p.EVENT_STREAM)
         keys = [(f"p{i}", self.source.const(name, "n")) for i, name in enumerate(names)]
         if keys:
@@ -121,13 +124,14 @@ class PatternCodegen:
             with self.source.block("except KeyError:"):
                 for target, key in keys:
                     self.source.line(f"{target} = e.get({key})")
-        return self._with(names, scope)
+        return self._scope_of_properties(names, scope)
 
-    def _with(self, names: Sequence[str], scope: CodeScope) -> CodeScope:
+    def _scope_of_properties(self, names: Sequence[str], scope: CodeScope) -> CodeScope:
+        """Return the scope in which the event's properties `names` are the locals ``p0``, ``p1`` and so on."""
         own = {name: f"p{i}" for i, name in enumerate(names)}
         return scope.at(props={**self._tagged, **lower.property_codes(own, p.EVENT_STREAM)})
 
-    def _returning(
+    def _expression_function(
         self, exprs: Sequence[x.BoundExpr], code: Callable[[CodeScope], str], span: Span
     ) -> Callable[[], PatternFunction]:
         return self._function(exprs, lambda scope: self.source.line(f"return {code(scope)}", span), span)
@@ -136,10 +140,10 @@ class PatternCodegen:
         if not exprs:
             return None
         condition = _all(exprs)
-        return self._returning(exprs, lambda scope: lower.filter_condition(scope, condition), condition.span)
+        return self._expression_function(exprs, lambda scope: lower.filter_condition(scope, condition), condition.span)
 
     def _value(self, e: x.BoundExpr) -> Callable[[], PatternFunction]:
-        return self._returning([e], lambda scope: lower.value(scope, e), e.span)
+        return self._expression_function([e], lambda scope: lower.value(scope, e), e.span)
 
     def _key(self, exprs: Sequence[x.BoundExpr]) -> Callable[[], PatternFunction] | None:
         """Write a lookup key. It is None if a value is null or NaN, which equal nothing."""
@@ -161,8 +165,8 @@ class PatternCodegen:
         fixed = period.millis if isinstance(period, x.Period) and period.months is None else None
         if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
             after = self.source.const(fixed.value)
-            return self._returning([period], lambda _: f"now + {after}", period.span)
-        return self._returning(
+            return self._expression_function([period], lambda _: f"now + {after}", period.span)
+        return self._expression_function(
             [period], lambda scope: lower.period_code(scope, "now", period, period_after), period.span
         )
 
@@ -197,7 +201,7 @@ class PatternCodegen:
             for atom, parts in zip(self.pattern.atoms, self._filters, strict=True)
             if atom.event_type == event_type
         ]
-        scope = self._reading([e for parts in conditions for e in parts], scope)
+        scope = self._read_event([e for parts in conditions for e in parts], scope)
         self.source.line(f"bits = {sum(1 << i for i, parts in enumerate(conditions) if not parts)}")
         for i, parts in enumerate(conditions):
             if parts:
@@ -217,7 +221,7 @@ class PatternCodegen:
         if not names:
             return None
         name, source = self._new_name("pick_"), self.source
-        scope = self._with(names, self._scope)
+        scope = self._scope_of_properties(names, self._scope)
         condition = " or ".join(lower.truth(scope, _all(parts)) for parts in conditions)
         with source.block(f"def {name}(columns):"):
             columns = ", ".join(f"columns[{source.const(name, 'n')}]" for name in names)
@@ -243,7 +247,7 @@ class PatternCodegen:
         match_bound = None if bound is None else self._key([bound.match])
         rest = self._condition(parts.rest)
         unfold = self._unfold(atom)
-        stays = id(atom) in self._repeated
+        stays = id(atom) in self._under_every
         return lambda: AtomSpec(
             number=atom.number,
             text=atom_text(atom),
@@ -294,7 +298,9 @@ class PatternCodegen:
             case p.WhileGuard():
                 below = self._build(node.operand)
                 predicate = node.condition
-                condition = self._returning([predicate], lambda scope: lower.truth(scope, predicate), predicate.span)
+                condition = self._expression_function(
+                    [predicate], lambda scope: lower.truth(scope, predicate), predicate.span
+                )
                 return lambda atoms: WhileSpec(below(atoms), condition())
         return self._observer(node)
 
@@ -302,25 +308,29 @@ class PatternCodegen:
         operands = [self._build(operand) for operand in node.operands]
         if node.op == "or":
             return lambda atoms: OrSpec(tuple(operand(atoms) for operand in operands))
-        tags = tuple(self._tags(operand) for operand in node.operands)
+        tags = tuple(self._tag_positions(operand) for operand in node.operands)
         negated = tuple(isinstance(operand, p.NotPattern) for operand in node.operands)
         return lambda atoms: AndSpec(tuple(operand(atoms) for operand in operands), tags, negated)
 
-    def _tags(self, node: p.PatternExpr) -> tuple[int, ...]:
+    def _tag_positions(self, node: p.PatternExpr) -> tuple[int, ...]:
+        """Return the positions of the tags below a node in the list of a match."""
         below = [n.tag for n in p.walk(node) if isinstance(n, p.Atom)]
         return tuple(self._positions[tag] for tag in below if tag is not None)
 
     def _every(self, node: p.EveryPattern) -> _Make:
         below = self._build(node.operand)
+        # An atom under ``every`` stays, and a schedule goes on: neither needs another instance.
         respawns = not isinstance(node.operand, (p.Atom, p.ScheduleTimer))
         restarts = not isinstance(node.operand, p.ScheduleTimer)
         keys = expiry = None
         if node.keys is not None:
-            keys = self._returning(node.keys, lambda scope: self._frozen(scope, node.keys or ()), node.span)
+            keys = self._expression_function(
+                node.keys, lambda scope: self._key_tuple(scope, node.keys or ()), node.span
+            )
             expiry = None if node.expiry is None else self._time(node.expiry)
         return lambda atoms: EverySpec(below(atoms), respawns, restarts, _loaded(keys), _loaded(expiry))
 
-    def _frozen(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
+    def _key_tuple(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
         """Return code of a tuple as a key. Arrays compare by content, and null is a value."""
         codes = [key_code(self.source, lower.value(scope, e), e.type) for e in exprs]
         return "(" + "".join(f"{code}, " for code in codes) + ")"
@@ -329,15 +339,15 @@ class PatternCodegen:
         below = self._build(node.operand)
         until = None if node.until is None else self._build(node.until)
         check = self.source.bind("_bounds", repeat_bounds)
-        limits_given = [e for e in (node.low, node.high) if e is not None]
+        limit_exprs = [e for e in (node.low, node.high) if e is not None]
 
         def code(scope: CodeScope) -> str:
-            low = "1" if node.low is None else lower.value(scope, node.low)  # checked like an explicit bound
+            low = "0" if node.low is None else lower.value(scope, node.low)
             high = "_ABSENT" if node.high is None else lower.value(scope, node.high)
-            return f"{check}({low}, {high}, {node.low is not None})"
+            return f"{check}({low}, {high})"
 
         self.source.bind("_ABSENT", NO_UPPER_BOUND)
-        limits = self._returning(limits_given, code, node.span)
+        limits = self._expression_function(limit_exprs, code, node.span)
         tags = tuple(self._positions[tag] for tag in node.tags)
         return lambda atoms: RepeatSpec(below(atoms), None if until is None else until(atoms), limits(), tags)
 
@@ -349,32 +359,34 @@ class PatternCodegen:
         if isinstance(node, p.CrontabTimer):
             schedule = CrontabSchedule(node.crontab, self._scope.second)
             numbers = schedule.operands
-            operands = self._returning(numbers, lambda scope: self._values(scope, numbers), node.span)
+            operands = self._expression_function(numbers, lambda scope: self._values(scope, numbers), node.span)
             return lambda _: ObserverSpec("timer:at", CrontabTime(schedule, operands()))
         if not isinstance(node, p.ScheduleTimer):
             raise TypeError(f"no rule for {type(node).__name__}")
         points = [node.date, node.repetitions]
-        points_function = self._returning(
+        points_function = self._expression_function(
             [e for e in points if e is not None],
             lambda scope: "(" + ", ".join("None" if e is None else lower.value(scope, e) for e in points) + ")",
             node.span,
         )
         after = None if node.period is None else self._time(node.period)
-        over = [n for n in p.walk(self.pattern.root) if any(operand is node for operand in p.operands(n))]
-        repeats = not over or isinstance(over[0], p.EveryPattern)
-        even = not (isinstance(node.period, x.Period) and node.period.months is not None)
-        return lambda _: ScheduleSpec("timer:schedule", points_function(), _loaded(after), even, repeats, node.delayed)
+        parents = [n for n in p.walk(self.pattern.root) if any(operand is node for operand in p.operands(n))]
+        repeats = not parents or isinstance(parents[0], p.EveryPattern)
+        fixed_period = not (isinstance(node.period, x.Period) and node.period.months is not None)
+        return lambda _: ScheduleSpec(
+            "timer:schedule", points_function(), _loaded(after), fixed_period, repeats, node.delayed
+        )
 
     def _values(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
         return "(" + "".join(f"{lower.value(scope, e)}, " for e in exprs) + ")"
 
 
-_Make = Callable[[Sequence[AtomSpec]], PatternSpec]
+_Make = Callable[[Sequence[AtomSpec]], PatternSpec]  # makes the spec of a node, given all atoms
 NO_UPPER_BOUND = -1
 
 
-def repeat_bounds(low: int | None, high: int | None, has_low: bool) -> tuple[int, int | None]:
-    """Return (lowest, highest) number of matches of a repeat, None for no highest. The lowest of a range may be 0.
+def repeat_bounds(low: int | None, high: int | None) -> tuple[int, int | None]:
+    """Return (lowest, highest) number of matches of a repeat, None for no highest. The lowest may be 0.
 
     Errors: ValueError for null, for a bound that is too low, and for a lowest above the highest.
     """
@@ -382,9 +394,9 @@ def repeat_bounds(low: int | None, high: int | None, has_low: bool) -> tuple[int
         raise ValueError("a bound of a repeat is null")
     if low < 0 or (high != NO_UPPER_BOUND and high < 1):
         raise ValueError(f"a bound of a repeat is too low: {low if low < 0 else high}")
-    if high != NO_UPPER_BOUND and has_low and low > high:
+    if high != NO_UPPER_BOUND and low > high:
         raise ValueError(f"the bounds of a repeat run backwards: {low} to {high}")
-    return low if has_low else 0, None if high == NO_UPPER_BOUND else high
+    return low, None if high == NO_UPPER_BOUND else high
 
 
 def _loaded(function: Callable[[], PatternFunction] | None) -> PatternFunction | None:
