@@ -3,6 +3,9 @@
 Rules recorded from the reference: every event of a listed stream allocates, whatever the filters of the statements; the
 filter of the context hides events from its statements; null is a key like any other; partition ids count from 0 and are
 not reused while the context is active.
+
+An event has a *context slot* for each context that reads its type. The context's handler leaves the partition there for
+the handlers of the statements. The *slot* of a statement is the index of its state in ``partition.states``.
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ TakeEvent = Callable[[Any, Any], object]  # (event, state)
 
 
 class NewPartitionRouting:
-    """The slot of an event that allocated its partition. All statements have received it; `taken_by` took it.
+    """The content of the context slot of an event that allocated its partition. Those of `taken_by` consumed the event.
 
-    If `partition` is set, they have not received it yet.
+    If `partition` is set, the statements have not received the event yet. Otherwise all of them have.
     """
 
     __slots__ = ("partition", "taken_by")
-    ended = True
+    ended = True  # as of an ended `ContextPartition`: a handler of a statement processes the event in neither
 
     def __init__(self, taken_by: Sequence[ContextMember], partition: ContextPartition | None = None) -> None:
         self.taken_by = taken_by
@@ -42,8 +45,8 @@ class NewPartitionRouting:
 class FlatKeyedContext(Context):
     """The live partitions of one flat keyed context, by key.
 
-    The slot of an event of a listed type holds its `ContextPartition`, a `NewPartitionRouting` if the event allocated
-    it, or None if the event is outside. An event of any other type belongs to all partitions.
+    The context slot of an event of a listed type holds its `ContextPartition`, a `NewPartitionRouting` if the event
+    allocated it, or None if the event is outside. An event of any other type belongs to all partitions.
     """
 
     SAVED = ("next_id", "order", "partitions")
@@ -103,18 +106,23 @@ class FlatKeyedContext(Context):
             droppers = dropping_members(readers, self.order)
             routes = report_drops(self._router(listed, position, readers if at_once else None), position, droppers)
             subscriptions.append(Subscription(self.order, None, routes, routes, bool(droppers)))
-            if not at_once:  # a new partition receives its first event at the position of the first statement
+            if not at_once:  # a new partition receives its first event when the first statement is to receive it
                 first = min(member.order for member in self.statements if member is not None)
                 delivers = self._delivery_to_new(position, readers)
                 subscriptions.append(Subscription(first, None, delivers, delivers, reads=listed))
         for member, reader in readers:
-            takes = reader.checked, reader.matched
-            handlers = [self._handler(member, type_name, listed, position, take) for take in takes]
-            order = dispatch_order(member, reader, self.order)
-            by_value = listed is not None
-            alone = self._taker(listed, member, reader.checked) if at_once else None
-            more = reader.drops, reader.type, by_value, reader.late, alone
-            subscriptions.append(Subscription(order, reader.condition, handlers[0], handlers[1], *more))
+            subscription = Subscription(
+                dispatch_order(member, reader, self.order),
+                reader.condition,
+                checked=self._handler(member, type_name, listed, position, reader.checked),
+                matched=self._handler(member, type_name, listed, position, reader.matched),
+                drops=reader.drops,
+                reads=reader.type,
+                within=listed is not None,
+                late=reader.late,
+                alone=self._handler_alone(listed, member, reader.checked) if at_once else None,
+            )
+            subscriptions.append(subscription)
         return subscriptions
 
     def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
@@ -125,7 +133,9 @@ class FlatKeyedContext(Context):
         return [] if partition is None else [partition]
 
     def allocate(self, key: Any, keys: Sequence[Any], time: int | None = None) -> ContextPartition:
-        """Allocate a partition for `key` with fresh states of all statements, which begin at `time` (default: now)."""
+        """Allocate a partition for `key`, which becomes its owner, with fresh states of all statements. These begin
+        now, or at `time` if that is later.
+        """
         properties = {f"key{i}": value for i, value in enumerate(keys, 1)}
         partition = ContextPartition(self.next_id, self.name, properties, key)
         self.next_id += 1
@@ -202,12 +212,12 @@ class FlatKeyedContext(Context):
         self, member: ContextMember, type_name: str, listed: str | None, position: int, take: TakeEvent
     ) -> EventHandler:
         """Return the handler that passes an event to a statement, in the partitions that the event belongs to."""
-        slot, divided = self._members.statements.index(member), self.listed_type(self.row_type(type_name))
-        if divided is None:
+        slot, row_listed = self._members.statements.index(member), self.listed_type(self.row_type(type_name))
+        if row_listed is None:
             partitions = self.partitions
             return lambda event, _slots: member.guarded(take, event, list(partitions.values()))
-        if listed is None or member.order < self.order:  # the context allocates no partition, or only later
-            return self._handler_ahead(divided, slot, take)
+        if listed is None or member.order < self.order:  # the context leaves no partition in its slot, or only later
+            return self._locating_handler(row_listed, slot, take)
 
         def on_event(event: Any, slots: ContextSlots) -> object:
             partition = slots[position]
@@ -219,10 +229,12 @@ class FlatKeyedContext(Context):
 
         return on_event
 
-    def _taker(
+    def _handler_alone(
         self, listed: str | None, member: ContextMember, take: TakeEvent
     ) -> Callable[[Callable[[Any], object]], Callable[[Any], object]] | None:
-        """Return `Subscription.alone` of a statement if the value of a property is the key of the partition."""
+        """Return `Subscription.alone` of a statement: its handler finds the partition itself, without a dispatch. None
+        unless the partition key is the value of a single property, as it is.
+        """
         locator = None if listed is None or member.order < self.order else self._locators[listed]
         if locator is None or not locator.as_is or locator.reads is None:
             return None
@@ -243,7 +255,9 @@ class FlatKeyedContext(Context):
 
         return alone
 
-    def _handler_ahead(self, listed: str, slot: int, take: TakeEvent) -> EventHandler:
+    def _locating_handler(self, listed: str, slot: int, take: TakeEvent) -> EventHandler:
+        """Return a handler that locates the partition itself, and processes the event only if the partition exists."""
+
         def on_event(event: Any, _slots: ContextSlots) -> object:
             partition = self._find_for(listed, event)
             return partition is not None and take(event, partition.states[slot])

@@ -31,6 +31,6 @@ def test_reactions_are_those_of_located_partitions(seed: int, monkeypatch: pytes
         row["k"] = ["no key"]  # an event may contain what no type allows
     alone = reactions(epl, steps)
     with monkeypatch.context() as patched:
-        patched.setattr(FlatKeyedContext, "_taker", lambda *_: None)
+        patched.setattr(FlatKeyedContext, "_handler_alone", lambda *_: None)
         located = reactions(epl, steps)
     assert repr(alone) == repr(located), epl
