@@ -80,6 +80,9 @@ class SheetColumns(NamedColumns):
                 values = sheet.column(name, len(self) - dropped)
                 remaining = column.without_first(dropped) if dropped else column
                 following._columns[name] = remaining.extended(values) if values else remaining
+            for name, (values, different) in self._texts.items():
+                further = sheet.column(name, len(self) - dropped)
+                following._texts[name] = [*values[dropped:], *further], different.union(further)
         return following
 
     def __len__(self) -> int:

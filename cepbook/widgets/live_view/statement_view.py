@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, get_args
 
 import traitlets
@@ -17,7 +18,6 @@ import traitlets
 from cepbook.display import format_time, unused_name
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
-from cepbook.lang.types import VALUE_TYPES
 from cepbook.session import Progress, Workbench
 from cepbook.session.inspect.match_record import KEPT as RECORDED_DELIVERIES
 from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
@@ -35,9 +35,10 @@ from cepbook.widgets.live_view.partition_rows import (
     size_column_count,
 )
 from cepbook.widgets.live_view.partition_tree import FoldState
-from cepbook.widgets.live_view.row_filter import FoundRows, RowSheet, SheetColumns
+from cepbook.widgets.live_view.row_filter import FoundRows
 from cepbook.widgets.live_view.static_view import ViewState, dropped_picture, last_picture, static_view
 from cepbook.widgets.live_view.stream_sheet import MAX_ROWS, StreamRequest, StreamSheet, stream_page
+from cepbook.widgets.live_view.table_search import TableSearch
 from cepbook.widgets.live_view.view_source import Rows, ViewSource, WorkbenchSource
 
 WINDOW_ROWS = 1_000
@@ -87,7 +88,7 @@ class StatementView(LiveWidget):
         self._partition: int | None = None
         self._request = StreamRequest()  # the rows of the pane that is shown
         self._sheet: StreamSheet | None = None  # while a page searches or sorts the stream
-        self._searched: SheetColumns | None = None  # likewise rows, or events of the window
+        self._search = TableSearch()  # likewise of rows, or events of the window
         self._folds = FoldState()  # of the tree of partitions
         self._visible_range = range(ROWS_SHOWN)  # where in the table those are that are in sight
         self._sent: dict[int, int] = {}
@@ -304,9 +305,13 @@ class StatementView(LiveWidget):
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
                 self._request = StreamRequest.of(content)
+                if not self._request.choice:
+                    self._search.forget()
                 self._folds = FoldState(_node_numbers(content.get("opened")), _node_numbers(content.get("shut")))
                 self._visible_range = _visible_range(content.get("first"), content.get("rows"))
                 self._pump.hurry()
+            case {"kind": "prepare"}:
+                self._pump.soon(self._prepare_search)
             case {"kind": "bye", "client": str(client)}:
                 self._shown.pop(client, None)
                 self._pump.soon(self._on_page_closed)
@@ -321,6 +326,7 @@ class StatementView(LiveWidget):
     def _on_page_closed(self) -> None:
         if not self._pump.is_open:
             self._watch(False)
+            self._search.forget()
 
     def _build(self, number: int) -> bool:
         """Make and send frame `number`: everything since the last acknowledged frame; the newest rows have priority."""
@@ -473,42 +479,35 @@ class StatementView(LiveWidget):
     def _rows(self, columns: tuple[ViewColumn, ...], buffers: BinaryBuffers) -> dict[str, object]:
         """Return the visible rows of the iterator: the newest, or those that the reader asked for."""
         if not self._request.choice:
-            self._searched = None
             total, rows = self._source.latest(WINDOW_ROWS, self._partition, self._visible_range)
             return self._row_range(total, None, rows, columns, buffers)
         sheet = self._source.every(self._partition)
-        matches, chosen = self._chosen(sheet, columns)
+        choice, visible = self._request.choice, self._visible_range
+        matches, chosen = self._search.rows(choice, visible, sheet, columns, declared=True)
         return self._row_range(len(sheet), matches, chosen, columns, buffers)
 
     def _window_events(self, buffers: BinaryBuffers) -> dict[str, object]:
         """Return the visible events of the window, likewise."""
         if not self._request.choice:
-            self._searched = None
             total, names, rows = self._source.events(WINDOW_ROWS, self._partition, self._visible_range)
             columns = columns_of(names, rows, self._source.times)
             return {"names": [c.describe() for c in columns], **self._row_range(total, None, rows, columns, buffers)}
         sheet = self._source.every_event(self._partition)
-        times = self._source.times
-        matches, chosen = self._chosen(sheet, columns_of(sheet.names, (), times))
+        times, choice, visible = self._source.times, self._request.choice, self._visible_range
+        named = columns_of(sheet.names, (), times)
+        matches, chosen = self._search.rows(choice, visible, sheet, named, declared=False)
         columns = columns_of(sheet.names, chosen or sheet.rows(range(min(1, len(sheet)))), times)
         return {
             "names": [c.describe() for c in columns],
             **self._row_range(len(sheet), matches, chosen, columns, buffers),
         }
 
-    def _chosen(self, sheet: RowSheet, columns: Sequence[ViewColumn]) -> tuple[FoundRows, Rows]:
-        choice, visible = self._request.choice, self._visible_range
-        timed = {column.name for column in columns if column.kind == "time"}
-        kinds = {column.name: VALUE_TYPES[column.type] for column in columns if column.type in VALUE_TYPES}
-        if self._searched is None:
-            self._searched = SheetColumns(sheet, timed, kinds)
-        else:
-            self._searched = self._searched.followed(sheet, timed, kinds)
-        searched = self._searched
-        matches = choice.found(searched, [column.name for column in columns])
-        last = min(MAX_ROWS, visible.stop)  # behind these nobody sees the order
-        places = matches.places[-MAX_ROWS:] if choice.by is None else choice.first(searched, matches.places, last)
-        return matches, sheet.rows(places[visible.start : visible.stop].tolist())
+    def _prepare_search(self) -> None:
+        """Read the columns of the rows before a word is typed."""
+        self._follow_source()
+        if self._state != "dropped" and "window" in self._shown.values() and not self._request.choice:
+            with suppress(CepbookError):  # the search will report it
+                self._search.prepare(self._source.every(self._partition), self._columns, declared=True)
 
     def _row_range(
         self,

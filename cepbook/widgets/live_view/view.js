@@ -66,6 +66,8 @@ class Panel {
     this.filter.setAttribute("aria-label", "show only rows that contain all of these words");
     this.filter.value = this.store.ui.filter;
     this.filter.oninput = () => this.seek();
+    this.filter.onfocus = () => this.prepare();
+    this.filter.onblur = () => this.prepared && !this.filter.value && this.store.show();
     this.follow = make("button", { class: "cv-follow", type: "button", title: "scroll to the newest row" }, "Follow");
     this.follow.onclick = () => this.set({ follow: !this.store.ui.follow });
     this.chosen = make("button", { class: "cv-chosen", type: "button", title: "show all partitions" });
@@ -155,6 +157,12 @@ class Panel {
     if (shown && pane !== "stream" && (this.store.ui.pane === "partitions" || shown.total > shown.sent || shown.found !== undefined)) {
       this.seeking = setTimeout(() => this.store.show(), 250);
     }
+  }
+  // The kernel reads the columns of a large window while the reader begins to type, and forgets them if nothing came.
+  prepare() {
+    const shown = this.store.ui.pane === "window" ? this.store.window : null;
+    this.prepared = Boolean(shown) && !this.filter.value && shown.total > shown.sent;
+    if (this.prepared) this.store.send({ kind: "prepare", client: this.store.client });
   }
   sort(pane, key) {
     this.store.sortBy(key);

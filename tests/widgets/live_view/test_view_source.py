@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 
+from cepbook.engine.inspection.visible_rows import RowTable
 from cepbook.errors import UsageError
 from cepbook.lang.types import VALUE_TYPES
 from cepbook.session import Workbench
 from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.live_view.row_filter import RowFilter, SheetColumns
+from tests.widgets.fakes import FakeBrowser, FakeTime
 
 MODULE = """
 create schema Tick(symbol string, price double);
@@ -345,3 +349,58 @@ def test_a_dropped_statement_is_said_to_be_dropped() -> None:
     shown.flush()
     assert isinstance(shown, StatementView) and shown.state == "dropped"
     assert str(shown.freeze()) == "out: this statement was dropped"
+
+
+def test_a_prepared_search_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    cep = Workbench()
+    cep.run("create schema Tick(symbol string, price double); @name('out') select * from Tick#keepall")
+    starts: list[int] = []
+    column = RowTable.column
+
+    def counted(table: RowTable, name: str, start: int = 0) -> list[Any]:
+        starts.append(start)
+        return column(table, name, start)
+
+    monkeypatch.setattr(RowTable, "column", counted)
+
+    async def run() -> None:
+        now = FakeTime()
+        live = StatementView(WorkbenchSource(cep, "out"), now=now, spent=now)
+        browser = FakeBrowser(live)
+        browser.hello()
+        browser.say(kind="show", client="c", pane="window", partition=None, filter="")
+        for number in range(30):
+            cep.send("Tick", symbol="A", price=float(number))
+        browser.say(kind="prepare")
+        await asyncio.sleep(0)
+        read = len(starts)
+        assert read and not any(starts)
+        cep.send("Tick", symbol="A", price=7.5)
+        live.flush(urgent=True)
+        browser.ack()
+        browser.say(kind="show", client="c", pane="window", partition=None, filter="7")
+        live.flush(urgent=True)
+        assert browser.frames[-1]["window"]["found"] == 4 and starts[read:] == [30] * read
+        browser.ack()
+        browser.say(kind="show", client="c", pane="window", partition=None, filter="")
+        browser.say(kind="show", client="c", pane="window", partition=None, filter="7")
+        live.flush(urgent=True)
+        assert browser.frames[-1]["window"]["found"] == 4 and starts[2 * read :] == [0] * read, "it was forgotten"
+        live.close()
+
+    asyncio.run(run())
+
+
+def test_numbers_in_the_window_of_an_aggregate_are_searched() -> None:
+    cep = Workbench()
+    cep.run("create schema Tick(price double, n int); @name('out') select sum(price + n) as total from Tick#keepall")
+    for number in range(20):
+        cep.send("Tick", price=number + 0.5, n=number)
+    now = FakeTime()
+    live = StatementView(WorkbenchSource(cep, "out"), now=now, spent=now)
+    browser = FakeBrowser(live)
+    browser.hello()
+    browser.say(kind="show", client="c", pane="events", partition=None, filter="7.5")
+    live.flush(urgent=True)
+    assert (browser.frames[-1].get("problem"), browser.frames[-1]["events"]["found"]) == (None, 2)
+    live.close()
