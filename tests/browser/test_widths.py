@@ -1,4 +1,7 @@
-"""The notebooks on a page of 1,440 pixels with the file browser open: no line of code and no output is cut."""
+"""The notebooks on a page of 1,440 pixels with the file browser open: no line of code and no output is cut.
+
+On a page of 700 pixels no output is cut; lines of code are scrolled there.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from tests.browser.lab import HEIGHT, NotebookPage
 
 WIDTH = 1440
 # One with every kind of output, and those with the widest tables; tests/test_notebooks.py measures the lines of all.
+NARROW = 700
 NOTEBOOKS = ["01_first_stream", "08_card_fraud", "10_glucose"]
 _FILE_BROWSER = "() => window.jupyterapp.commands.execute('filebrowser:activate')"
 # Cells are laid out when they come into view. `over` has the pixels by which something is wider than its place.
@@ -43,3 +47,9 @@ def overflows(page: NotebookPage, ids: list[str]) -> list[str]:
     page.page.evaluate(_FILE_BROWSER)
     page.page.locator(".jp-FileBrowser").wait_for(state="visible")
     return [f"{ids[index]}: {name}, {pixels} pixels" for index, name, pixels in page.page.evaluate(_OVERFLOWS)]
+
+
+def test_no_output_is_cut_on_a_narrow_page(open_lab: OpenNotebook) -> None:
+    with open_lab("notebooks/03_contexts.ipynb") as page:
+        page.page.set_viewport_size({"width": NARROW, "height": HEIGHT})
+        assert [part for part in page.page.evaluate(_OVERFLOWS) if "cm-scroller" not in part[1]] == []
