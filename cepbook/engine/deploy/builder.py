@@ -58,8 +58,8 @@ def build_module(
     for plan in compiled.plan.statements:
         match plan:
             case p.CreateContextStatement(context=context):
-                ways, order = compiled.locators[context.name], next_order(plan.priority)
-                contexts[context.name] = FlatKeyedContext(plan, ways, order, host, notices)
+                locators, order = compiled.locators[context.name], next_order(plan.priority)
+                contexts[context.name] = FlatKeyedContext(plan, locators, order, host, notices)
             case p.CreateContextTreeStatement(context=context):
                 form, order = compiled.levels[context.name], next_order(plan.priority)
                 contexts[context.name] = TreeContext(plan, form, order, host, notices)

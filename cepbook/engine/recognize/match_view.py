@@ -246,8 +246,8 @@ class MatchView(DownstreamView):
         Append to `ended` the beginnings of complete matches of which one alternative goes on and another does not.
         """
         form, state = self.form, self.state
-        ways, every, bounded, alike, variables = form.ways, form.all_matches, form.bounded, form.alike, form.variables
-        forks = form.forks
+        transitions, forks, alike, variables = form.transitions, form.forks, form.alike, form.variables
+        every, bounded = form.all_matches, form.bounded
         known: dict[int, bool] = {}  # results of conditions that read no other rows
         moves: dict[int, list[Transition]] = {}  # transitions from positions where all matches are alike
         seen: set[Any] = set()  # equivalence classes of one beginning, or of all if bounded
@@ -265,10 +265,10 @@ class MatchView(DownstreamView):
             fitting = moves.get(position)
             if fitting is None:
                 fitting = []
-                for move, variable, condition, alone in ways[position]:
+                for move, variable, condition, of_row in transitions[position]:
                     if condition is None:
                         fits = True
-                    elif not alone:
+                    elif not of_row:
                         if closed is None:
                             closed = with_run(rows, variables[position], log, tail, at)
                         fits = condition(row, before, closed, state, now)
@@ -508,7 +508,7 @@ class MatchView(DownstreamView):
                 if len(rows_of_matches) >= most:
                     return rows_of_matches
                 begin, since, position, rows, _, _ = partition.closed(match, form.variables)
-                following = dict.fromkeys(way.variable for way in form.ways[position])
+                following = dict.fromkeys(guarded.variable for guarded in form.transitions[position])
                 held_match = partition.held.get(begin)
                 rows_of_matches.append(
                     {

@@ -36,6 +36,9 @@ _ROWS: dict[str, Literal["first", "last", "number"]] = {
 class RecognizeCodegen:
     """Writes the functions of one `match_recognize`. `scope` is that of the statement. If it `enters_rows`, one of the
     functions takes a row that arrives.
+
+    `reads` has, by variable, the variables whose matched rows its condition reads. `ahead` has, by position, the
+    variables whose rows the conditions of all later positions read: on these the future of a match there depends.
     """
 
     enters_rows = False
@@ -51,8 +54,8 @@ class RecognizeCodegen:
         self._rows = self.source.bind("_rows_of", run_rows)
         self._depth = 0
         self.conditions = [v.condition and rebuild_expr(v.condition, _direct) for v in node.variables]
-        self.reads = tuple(self._reads(v.condition) for v in node.variables)  # by variable
-        self.ahead = self._ahead()  # by position
+        self.reads = tuple(self._reads(v.condition) for v in node.variables)
+        self.ahead = self._ahead()
         prior = [e.index for v in node.variables if v.condition is not None for e in x.find(x.Prior, v.condition)]
         self.back = max(prior, default=0)
 
@@ -79,12 +82,12 @@ class RecognizeCodegen:
     def form(self, namespace: Mapping[str, Any]) -> RecognizeProgram:
         """Return the program that running states share."""
         node = self.node
-        ways = self._ways(namespace)
+        transitions = self._transitions(namespace)
         earliest = node.skip == "past last row" and not node.all_matches
         forks = self.automaton.forks if node.or_terminated else ((),) * len(self.automaton.follow)
         return RecognizeProgram(
-            ways=ways,
-            alike=tuple(all(way.alone for way in some) for some in ways),
+            transitions=transitions,
+            alike=tuple(all(guarded.of_row for guarded in of_position) for of_position in transitions),
             forks=(*forks, ()),
             earliest=earliest,
             bounded=earliest and node.interval is None and not self.leaves,
@@ -108,17 +111,17 @@ class RecognizeCodegen:
             namespace=namespace,
         )
 
-    def _ways(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:
+    def _transitions(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:
         variables, follow = self.automaton.variables, self.automaton.follow
-        ways: list[GuardedTransition] = []
+        by_target: list[GuardedTransition] = []
         for target, number in enumerate(variables):
             variable, behind = self.node.variables[number], follow[target]
             condition = None if variable.condition is None else namespace[f"defined{number}"]
             ends, goes = END_OF_MATCH in behind, any(position != END_OF_MATCH for position in behind)
             move = Transition(target, number, variable.many, ends, goes, self.ahead[target])
-            ways.append(GuardedTransition(move, number, condition, not self.reads[number]))
+            by_target.append(GuardedTransition(move, number, condition, not self.reads[number]))
         following = [*follow, self.automaton.start]
-        return tuple(tuple(ways[position] for position in targets if position != END_OF_MATCH) for targets in following)
+        return tuple(tuple(by_target[target] for target in targets if target != END_OF_MATCH) for targets in following)
 
     def _reads(self, e: x.BoundExpr | None) -> tuple[int, ...]:
         nodes = [] if e is None else x.walk(e)

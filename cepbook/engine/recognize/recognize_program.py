@@ -27,21 +27,21 @@ class Transition(NamedTuple):
 class GuardedTransition(NamedTuple):
     """A transition with the condition that a row must meet as `variable`.
 
-    The condition takes (row, rows before it, matched rows, state, time); None accepts any row. `alone`: it does not
+    The condition takes (row, rows before it, matched rows, state, time); None accepts any row. `of_row`: it does not
     read matched rows.
     """
 
     move: Transition
     variable: int
     condition: Callable[..., bool] | None
-    alone: bool
+    of_row: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RecognizeProgram:
     """The automaton, generated functions and facts that all states of one statement share.
 
-    - `ways` are the transitions from each position; the last element has those that begin a match.
+    - `transitions` are those from each position; the last element has those that begin a match.
     - `alike` says for each position whether the transitions are the same for all matches there, because no condition
       reads matched rows.
     - `forks` has, for each position where a match may end, the first positions of the alternatives that follow.
@@ -58,7 +58,7 @@ class RecognizeProgram:
       called with the rows of each match by variable.
     """
 
-    ways: tuple[tuple[GuardedTransition, ...], ...]
+    transitions: tuple[tuple[GuardedTransition, ...], ...]
     alike: tuple[bool, ...]
     forks: tuple[tuple[tuple[frozenset[int], ...], ...], ...]
     earliest: bool
@@ -108,10 +108,11 @@ class RecognizeProgram:
 
     def reaches(self, path: Sequence[int], position: int | None) -> bool:
         """Return whether a match with rows of these variables may go on as one at `position`, or may end if None."""
-        moves = {way.move for way in self.ways[-1] if way.variable == path[0]}
+        moves = {guarded.move for guarded in self.transitions[-1] if guarded.variable == path[0]}
         for variable in path[1:]:
-            moves = {way.move for move in moves for way in self.ways[move.target] if way.variable == variable}
+            following = [guarded for move in moves for guarded in self.transitions[move.target]]
+            moves = {guarded.move for guarded in following if guarded.variable == variable}
         if position is None:
             return any(move.ends for move in moves)
-        onward = set(self.ways[position])
-        return any(onward.issubset(self.ways[move.target]) for move in moves)
+        onward = set(self.transitions[position])
+        return any(onward.issubset(self.transitions[move.target]) for move in moves)
