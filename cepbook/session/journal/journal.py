@@ -6,7 +6,7 @@
                                                    │
                          log-N is long ─► snapshot-(N+1), log-(N+1); N is removed
 
-Events that are sent one by one, and those of a frame that is replayed, wait in memory for up to `FLUSH_INTERVAL`
+Events that are sent one by one, and those of a data frame that is replayed, wait in memory for up to `FLUSH_INTERVAL`
 seconds, so a killed process may lose the last of them. A replay has no events waiting when it ends or pauses. The order
 is kept whatever is lost: a sink writes no row before the events that led to it are in the log. Batches of live runs,
 those of other replays, and actions of the user are written at once.
@@ -94,7 +94,7 @@ class Subject:
 class WaitingRun:
     """A batch of a replay that waits, with the batches that continue it in the same data frame: `count` events.
 
-    The batch begins at `row` of the array of its times (`SourceBatch.place`).
+    The batch begins at `row` of `array`, the array of its times (`SourceBatch.place`).
     """
 
     batch: SourceBatch
