@@ -277,9 +277,8 @@ class Store:
         for index in self.uniques:
             key = ColumnKey(tuple(name for name, _ in index.columns))
             value = key((row,))
-            there = self._with_key(state, key, value)
-            same_key = [*there, *(item for item in more if key(item) == value)]
-            if any(item[0] not in gone for item in same_key):
+            remains = any(item[0] not in gone for item in self._with_key(state, key, value))
+            if remains or any(key(item) == value for item in more):
                 return f"unique index `{index.name}`: `{self.name}` has a row with {_shown(key.columns, row)} already"
         return None
 

@@ -245,6 +245,12 @@ class BatchView(QueueView):
         self.former = batch
         return batch, former
 
+    def discard(self, item: Item) -> None:
+        super().discard(item)
+        former = self.former
+        if former and former[0][0] <= item[0] <= former[-1][0]:  # a unique index rejected a row of the batch
+            self.former = [other for other in former if other[0] != item[0]]
+
     def posted(self) -> Iterable[Item]:
         return self.former
 

@@ -188,6 +188,7 @@ def test_each_event_whose_place_fails_is_told_of_once(context: str) -> None:
         CONTEXTS[4],
         "group x > 0 as lo, group x > 1 as hi from A",
         f"context G {KINDS}, context K partition by k from A",
+        f"context K partition by k from A, context G {KINDS}, context X partition by x from A",
     ],
 )
 def test_events_are_counted_where_they_belong(context: str) -> None:

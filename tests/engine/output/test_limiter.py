@@ -362,3 +362,23 @@ def test_gates_of_groups_that_are_shut_outlast_the_many_that_are_open() -> None:
     for key in (999, 1000, 1001, 1999):
         runtime.send("E", {"k": key})
     assert rows[2001:] == [(999, 2), (1000, 2), (1001, 2)]
+
+
+def test_shut_gates_stay_shut_among_many_groups() -> None:
+    """A gate is dropped once it is open again; the others stop the rows of their groups until their period ends."""
+    runtime, rows = Runtime(), list[int]()
+    runtime.deploy(
+        "create schema E(k int);@name('s') select k, count(*) as n from E group by k output first every 10 sec"
+    )
+    runtime.statement("s").add_listener(lambda delta: rows.extend(row["k"] for row in delta.insert or ()))
+    for k in range(1500):
+        runtime.send("E", {"k": k})
+    runtime.advance(5000)
+    for k in range(1500):
+        runtime.send("E", {"k": k})
+    assert rows == [*range(1500)]
+    runtime.advance(10_000)
+    for k in range(1500, 4000):
+        runtime.send("E", {"k": k})
+    runtime.send("E", {"k": 7})
+    assert rows == [*range(4000), 7]

@@ -173,3 +173,26 @@ def test_the_automaton_has_no_empty_steps() -> None:
 def test_a_pattern_that_takes_no_row_is_refused() -> None:
     with pytest.raises(BindError, match="too large"):
         started("select * from R match_recognize (measures first(A.n) as a pattern ((A{100}){100}))")
+
+
+def test_a_condition_that_fails_for_a_row_ends_the_matches_of_an_iteration() -> None:
+    """The failure is reported, and the iterator begins anew with the row behind."""
+    runtime = Runtime()
+    runtime.register_function("unlucky", _unlucky, returns=INT)
+    runtime.deploy(
+        f"{SCHEMA} @name('s') select * from R#length(9) match_recognize (measures A.n as a, B.n as b pattern (A B)"
+        " define B as unlucky(B.n) > A.n)"
+    )
+    failures: list[StatementError] = []
+    runtime.add_error_listener(failures.append)
+    for n in (1, 2, 5, 13, 6, 7):
+        runtime.send("R", {"k": "x", "n": n})
+    failures.clear()
+    assert runtime.iterate("s") == [{"a": 1, "b": 2}, {"a": 6, "b": 7}]
+    assert ["unlucky" in str(failure) for failure in failures] == [True]
+
+
+def _unlucky(value: int) -> int:
+    if value == 13:
+        raise ValueError("unlucky")
+    return value

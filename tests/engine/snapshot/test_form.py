@@ -14,7 +14,7 @@ from cepbook.engine.runtime import Config, Runtime
 from cepbook.engine.snapshot.file_format import pack_document, unpack_document
 from cepbook.errors import SnapshotError
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.types import DOUBLE, INT, STRING, Type, array_of
+from cepbook.lang.types import DOUBLE, INT, LONG, STRING, Type, array_of
 from tests.engine.snapshot.saving import again
 
 EPL = """
@@ -34,7 +34,8 @@ def twice(value: Any) -> Any:
 def filled() -> Runtime:
     runtime = Runtime(Config(integer_division=True), start=1000)
     runtime.register_function("twice", twice, returns=DOUBLE)
-    runtime.define(EventType("Own", {"a": array_of(INT), "s": Type("struct", fields=(("x", STRING),))}, (), "a"))
+    properties = {"a": array_of(INT), "s": Type("struct", fields=(("x", STRING),)), "at": LONG}
+    runtime.define(EventType("Own", properties, (), "a", times=frozenset({"at"})))
     runtime.define_variable("given", array_of(STRING), ["x", None])
     runtime.deploy(EPL, deployment_id="main")
     for i in range(9):

@@ -85,6 +85,19 @@ def test_in_place_of_the_one_of_its_key() -> None:
     assert other.restore_partition(kept) == 3
 
 
+def test_listeners_see_both_partitions() -> None:
+    runtime, _ = started()
+    send(runtime, events(1, "ab"))
+    saved = runtime.snapshot(partition=("Each", 1))
+    notices: list[Any] = []
+    runtime.add_partition_listener("Each", notices.append)
+    runtime.restore_partition(saved)
+    assert [(notice.kind, notice.partition, notice.properties["key1"]) for notice in notices] == [
+        ("deallocated", 1, "b"),
+        ("allocated", 1, "b"),
+    ]
+
+
 def test_what_cannot_be() -> None:
     runtime, _ = started()
     send(runtime, events(1, "ab"))

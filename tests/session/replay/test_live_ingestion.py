@@ -21,6 +21,7 @@ from cepbook.session import Workbench, inlets
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.inlets import Malformed
 from cepbook.session.replay.live_ingestion import LiveInterrupted
+from cepbook.session.replay.wall_clock import WallClock
 from tests.waiting import until
 
 
@@ -983,3 +984,36 @@ def test_an_item_that_arrives_in_a_pause_waits(cep: Workbench) -> None:
         assert [x for x, _ in rows(cep)] == [1, 2, 3, 4, 5]
 
     run(scenario())
+
+
+def test_changes_of_the_sources_are_events(cep: Workbench) -> None:
+    cep.run("create schema State(source string, state string, reason string, gap double)")
+    cep.run("@name('states') select source, state from State")
+
+    async def scenario() -> None:
+        source = Closing()
+        live = cep.live({"A": source}, now=Turned().now, status="State")
+        source.items.put_nowait({"x": 1})
+        await until(lambda: live.events["A"] == 1)
+        live.pause()
+        live.resume()
+        source.items.put_nowait({"x": 2})
+        await until(lambda: live.events["A"] == 2)
+        live.stop()
+        await live
+
+    run(scenario())
+    states = cep.changes("states")
+    assert states["source"].tolist() == ["A"] * len(states)
+    assert states["state"].tolist() == ["paused", "resumed", "stopped"]
+
+
+def test_a_clock_ends_with_its_event_loop() -> None:
+    cep = Workbench()
+
+    async def scenario() -> WallClock:
+        return cep.run_clock(now=Turned(0).now, sleep=asyncio.sleep)
+
+    clock = run(scenario())
+    assert not clock.running
+    assert clock.note == "the live clock ended with its event loop"

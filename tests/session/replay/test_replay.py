@@ -178,6 +178,7 @@ def test_steps_reach_the_end_and_the_clock_goes_to_until() -> None:
     replay = begin(engine, [source(1, 2)], paused=True, until=9)
     replay.step(5)
     assert (replay.state, engine.now) == ("finished", 9)
+    assert replay.progress.rate > 0
 
 
 def test_await_runs_in_slices_and_lets_the_loop_live(monkeypatch: pytest.MonkeyPatch) -> None:
