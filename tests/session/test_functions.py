@@ -229,9 +229,7 @@ def test_what_fails_is_told_and_goes_on(cep: Workbench) -> None:
     assert "ZeroDivisionError" in told and "'many', which is no long" in told
     with pytest.raises(CepbookError):
         cep.send("Tick", price=-1.0)
-    assert "`picky` failed: ValueError: below zero" in str(cep.errors[-1]) or any(
-        "below zero" in str(e) for e in cep.errors
-    )
+    assert any("`picky` failed: ValueError: below zero" in str(error) for error in cep.errors)
     with pytest.raises(CepbookError):
         cep.send("Tick", price=2.0)
     assert last(cep, "n") == {"n": 3}

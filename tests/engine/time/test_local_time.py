@@ -99,6 +99,7 @@ WINDOWS = {
     "time(1 month)": ["2024-03-01 08:00 +0100", "2024-04-01 08:00 +0200"],
     "time_batch(1 month)": ["2024-04-01 08:00 +0200"],
     "time_accum(1 month)": ["2024-03-01 08:00 +0100", "2024-04-01 08:00 +0200"],
+    "session(1 month)": ["2024-04-01 08:00 +0200"],
 }
 
 
@@ -108,6 +109,13 @@ def test_windows_of_months_are_local(window: str) -> None:
         f"@name('out') select irstream x from T#{window}", "2024-03-01 08:00", "2024-04-20 00:00", "2024-03-01 08:00"
     )
     assert found == WINDOWS[window]
+
+
+@pytest.mark.parametrize("window", ["time_batch(1 day)", "time_length_batch(1 day, 9)"])
+def test_batches_of_days_are_local(window: str) -> None:
+    """The day in which clocks change has 23 hours."""
+    found = times(f"@name('out') select x from T#{window}", "2024-03-30 12:00", "2024-04-01 00:00", "2024-03-30 12:00")
+    assert found == ["2024-03-31 12:00 +0200"]
 
 
 def test_an_interval_of_match_recognize_is_local() -> None:

@@ -133,6 +133,26 @@ def test_statements_that_fail_stop_nothing(cep: Workbench) -> None:
     assert (live.events["A"], live.errors, len(cep.errors)) == (3, 1, 1)
 
 
+def test_errors_of_several_batches_add_up(cep: Workbench) -> None:
+    def fail(x: int) -> int:
+        raise RuntimeError("no")
+
+    cep.register_function("fail", fail)
+    cep.run("@name('f') select fail(x) as y from A")
+
+    async def scenario() -> int:
+        source = Closing()
+        live = cep.live({"A": source}, now=Turned().now)
+        for x in (1, 2, 3):
+            source.items.put_nowait({"x": x})
+            await until(lambda x=x: live.events["A"] == x)
+        live.stop()
+        await live
+        return live.errors
+
+    assert run(scenario()) == 3
+
+
 def test_stop_closes_the_source(cep: Workbench) -> None:
     closed: list[bool] = []
 

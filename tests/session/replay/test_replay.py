@@ -24,7 +24,7 @@ from cepbook.session.io.sources import open_source
 from cepbook.session.replay import batch_sizer, replay_loop
 from cepbook.session.replay import replay as module
 from cepbook.session.replay.replay import Replay
-from cepbook.session.replay.replay_results import ReplayResult
+from cepbook.session.replay.replay_results import ReplayResult, paused_message
 from tests.waiting import until
 
 KIND = EventType("E", {"at": t.LONG, "n": t.LONG})
@@ -521,3 +521,8 @@ def test_the_last_time_is_known_without_a_limit_of_events() -> None:
 
 def test_a_result_shows_its_clock_in_its_own_units() -> None:
     assert "clock 00:00:01.5" in str(ReplayResult("finished", 1, 1_500_000, second=1_000_000))
+
+
+def test_messages_have_the_unit_of_the_clock() -> None:
+    message = paused_message(3, 1_500_250, 1_000_000)
+    assert message.splitlines()[0] == "interrupted: the replay is paused at 00:00:01.500250, after 3 events"
