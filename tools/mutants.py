@@ -1,6 +1,6 @@
 """Mutation testing: change one place of the engine, run the tests that reach it, and see whether one of them fails.
 
-`python tools/mutants.py [--mutants 1000] [--seed 1] [--minutes 60] [--processes 1] [--again]`
+`python tools/mutants.py [--mutants 1000] [--seed 1] [--minutes 60] [--processes 1] [--again | --resume]`
 
 The mutants are those of mutmut (an operator swapped, a constant changed, an argument replaced by None or left out, an
 assignment of None, ...) in the bodies of all functions of `HEART`. A seeded draw takes some of them, so that two runs
@@ -12,8 +12,8 @@ mutant gets a fork of its own, in which the code of the mutated function is repl
 reach the mutated line until one fails. Code generators are reached by the tests that deploy statements. A test that
 needs ten times as much of the processor as before, and ten seconds more, counts as failed: the mutant hangs.
 
-`build/mutants/results.jsonl` has a line per mutant, and grows during the run. `--again` tries the survivors in it once
-more, for example after a test was added.
+`build/mutants/results.jsonl` has a line per mutant, and grows during the run. `--resume` tries those of the draw that
+it lacks, `--again` the survivors in it once more, for example after a test was added.
 """
 
 from __future__ import annotations
@@ -188,11 +188,14 @@ class Run:
         results = BUILD / "results.jsonl"
         files = sorted(file for folder in HEART for file in folder.rglob("*.py"))
         mutants = draw(files, self.options.mutants, self.options.seed)
+        known = {(r["file"], r["number"]): r["outcome"] for r in read(results)}
         if self.options.again:
-            survivors = {(r["file"], r["before"], r["after"]) for r in read(results) if r["outcome"] == "survived"}
-            mutants = [m for m in mutants if (m.file, m.before, m.after) in survivors]
+            mutants = [m for m in mutants if known.get((m.file, m.number), "killed") in ("survived", "not covered")]
             results = BUILD / "again.jsonl"
-        results.write_text("")
+        elif self.options.resume:
+            mutants = [m for m in mutants if (m.file, m.number) not in known]
+        if not self.options.resume:
+            results.write_text("")
         deadline = time.monotonic() + 60 * self.options.minutes
         self.divide(mutants, lambda part, number: self.try_mutants(part, results, deadline))
         summarize(results)
@@ -393,6 +396,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="at most so many for the tests of one mutant")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="the survivors of the run before")
+    parser.add_argument("--resume", action="store_true", help="those that the run before did not come to")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         os.environ.update(isolated(home))
