@@ -131,6 +131,10 @@ def test_statements_that_fail_stop_nothing(cep: Workbench) -> None:
     cep.run("@name('f') select fail(x) as y from A(x = 2)")
     live = run(run_live(cep, numbers(1, 2, 3), now=Turned().now))
     assert (live.events["A"], live.errors, len(cep.errors)) == (3, 1, 1)
+    counts = live.sources.drop(columns=["rate", "age"]).to_dict("records")
+    expected = {"late": 0, "buffered": 0, "rejected": 0, "reconnections": 0, "gap": 0.0, "note": ""}
+    assert counts == [{"source": "A", "state": "finished", "events": 3, **expected}]
+    assert live.rejections.columns.tolist() == ["source", "reason", "count", "first", "last"]
 
 
 def test_errors_of_several_batches_add_up(cep: Workbench) -> None:
