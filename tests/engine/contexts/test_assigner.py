@@ -233,6 +233,19 @@ def test_what_keeps_a_context_from_dealing_is_told(context: str, obstacle: str |
         assert obstacle in merged["s"]
 
 
+@pytest.mark.parametrize(
+    "context", ["partition by k from A(x > 0)", "coalesce by hash_code(k) from A(x < 3 and n = 1) granularity 4"]
+)
+def test_filters_of_a_context_hold_for_batches(context: str) -> None:
+    events = [Event(i, "A", {"k": "abc"[i % 3], "g": 0, "x": i % 4, "n": 1, "d": 1.5, "f": 0.5}) for i in range(700)]
+    epl = f"create context P {context}; @name('s') context P select count(*) as c from A"
+    sent, replayed = Run(epl), Run(epl)
+    sent.send(events)
+    replayed.replay(events, [100])
+    assert replayed.deliveries == sent.deliveries
+    assert len(sent.deliveries["s"]) == 525
+
+
 def test_values_that_hardly_come_again_are_located_one_by_one() -> None:
     events = [Event(i, "A", {"k": "a", "g": 0, "x": i, "n": 1, "d": 1.5, "f": 0.5}) for i in range(700)]
     epl = "create context P coalesce by hash_code(x) from A granularity 9;"
