@@ -19,7 +19,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax.source_text import dialect_of, settings_of
 from cepbook.session.core import cell_deployments as cells
 from cepbook.session.core.engine_handle import EngineHandle
-from cepbook.session.core.garbage_collection import garbage
+from cepbook.session.core.garbage_collection import garbage, rare_collection
 from cepbook.session.core.run_results import RunResult
 from cepbook.session.core.saved_state import initial_runtime
 from cepbook.session.explanation_mixin import ExplanationMixin
@@ -70,7 +70,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         if dialect != "epl" or settings:
             epl = with_dialect_settings(epl, dialect, settings, self._config)
         text = {"epl": str(epl), "dialect": dialect_of(epl), "settings": dict(settings_of(epl))}
-        with self._lock, self._engine.action("run", **text, cell=cell):
+        with self._lock, self._engine.action("run", **text, cell=cell), rare_collection(epl):
             names = declared_names(epl, self.runtime.catalog)
             target = cells.replaced_deployment(names, epl, cell, self._cells)
             failed = set(map(id, self.runtime.errors))

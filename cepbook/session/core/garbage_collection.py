@@ -1,4 +1,5 @@
-"""Garbage collection around replays: seldom while events flow, and in full when an engine was left behind.
+"""Garbage collection around replays and large texts: seldom while events flow or hundreds of statements are deployed,
+and in full when an engine was left behind.
 
 Rows and windows form no reference cycles, but the collector looks at each of them again and again. At the thresholds
 of Python that costs more than the statements themselves.
@@ -8,6 +9,10 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+MANY_STATEMENTS = 100
 
 
 class CollectionPause:
@@ -33,6 +38,21 @@ class CollectionPause:
                 gc.unfreeze()
             gc.set_threshold(*self._former)
             self._former = None
+
+
+@contextmanager
+def rare_collection(text: str) -> Iterator[None]:
+    """Within the block, collect rarely if `text` has very many statements. What is made for them stays, and to look
+    through it again and again took as long as deploying.
+    """
+    pause = CollectionPause() if text.count(";") > MANY_STATEMENTS else None
+    if pause is not None:
+        pause.begin()
+    try:
+        yield
+    finally:
+        if pause is not None:
+            pause.end()
 
 
 class GarbageCollector:
