@@ -7,6 +7,7 @@ bottom up and keeps what does not change: an unchanged subtree is the same objec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -16,13 +17,25 @@ from cepbook.lang.plan.plan_node import PlanNode
 
 Node = TypeVar("Node", bound=PlanNode)
 _FIELD_NAMES: dict[type[PlanNode], tuple[str, ...]] = {}  # by class, without the span
-_LEAVES = frozenset((str, bool, int))
+_CHILD_NAMES: dict[type[PlanNode], tuple[str, ...]] = {}  # those that may hold nodes or expressions
+# words in the types of fields that hold neither
+_LEAF_TYPES = frozenset(
+    "str bool int float None tuple frozenset EventType StoreType ContextType Type Selector QueryKind JoinKind".split()
+)
 
 
 def _field_names(kind: type[PlanNode]) -> tuple[str, ...]:
     names = _FIELD_NAMES.get(kind)
     if names is None:
         names = _FIELD_NAMES[kind] = tuple(field.name for field in fields(kind) if field.name != "span")
+    return names
+
+
+def _child_names(kind: type[PlanNode]) -> tuple[str, ...]:
+    names = _CHILD_NAMES.get(kind)
+    if names is None:
+        types = {field.name: re.findall(r"\w+", str(field.type)) for field in fields(kind) if field.name != "span"}
+        names = _CHILD_NAMES[kind] = tuple(name for name, words in types.items() if not _LEAF_TYPES.issuperset(words))
     return names
 
 
@@ -40,8 +53,8 @@ def walk(value: object) -> Iterator[PlanNode | BoundExpr]:
         yield value
     elif isinstance(value, PlanNode):
         yield value
-        for child in fields_of(value):
-            yield from walk(child)
+        for name in _child_names(type(value)):
+            yield from walk(getattr(value, name))
 
 
 def transform(
@@ -63,9 +76,9 @@ def _transform(
     if not isinstance(value, PlanNode):
         return value
     changes = {}
-    for name in _field_names(type(value)):
+    for name in _child_names(type(value)):
         old = getattr(value, name)
-        if old and old.__class__ not in _LEAVES:
+        if old:
             new = _transform(old, change, expression)
             if new is not old:
                 changes[name] = new

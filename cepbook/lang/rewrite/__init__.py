@@ -23,7 +23,9 @@ def rewrite_statement(statement: StatementPlan) -> StatementPlan:
 
 def rewrite(module: ModulePlan) -> ModulePlan:
     """Rewrite every statement of `module`."""
-    return replace(module, statements=tuple([rewrite_statement(s) for s in module.statements]))
+    statements = tuple([rewrite_statement(statement) for statement in module.statements])
+    same = all(new is old for new, old in zip(statements, module.statements, strict=True))
+    return module if same else replace(module, statements=statements)
 
 
 __all__ = ["RULES", "rewrite", "rewrite_statement"]

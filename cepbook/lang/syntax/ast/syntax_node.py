@@ -14,6 +14,16 @@ class SyntaxNode:
     span: Span = field(default=NO_SPAN, kw_only=True, compare=False)
 
 
+_FIELD_NAMES: dict[type[SyntaxNode], tuple[str, ...]] = {}  # by class, without the span
+
+
+def _field_names(kind: type[SyntaxNode]) -> tuple[str, ...]:
+    names = _FIELD_NAMES.get(kind)
+    if names is None:
+        names = _FIELD_NAMES[kind] = tuple(own.name for own in fields(kind) if own.name != "span")
+    return names
+
+
 def walk(value: object) -> Iterator[SyntaxNode]:
     """Yield all nodes of a tree, parents first; `value` may also be a tuple of nodes."""
     pending = [value]  # a loop, because the tree of a long sum is too deep for recursion
@@ -23,7 +33,7 @@ def walk(value: object) -> Iterator[SyntaxNode]:
             pending += reversed(node)
         elif isinstance(node, SyntaxNode):
             yield node
-            pending += (getattr(node, field_.name) for field_ in reversed(fields(node)))
+            pending += [getattr(node, name) for name in reversed(_field_names(type(node)))]
 
 
 def map_nodes(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -34,11 +44,11 @@ def map_nodes(value: Any, change: Callable[[Any], Any]) -> Any:
     if not isinstance(value, SyntaxNode):
         return value
     changes = {}
-    for field_ in fields(value):
-        child = getattr(value, field_.name)
+    for name in _field_names(type(value)):
+        child = getattr(value, name)
         new = map_nodes(child, change)
         if new is not child:
-            changes[field_.name] = new
+            changes[name] = new
     return change(replace(value, **changes) if changes else value)
 
 
@@ -52,12 +62,12 @@ def replace_nodes(node: Any, rule: Callable[[object], object | None]) -> Any:
     if replacement is not None:
         return replacement
     changed = {}
-    for field_ in fields(node):
-        value = getattr(node, field_.name)
+    for name in _field_names(type(node)):
+        value = getattr(node, name)
         if isinstance(value, (tuple, SyntaxNode)):
             new = replace_nodes(value, rule)
             if new is not value:
-                changed[field_.name] = new
+                changed[name] = new
     return replace(node, **changed) if changed else node
 
 

@@ -7,7 +7,6 @@ since blanks decide there whether it has a parameter.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -60,7 +59,7 @@ class ParseTrees:
 
     def __init__(self, parse: Callable[[StatementTokens], ParseTree]) -> None:
         self._parse = parse
-        self._shapes: OrderedDict[tuple[str | int, ...], _Branch] = OrderedDict()  # oldest use first
+        self._shapes: dict[tuple[str | int, ...], _Branch] = {}  # oldest use first
 
     def tree(self, piece: StatementTokens) -> ParseTree:
         """Return the parse tree of a statement. Errors: those of the parser."""
@@ -68,14 +67,14 @@ class ParseTrees:
         if len(tokens) > _MOST_TOKENS or not _UNSAFE.isdisjoint([token.kind for token in tokens]):
             return self._parse(piece)
         key = tuple([_VALUES.get(token.kind, token.text) for token in tokens])
-        shape = self._shapes.get(key)
+        shape = self._shapes.pop(key, None)
         if shape is None:
             tree = self._parse(piece)
             self._shapes[key] = _Shape(tokens).branch(tree)
             if len(self._shapes) > _MOST_SHAPES:
-                self._shapes.popitem(last=False)
+                self._shapes.pop(next(iter(self._shapes)), None)
             return tree
-        self._shapes.move_to_end(key)
+        self._shapes[key] = shape
         return shape.over(tokens)
 
 
