@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 from operator import itemgetter
+from threading import Lock
+from typing import Any
 
 from cepbook.engine.codegen.buffered_input import write_buffered_input
 from cepbook.engine.codegen.emit import ColumnEmitter, Emitter, RecordEmitter
@@ -17,6 +19,7 @@ from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.join_loop import JoinColumns, JoinLoopCodegen, join_columns
 from cepbook.engine.codegen.output_rate import OutputRateCodegen, bind_limiter
 from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
+from cepbook.engine.codegen.program_template import ProgramTemplates
 from cepbook.engine.codegen.relation_loops import LookupCodegen
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.codegen.store_query import compile_store_query
@@ -29,8 +32,10 @@ from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.physical.shape import PlanShape, shape_of
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM
 from cepbook.engine.relations.statement_state import StatementState, StoreState
+from cepbook.errors import Span
 from cepbook.lang.plan.nodes import SelectStatement
 
 _PARTITION_BITS = 40  # bits of an ordinal that count the rows of one context partition
@@ -50,38 +55,92 @@ def compile_select(
     """
     steps = lower_statement(plan)
     steps.subqueries = subqueries
-    source = SourceWriter()
-    scope = scope_in(source)
-    writer = _Writer(steps, CodegenContext(steps, scope), tuple(all_properties), iterable_unbound)
-    writer.write()
-    prefixes = [f"pattern{number or ''}" for number in range(len(plan.sources))]
-    at = "S.view.states[{}].matcher" if steps.inputs and steps.on_select is None else "S.matcher"
-    patterns = [
-        (number, PatternCodegen(source_.pattern, scope, prefixes[number], at.format(number)))
-        for number, source_ in enumerate(plan.sources)
-        if source_.pattern is not None
-    ]
-    namespace = source.load()
-    joins, recognize = writer.body.joins, writer.body.pipeline.recognize
-    join = namespace["join_form"] = None if joins is None else joins.form(namespace)
-    row_pattern = namespace[RECOGNIZE_PROGRAM] = None if recognize is None else recognize.form(namespace)
-    if plan.output is not None:
-        bind_limiter(steps, plan.output, namespace)
-    constants = {k: v for k, v in source.constants.items() if k != "clock"}
-    names = steps.watched, steps.output_watched
-    watched, output_watched = (tuple(scope.variables[name] for name in group) for group in names)
-    program = StatementProgram(
-        steps, source.text, namespace, source.spans, writer.columns, constants, source.bound, writer.code.row_columns
-    )
-    program.watched, program.output_watched = watched, output_watched
-    program.legend = locals_legend(writer.code)
-    program.notes = storage_notes(writer.code, writer.body.arrivals)
-    program.items = writer.code.items
-    program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
-    program.index_requests = writer.lookups.requests
-    program.loop, program.join, program.recognize = writer.loop, join, row_pattern
+    scope = scope_in(SourceWriter())
+    properties = tuple(all_properties)
+
+    def generate(blank: SelectStatement) -> tuple[_SelectText, SourceWriter, PlanShape | None]:
+        lowered, source = lower_statement(blank), SourceWriter()
+        text = _SelectText(blank, lowered, scope_in(source), properties, iterable_unbound)
+        return text, source, shape_of(lowered)
+
+    shape = shape_of(steps)
+    template = None
+    if shape is not None:
+        key = (shape.key, properties, iterable_unbound, scope.rules)
+        template = _TEMPLATES.find(key, plan, shape, generate)
+    if shape is None or template is None:
+        text = _SelectText(plan, steps, scope, properties, iterable_unbound)
+        program = text.program(plan, steps, scope, scope.source.constants, scope.source.spans)
+    else:
+        constants = template.constants_of(shape, scope.source.constants)
+        program = template.text.program(plan, steps, scope, constants, template.spans_of(shape))
     program.store_query = cache(partial(compile_store_query, steps, scope_in))
     return program
+
+
+class _SelectText:
+    """The generated text of a select, with the parts of its program that follow from the text."""
+
+    def __init__(
+        self,
+        plan: SelectStatement,
+        steps: PhysicalPlan,
+        scope: CodeScope,
+        all_properties: tuple[str, ...],
+        iterable_unbound: bool,
+    ) -> None:
+        self.source = scope.source
+        self.writer = _Writer(steps, CodegenContext(steps, scope), all_properties, iterable_unbound)
+        self.writer.write()
+        prefixes = [f"pattern{number or ''}" for number in range(len(plan.sources))]
+        at = "S.view.states[{}].matcher" if steps.inputs and steps.on_select is None else "S.matcher"
+        self.patterns = [
+            (number, PatternCodegen(source.pattern, scope, prefixes[number], at.format(number)))
+            for number, source in enumerate(plan.sources)
+            if source.pattern is not None
+        ]
+        self.legend = locals_legend(self.writer.code)
+        self.notes = storage_notes(self.writer.code, self.writer.body.arrivals)
+
+    def program(
+        self,
+        plan: SelectStatement,
+        steps: PhysicalPlan,
+        scope: CodeScope,
+        constants: dict[str, Any],
+        spans: dict[int, Span],
+    ) -> StatementProgram:
+        """Load the text for `plan`, whose lowered form is `steps`. The text may be that of a plan with other constants;
+        `constants` and `spans` are those of `plan`.
+        """
+        source, writer = self.source, self.writer
+        namespace = source.load(constants)
+        joins, recognize = writer.body.joins, writer.body.pipeline.recognize
+        join = namespace["join_form"] = None if joins is None else joins.form(namespace)
+        row_pattern = namespace[RECOGNIZE_PROGRAM] = None if recognize is None else recognize.form(namespace)
+        if plan.output is not None:
+            bind_limiter(steps, plan.output, namespace)
+        own_constants = {name: value for name, value in constants.items() if name != "clock"}
+        row_columns = writer.code.row_columns
+        program = StatementProgram(
+            steps, source.text, namespace, spans, writer.columns, own_constants, source.bound, row_columns
+        )
+        program.watched = tuple(scope.variables[name] for name in steps.watched)
+        program.output_watched = tuple(scope.variables[name] for name in steps.output_watched)
+        program.legend, program.notes = self.legend, self.notes
+        program.items = writer.code.items
+        with _LOADING:
+            patterns = {number: (code, plan.sources[number].pattern) for number, code in self.patterns}
+            program.patterns = {
+                number: code.program(namespace, pattern) for number, (code, pattern) in patterns.items()
+            }
+        program.index_requests = writer.lookups.requests
+        program.loop, program.join, program.recognize = writer.loop, join, row_pattern
+        return program
+
+
+_TEMPLATES: ProgramTemplates[_SelectText] = ProgramTemplates()
+_LOADING = Lock()  # the code of a pattern loads one program at a time
 
 
 class _Writer:

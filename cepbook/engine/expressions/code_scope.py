@@ -84,12 +84,15 @@ class CodeScope:
         """The code of the unit of calendar months: a second in clock units and, if not UTC, the zone."""
         return str(self.second) if self.zone == "UTC" else f"{self.second}, {self.source.const(self.zone, 'zone')}"
 
+    @property
+    def rules(self) -> tuple[object, ...]:
+        """The settings that generated code depends on."""
+        return self.integer_division, self.division_by_zero_null, self.compensated_sums, self.second, self.zone
+
     def at(self, **changes: object) -> CodeScope:
         """Return the scope with `changes`."""
         scope = object.__new__(CodeScope)
-        scope.__dict__.update(
-            self.__dict__, **changes
-        )  # a tenth of what `replace` takes
+        scope.__dict__.update(self.__dict__, **changes)  # a tenth of what `replace` takes
         return scope
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
+from cepbook.engine.expressions.placeholder import Placeholder, constant_identity
 from cepbook.errors import Span
 from cepbook.lang.types import Type
 
@@ -148,6 +149,19 @@ class SourceWriter:
             self.constants[name] = value
         return name
 
+    def literal(self, value: Any) -> str:
+        """Return the name under which generated code reads a constant of the EPL text, or a placeholder for one.
+
+        Equal constants share a name, but none with a value of the generator itself: the text does not depend on what
+        stands for a constant.
+        """
+        key = (Placeholder, constant_identity(value))
+        name = self._known.get(key)
+        if name is None:
+            name = self._known[key] = f"c{len(self.constants)}"
+            self.constants[name] = value
+        return name
+
     def bind(self, name: str, value: Any) -> str:
         """Put `value` into the namespace under a fixed name."""
         self.constants[name] = value
@@ -168,12 +182,13 @@ class SourceWriter:
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
 
-    def load(self) -> dict[str, Any]:
-        """Compile and run the module; return its namespace. The text is in `linecache`, so tracebacks and debuggers
-        show it. ``__source__`` holds the text and the constants.
+    def load(self, constants: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Compile and run the module with `constants`, or with its own; return its namespace. The text is in
+        `linecache`, so tracebacks and debuggers show it. ``__source__`` holds the text and the constants.
         """
-        namespace = dict(self.constants)
-        namespace["__source__"] = self.text, self.constants
+        text, bound = self.text, self.constants if constants is None else constants
+        namespace = dict(bound)
+        namespace["__source__"] = text, bound
         namespace["__tables__"] = dict(self.tables)
-        exec(_compiled(self.text), namespace)
+        exec(_compiled(text), namespace)
         return namespace

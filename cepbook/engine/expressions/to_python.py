@@ -127,7 +127,7 @@ def _in_list(scope: CodeScope, e: x.InList) -> str:
 
 def _const(scope: CodeScope, e: x.Const) -> str:
     v = e.value
-    return repr(v) if v is None or isinstance(v, bool) else scope.source.const(v)
+    return repr(v) if v is None or isinstance(v, bool) else scope.source.literal(v)
 
 
 def _prop(scope: CodeScope, e: x.Prop) -> str:

@@ -73,23 +73,35 @@ class PatternCodegen:
         """The event types of the atoms, without repetition."""
         return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
 
-    def _conditions(self) -> dict[str, x.BoundExpr]:
-        """Return the condition on events of each type that has only one atom."""
-        named = [atom.event_type for atom in self.pattern.atoms]
-        pairs = zip(named, self._filters, strict=True)
-        return {name: _all(parts.event) for name, parts in pairs if parts.event and named.count(name) == 1}
+    def _conditions(self, filters: Sequence[AtomFilter]) -> dict[str, x.BoundExpr]:
+        """Return the conditions that all atoms of a type have in common, by type."""
+        by_type: dict[str, list[tuple[x.BoundExpr, ...]]] = {}
+        for atom, parts in zip(self.pattern.atoms, filters, strict=True):
+            by_type.setdefault(atom.event_type, []).append(parts.event)
+        common = {
+            name: [e for e in first if all(e in conditions for conditions in others)]
+            for name, (first, *others) in by_type.items()
+        }
+        return {name: _all(exprs) for name, exprs in common.items() if exprs}
 
-    def program(self, namespace: Mapping[str, Any]) -> PatternProgram:
-        """Return the compiled pattern with the functions of the loaded source."""
+    def program(self, namespace: Mapping[str, Any], pattern: p.Pattern | None = None) -> PatternProgram:
+        """Return the compiled pattern with the functions of the loaded source: this one, or a `pattern` that differs
+        from it in constants only.
+        """
         self._namespace = namespace
-        atoms = tuple(make() for make in self._atoms)
+        nodes, filters = self.pattern.atoms, self._filters
+        if pattern is not None and pattern is not self.pattern:
+            nodes = pattern.atoms
+            filters = [split_filter(atom.filter) for atom in nodes]
+        atoms = tuple(make(node) for make, node in zip(self._atoms, nodes, strict=True))
         groups = []
         for name, select in self._selects.items():
-            own = tuple(atom for atom, node in zip(atoms, self.pattern.atoms, strict=True) if node.event_type == name)
+            own = tuple(atom for atom, node in zip(atoms, nodes, strict=True) if node.event_type == name)
             pick = self._picks[name]
             picking = None if pick is None else namespace[pick]
             entry = namespace[self._entries[name]] if self._entries else None
-            groups.append(AtomGroup(name, namespace[select], own, {}, picking, self._alternatives(name), entry))
+            alternatives = self._alternatives(name, filters)
+            groups.append(AtomGroup(name, namespace[select], own, {}, picking, alternatives, entry))
         return PatternProgram(
             self._root(atoms),
             self.tags,
@@ -97,7 +109,7 @@ class PatternCodegen:
             tuple(groups),
             self.pattern.suppress_overlapping,
             self.pattern.discard_partials,
-            self._conditions(),
+            self._conditions(filters),
         )
 
     def _new_name(self, kind: str = "") -> str:
@@ -230,15 +242,15 @@ class PatternCodegen:
             source.line(f"return [{condition} for {rows} in {columns_code}]")
         return name
 
-    def _alternatives(self, event_type: str) -> tuple[tuple[IndexCondition, ...], ...]:
+    def _alternatives(self, event_type: str, filters: Sequence[AtomFilter]) -> tuple[tuple[IndexCondition, ...], ...]:
         """Return the simple conditions of each atom of a type; none if a condition of an atom is not simple."""
-        atoms = zip(self.pattern.atoms, self._filters, strict=True)
+        atoms = zip(self.pattern.atoms, filters, strict=True)
         conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
         alternatives = tuple(leading_conditions(parts) for parts in conditions)
         whole = all(len(simple) == len(parts) > 0 for simple, parts in zip(alternatives, conditions, strict=True))
         return alternatives if whole else ()
 
-    def _atom(self, atom: p.Atom, parts: AtomFilter) -> Callable[[], AtomSpec]:
+    def _atom(self, atom: p.Atom, parts: AtomFilter) -> Callable[[p.Atom], AtomSpec]:
         test = self._condition(parts.event)
         event_key = self._key([event for event, _ in parts.keys])
         match_key = self._key([match for _, match in parts.keys])
@@ -248,9 +260,9 @@ class PatternCodegen:
         rest = self._condition(parts.rest)
         unfold = self._unfold(atom)
         stays = id(atom) in self._under_every
-        return lambda: AtomSpec(
+        return lambda node: AtomSpec(
             number=atom.number,
-            text=atom_text(atom),
+            text=atom_text(node),
             position=None if atom.tag is None else self._positions[atom.tag],
             consume=atom.consume,
             stays=stays,

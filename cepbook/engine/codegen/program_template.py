@@ -1,0 +1,138 @@
+"""Texts that are shared by all statements of one shape: generated once, with placeholders for the constants.
+
+A plan's constants are replaced by placeholders before its code is generated (`expressions.placeholder`). A fact about
+them that the generator asks for becomes part of the shape: ``length(10)`` and ``length(20)`` have a text each if the
+generator reads the length. So a statement has the text that would be generated for it alone, whatever was deployed
+before: snapshots compare texts.
+
+The first statement of a shape is generated as it is. The template is made with the second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Generic, TypeVar
+
+from cepbook.engine.expressions.placeholder import ConstantRead, Placeholder, Question, constant_identity
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.physical.shape import PlanShape, with_placeholders
+from cepbook.errors import NO_SPAN, Span
+from cepbook.lang.plan.nodes import SelectStatement
+from cepbook.lang.types import Type
+
+Text = TypeVar("Text")
+_MOST_SHAPES, _MOST_TEMPLATES = 256, 64  # that are remembered: shapes, and templates of each
+_STATELESS = frozenset((str, int, float, bool, type(None), type, BuiltinFunctionType, Type))
+_PORT = "clock"  # the one name that the scope of a statement binds
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTemplate(Generic[Text]):
+    """A generated `text`. Its constants and spans are those of a statement, by their numbers in its shape."""
+
+    text: Text
+    constants: Mapping[str, Any]  # in the order of the text; None for those that each statement has itself
+    numbers: Mapping[str, int]  # of these
+    lines: Mapping[int, int]  # numbers of spans, by line of the text
+
+    def constants_of(self, shape: PlanShape, ports: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the table of constants of a statement."""
+        own = {name: shape.constants[number] for name, number in self.numbers.items()}
+        return {**ports, **self.constants, **own}
+
+    def spans_of(self, shape: PlanShape) -> dict[int, Span]:
+        """Return the EPL of each line of the text."""
+        return {line: NO_SPAN if number < 0 else shape.spans[number] for line, number in self.lines.items()}
+
+
+@dataclass(slots=True)
+class _Family(Generic[Text]):
+    """The templates of one shape, by the answers to questions about its constants; None if there is none."""
+
+    questions: tuple[Question, ...] = ()
+    templates: dict[tuple[Any, ...], ProgramTemplate[Text] | None] = field(default_factory=dict)
+
+    def answers(self, shape: PlanShape) -> tuple[Any, ...]:
+        values = shape.constants
+        return tuple(
+            constant_identity(values[i]) if compare is None else compare(values[i], values[j])
+            for compare, i, j in self.questions
+        )
+
+
+class ProgramTemplates(Generic[Text]):
+    """The templates of the shapes that were used last. ``generate(plan)`` returns the text of a plan with placeholders,
+    and the source that it wrote.
+    """
+
+    def __init__(self) -> None:
+        self._families: dict[Hashable, _Family[Text]] = {}  # oldest use first
+
+    def find(
+        self,
+        key: Hashable,
+        plan: SelectStatement,
+        shape: PlanShape,
+        generate: Callable[[SelectStatement], tuple[Text, SourceWriter, PlanShape | None]],
+    ) -> ProgramTemplate[Text] | None:
+        """Return the template for `plan`, or None if its text cannot be shared, or if it is the first of its shape.
+
+        `key` is everything that a text depends on beside the constants.
+        """
+        family = self._families.pop(key, None)
+        if family is None:
+            self._families[key] = _Family()
+            if len(self._families) > _MOST_SHAPES:
+                self._families.pop(next(iter(self._families)), None)
+            return None
+        self._families[key] = family
+        answers = family.answers(shape)
+        if answers not in family.templates:
+            answers = self._add(family, plan, shape, generate)
+        return family.templates[answers]
+
+    def _add(
+        self,
+        family: _Family[Text],
+        plan: SelectStatement,
+        shape: PlanShape,
+        generate: Callable[[SelectStatement], tuple[Text, SourceWriter, PlanShape | None]],
+    ) -> tuple[Any, ...]:
+        while True:
+            try:
+                text, source, blank = generate(with_placeholders(plan, shape, frozenset(family.questions)))
+            except ConstantRead as read:
+                family.questions = (*family.questions, read.question)
+                family.templates.clear()
+                continue
+            except TypeError:  # a function of Python that takes no placeholder
+                template = None
+            else:
+                same = blank is not None and blank.key == shape.key
+                template = _template(text, source, shape) if same else None
+            answers = family.answers(shape)
+            if len(family.templates) >= _MOST_TEMPLATES:
+                family.templates.clear()
+            family.templates[answers] = template
+            return answers
+
+
+def _template(text: Text, source: SourceWriter, shape: PlanShape) -> ProgramTemplate[Text] | None:
+    numbers = {name: value.number for name, value in source.constants.items() if type(value) is Placeholder}
+    constants = {k: None if k in numbers else v for k, v in source.constants.items() if k != _PORT}
+    places = {span: number for number, span in reversed(list(enumerate(shape.spans)))}
+    places.setdefault(NO_SPAN, -1)
+    if not all(map(_stateless, constants.values())) or not places.keys() >= set(source.spans.values()):
+        return None
+    return ProgramTemplate(text, constants, numbers, {line: places[span] for line, span in source.spans.items()})
+
+
+def _stateless(value: object) -> bool:
+    """Return whether statements can share the value."""
+    if type(value) is tuple:
+        return all(map(_stateless, value))
+    return (
+        type(value) in _STATELESS or isinstance(value, type) or (type(value) is FunctionType and not value.__closure__)
+    )

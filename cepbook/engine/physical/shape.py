@@ -1,0 +1,140 @@
+"""The shape of a physical plan: everything but its constants and the places of its nodes in the text.
+
+Two statements of one shape have the same operators over the same expressions, and differ in the values of constants and
+in where they stand: ``E(k = 17)`` and ``E(k = 18)``. Generated code can be shared by all statements of a shape
+(`codegen.program_template`). Plans that depend on more than themselves have no shape: on stores, variables, subqueries,
+functions from Python, contexts and output clauses. So do long plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from operator import attrgetter
+from typing import Any
+
+from cepbook.engine.expressions.placeholder import Placeholder, Question, constant_identity
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.errors import Span
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import pattern as p
+from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.plan.nodes import SelectStatement
+from cepbook.lang.plan.traversal import map_expressions, rebuild_expr
+from cepbook.lang.types import Type
+
+_VARYING = frozenset((str, int, float))  # types of constants in which plans of one shape may differ
+_MOST_NODES = 300  # the walk is recursive, and long plans are seldom alike
+_PLAIN = frozenset((str, type(None)))
+_TYPED = frozenset((bool, int))  # 1 and True are equal
+_OUTSIDE = (x.VariableRead, x.TableRead, x.SubqueryRef, x.UserCall, x.UserClass, StoreType)
+_TIMETABLES = (p.CrontabTimer, p.ScheduleTimer)  # they count their own occurrences
+_FIELDS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+
+
+class _NoShape(Exception):
+    pass
+
+
+def _fields_of(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the function that returns the values of the fields of a node."""
+    if not is_dataclass(kind) or issubclass(kind, (*_OUTSIDE, *_TIMETABLES)):
+        raise _NoShape(kind.__name__)
+    names = [field.name for field in fields(kind)]
+    read = attrgetter(*names) if names else lambda node: ()
+    _FIELDS[kind] = single = (lambda node: (read(node),)) if len(names) == 1 else read
+    return single
+
+
+class PlanShape:
+    """The shape of `steps`. `key` is equal for plans of one shape. `constants` and `spans` are the values and the
+    places in which these differ, in the order of a walk through the plan. Which of them are equal is part of the shape.
+    """
+
+    __slots__ = ("_key", "_nodes", "_values", "constants", "key", "spans")
+
+    def __init__(self, steps: PhysicalPlan) -> None:
+        self.constants: list[Any] = []
+        self.spans: list[Span] = []
+        self._key: list[Any] = []
+        self._nodes: dict[int, int] = {}  # numbers of nodes, by identity
+        self._values: dict[tuple[type, str], int] = {}  # number of the first constant with a value
+        self._visit(steps)
+        places: dict[tuple[int, int], int] = {}
+        self._key += [places.setdefault((span.start, span.end), number) for number, span in enumerate(self.spans)]
+        self.key = tuple(self._key)
+
+    def _visit(self, value: Any) -> None:
+        kind = value.__class__
+        key = self._key
+        if kind in _PLAIN:
+            key.append(value)
+        elif kind is Span:
+            self.spans.append(value)
+        elif kind in _TYPED:
+            key += (kind, value)
+        elif kind is tuple:
+            key += (tuple, len(value))
+            for item in value:
+                self._visit(item)
+        elif kind is Type:
+            key += (value, value.primitive, value.dated)
+        elif kind is dict:
+            key += (dict, *value)
+            for item in value.values():
+                self._visit(item)
+        elif kind is frozenset or issubclass(kind, Enum):
+            key.append(value)
+        else:
+            number = self._nodes.setdefault(id(value), len(self._nodes))
+            if number + 1 < len(self._nodes):
+                key += (None, number)
+                return
+            if number > _MOST_NODES:
+                raise _NoShape
+            key.append(kind)
+            if kind is x.Const:
+                identity = constant_identity(value.value)
+                key.append(self._values.setdefault(identity, len(self.constants)))
+                key.append(identity[0] if identity[0] in _VARYING else identity)
+                self.constants.append(value.value)
+                self.spans.append(value.span)
+                self._visit(value.type)
+                return
+            for field in (_FIELDS.get(kind) or _fields_of(kind))(value):
+                self._visit(field)
+
+
+def shape_of(steps: PhysicalPlan) -> PlanShape | None:
+    """Return the shape of a plan, or None if its code depends on more than the plan."""
+    alone = (
+        *(steps.context, steps.recognizer, steps.output_rate, steps.owned_store, steps.table, steps.initial_rows),
+        *(steps.into, steps.on_select, steps.join, steps.lookup, steps.cycle, steps.derive),
+        *(steps.emit.merges, steps.emit.target_path),
+    )
+    several = steps.inputs or steps.subqueries or steps.buffers_input or steps.emit.changes or steps.emit.branches
+    if several or any(part is not None for part in alone):
+        return None
+    try:
+        return PlanShape(steps)
+    except _NoShape:
+        return None
+
+
+def with_placeholders(plan: SelectStatement, shape: PlanShape, answered: frozenset[Question]) -> SelectStatement:
+    """Return `plan` with placeholders for the constants of its shape, but for those whose values are `answered`."""
+    placeholders: dict[tuple[type, str], Placeholder] = {}
+    for number, value in enumerate(shape.constants):
+        key = constant_identity(value)
+        if key[0] in _VARYING and key not in placeholders:
+            placeholders[key] = Placeholder(number, value, answered)
+    for compare, number, _ in answered:
+        if compare is None:
+            placeholders.pop(constant_identity(shape.constants[number]), None)
+
+    def replaced(e: x.BoundExpr) -> x.BoundExpr:
+        placeholder = placeholders.get(constant_identity(e.value)) if isinstance(e, x.Const) else None
+        return e if placeholder is None else x.Const(e.type, placeholder, span=e.span)
+
+    return map_expressions(plan, lambda e: rebuild_expr(e, replaced))

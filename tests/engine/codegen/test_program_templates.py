@@ -1,0 +1,183 @@
+"""Statements that differ in constants only share their generated code, and each has its own constants and places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cepbook.engine.codegen import select
+from cepbook.engine.codegen.program_template import ProgramTemplate, ProgramTemplates
+from cepbook.engine.expressions.placeholder import ConstantRead, Placeholder
+from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.physical.shape import shape_of
+from cepbook.engine.runtime import Runtime
+from cepbook.engine.snapshot.runtime_parts import runtime_parts
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.traversal import map_expressions, rebuild_expr
+from tests.engine.codegen.test_fragments import told
+from tests.engine.generated_statements import Statements
+
+SCHEMA = "create schema E(k int, v double, s string)"
+KINDS = {
+    "equality": "select k, v from E(k = {0})",
+    "texts": "select k from E(s = 'text {0}')",
+    "range": "select k, v from E(v between {0} and {0}.5)",
+    "a range of two whole numbers": "select k, v from E(k between {0} and {0}1)",
+    "pattern": "select a.k as k, b.v as v from pattern [every a=E(k = {0}) -> b=E(k = a.k, v > {0}5)]",
+    "window": "select k, sum(v) as total from E(k = {0})#length(10)",
+    "having": "select k, count(*) as n from E#length(5) group by k having sum(v) > {0}",
+    "columns": "select k + {0} as k, 'x{0}' as name from E(v > {0})",
+}
+
+
+@pytest.fixture
+def templates(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProgramTemplates[Any]]:
+    own: ProgramTemplates[Any] = ProgramTemplates()
+    monkeypatch.setattr(select, "_TEMPLATES", own)
+    yield own
+
+
+def deployed(*texts: str) -> tuple[Runtime, list[Any]]:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    return runtime, [runtime.deploy(text).statements[0].program for text in texts]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_statements_of_one_shape_share_code_and_have_their_own_constants(
+    kind: str, templates: ProgramTemplates[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [KINDS[kind].format(number) for number in (3, 4, 17, 3)]
+    _, programs = deployed(*texts)
+    codes = {program.functions.new_state.__code__ for program in programs[1:]}
+    assert len(codes) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(select, "shape_of", lambda steps: None)
+        _, alone = deployed(*texts)
+    for shared, own in zip(programs, alone, strict=True):
+        assert shared.text == own.text
+        assert list(shared.constants.items()) == list(own.constants.items())
+        assert shared.spans == own.spans
+        assert (shared.bound, shared.legend, shared.notes) == (own.bound, own.legend, own.notes)
+
+
+def test_a_thousand_statements_generate_their_code_twice(
+    templates: ProgramTemplates[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Any] = []
+    write = select._Writer.write
+    monkeypatch.setattr(select._Writer, "write", lambda writer: (written.append(writer), write(writer)))
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy(";".join(KINDS["equality"].format(number) for number in range(1000)))
+    assert len(written) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "select k from E(v between 1 and 2)",
+            "select k from E(v between 2 and 1)",
+        ),  # the generator asks which is less
+        ("select k from E(k = 1 or v = 1)", "select k from E(k = 1 or v = 2)"),  # which are equal is part of the shape
+        ("select k / 0 as k from E", "select k / 2 as k from E"),
+        ("select k from E#length(1)", "select k from E#length(3)"),
+        ("select k from E(v > 0.0)", "select k from E(v > -0.0)"),
+        ("select k from E(v > 1)", "select k from E(v > 1L)"),
+        ("select prev(1, k) as k from E#length(5)", "select prev(2, k) as k from E#length(5)"),
+    ],
+)
+def test_what_the_generator_asks_for_is_part_of_the_shape(
+    first: str, second: str, templates: ProgramTemplates[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, (*_, one, other) = deployed(first, first, second, second, first, second)
+    with monkeypatch.context() as patch:
+        patch.setattr(select, "shape_of", lambda steps: None)
+        _, (one_alone, other_alone) = deployed(first, second)
+    assert (one.text, one.constants) == (one_alone.text, one_alone.constants)
+    assert (other.text, repr(other.constants)) == (other_alone.text, repr(other_alone.constants))
+
+
+def test_a_failure_points_into_the_text_of_its_own_statement(templates: ProgramTemplates[Any]) -> None:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    failures: list[Any] = []
+    runtime.add_error_listener(failures.append)
+    for number in (1, 22, 333):
+        runtime.deploy(f"@name('s{number}') select {' ' * number}Integer.parseInt(s) as n from E(k = {number})")
+        runtime.statement(f"s{number}").add_listener(lambda delta: None)
+    for number in (333, 1, 22):
+        runtime.send("E", {"k": number, "s": "no number", "v": 0.0})
+    assert [failure.statement for failure in failures] == ["s333", "s1", "s22"]
+    for failure in failures:
+        source = runtime.statement(failure.statement).source
+        assert source[failure.span.start : failure.span.end] == "Integer.parseInt(s)"
+
+
+@pytest.mark.parametrize(
+    "use", ["value + 1", "1 + value", "value == 1", "1 < value", "str(value)", "f'{value}'", "-value"]
+)
+def test_reading_a_placeholder_is_noticed(use: str) -> None:
+    value = Placeholder(4, 17, frozenset())
+    with pytest.raises(ConstantRead) as read:
+        eval(use, {"value": value})
+    assert read.value.question == (None, 4, 4)
+    assert isinstance(value, int)
+    assert value == value
+
+
+def test_a_snapshot_does_not_depend_on_what_was_deployed_before(templates: ProgramTemplates[Any]) -> None:
+    """Its fingerprint is of texts and constants, which are those of a statement that is the first of its shape."""
+    module = f"{SCHEMA}; @name('a') select prev(1, k) + 1 as k from E(k = 1)#length(3) order by k; " + ";".join(
+        kind.format(1) for kind in KINDS.values()
+    )
+    first, later = Runtime(), Runtime()
+    first.deploy(module)
+    deployed(*[kind.format(number) for kind in KINDS.values() for number in (2, 3)])
+    later.deploy(module)
+    assert runtime_parts(first).fingerprint == runtime_parts(later).fingerprint
+
+
+# ---------------------------------------------------------------- random modules
+def changed(value: Any) -> Any:
+    """Another value of the type of a constant."""
+    if type(value) is int:
+        return value + 1
+    return value + 0.5 if type(value) is float else value + "x" if type(value) is str else value
+
+
+class TemplatesOfOthers(ProgramTemplates[Any]):
+    """Makes each template from a plan that has other constants than the first statement."""
+
+    used = 0
+
+    def find(self, key: Any, plan: Any, shape: Any, generate: Any) -> ProgramTemplate[Any] | None:
+        def other(e: x.BoundExpr) -> x.BoundExpr:
+            return x.Const(e.type, changed(e.value), span=e.span) if isinstance(e, x.Const) else e
+
+        other_plan = map_expressions(plan, lambda e: rebuild_expr(e, other))
+        other_shape = shape_of(lower_statement(other_plan))
+        if other_shape is not None and other_shape.key == shape.key:
+            for _ in range(2):
+                super().find(key, other_plan, other_shape, generate)
+        template = super().find(key, plan, shape, generate)
+        self.used += template is not None and bool(template.numbers)
+        return template
+
+
+@pytest.mark.histories
+@pytest.mark.parametrize("number", range(4))
+def test_random_statements_with_code_of_their_own_and_of_others(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = range(number * 60, (number + 1) * 60)
+    templates = TemplatesOfOthers()
+    with monkeypatch.context() as patch:
+        patch.setattr(select, "shape_of", lambda steps: None)
+        alone = [told(seed) for seed in seeds]
+    monkeypatch.setattr(select, "_TEMPLATES", templates)
+    shared = [told(seed) for seed in seeds]
+    assert templates.used > 8
+    for seed, one, other in zip(seeds, alone, shared, strict=True):
+        assert one == other, Statements(seed).module().epl
