@@ -114,7 +114,7 @@ def shape_of(steps: PhysicalPlan) -> PlanShape | None:
         *(steps.emit.merges, steps.emit.target_path),
     )
     several = steps.inputs or steps.subqueries or steps.buffers_input or steps.emit.changes or steps.emit.branches
-    if several or any(part is not None for part in alone):
+    if several or any(operator is not None for operator in alone):
         return None
     try:
         return PlanShape(steps)
