@@ -22,6 +22,7 @@ from cepbook.engine.aggregates.accumulators import (
     StandardDeviation,
     add_with_overflow,
 )
+from cepbook.engine.aggregates.power_sums import PowerSums
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from tests.engine.aggregates.test_all_aggregates import FUNCTIONS, OF_THE_WINDOW, State, rounded
@@ -293,3 +294,16 @@ def test_values_stay_in_the_order_of_their_ordinals() -> None:
     assert list(values.values()) == ["B", "e", "i"]
     assert values.pop(7, "none") == "none" and values.pop(5) == "e"
     assert list(values.values()) == ["B", "i"] and len(values) == 2
+
+
+@pytest.mark.parametrize(("what", "expected"), [("variance", math.nan), ("avg", math.inf), ("sumsq", math.nan)])
+def test_sums_of_powers_with_an_infinite_value(what: str, expected: float) -> None:
+    """An infinite value has no distance to the mean; when it has left, the sums are as if it had never come."""
+    sums = PowerSums(what)
+    for value in (1.0, 3.0):
+        sums.enter(value)
+    before = sums.value()
+    sums.enter(math.inf)
+    assert repr(sums.value()) == repr(expected)
+    sums.leave(math.inf)
+    assert sums.value() == before

@@ -174,3 +174,15 @@ def test_branches_of_or_do_not_see_the_arrays_of_each_other() -> None:
     assert [row["c"] for row in deltas[-1].insert or ()] == [None]
     runtime.send("C", {"id": "c"})
     assert [(row["b"], row["c"]["id"]) for row in deltas[-1].insert or ()] == [(None, "c")]
+
+
+def test_a_contained_event_that_cannot_be_read_is_an_error_and_no_match() -> None:
+    runtime, deltas = started(
+        "create schema Item(amount string); create schema Basket(items Item[]);"
+        "@name('out') select i from pattern [every i=Basket[items where cast(amount, int) > 0]]"
+    )
+    with pytest.raises(StatementError, match=r"`out` failed on an event: .* 'much' is not a whole number"):
+        runtime.send("Basket", {"items": [{"amount": "much"}]})
+    assert deltas == []
+    runtime.send("Basket", {"items": [{"amount": "2"}]})
+    assert len(deltas) == 1

@@ -238,3 +238,11 @@ def test_what_cannot_be_kept_disturbs_no_replay_that_was_not_asked_for_it(monkey
     last = odd.replay(events, type="E", time="t")
     last.run()
     assert last.span is None and "object" in last.lacks
+
+
+def test_a_limit_of_events_cuts_the_past_as_well() -> None:
+    cep = Workbench()
+    cep.run("create schema E(t long, x int); @name('n') select count(*) as n from E")
+    replay = cep.replay([{"t": 0, "x": i} for i in range(5)], type="E", time="t", limit=2, keep=True)
+    replay.run()
+    assert replay.at(0).iterate("n") == cep.iterate("n") == [{"n": 2}]
