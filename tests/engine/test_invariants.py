@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +138,11 @@ def test_inputs_with_properties_of_one_name_never_meet(form: str) -> None:
 def test_no_two_inputs_share_code_in_any_statement_of_the_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """In every third file of scenarios an expression has each property by input and name, by itself."""
     several, wrong = Counter[int](), set[str]()
-    made = code_scope.CodeScope.__init__
+    original = code_scope.CodeScope.at
 
-    def looked_at(self: code_scope.CodeScope, source: Any, props: Mapping[Any, str], *args: Any, **more: Any) -> None:
-        made(self, source, props, *args, **more)
+    def checked(self: code_scope.CodeScope, **changes: Any) -> code_scope.CodeScope:
+        scope = original(self, **changes)
+        props = scope.props
         if not all(isinstance(place, tuple) and isinstance(place[0], int) for place in props):
             wrong.add(f"not by input: {sorted(props)}")
         if len({number for number, _ in props}) > 1:
@@ -150,8 +150,9 @@ def test_no_two_inputs_share_code_in_any_statement_of_the_corpus(monkeypatch: py
             for code in props.values():
                 if len({number for (number, _), each in props.items() if each == code}) > 1:
                     wrong.add(f"{code} for several inputs: {dict(props)}")
+        return scope
 
-    monkeypatch.setattr(code_scope.CodeScope, "__init__", looked_at)
+    monkeypatch.setattr(code_scope.CodeScope, "at", checked)
     for path in list(scenario_files(ROOT / "tests" / "corpus"))[::3]:
         for section in case_sections(path.read_text("utf-8")):
             if re.search(r"\bjoin\b|\bpattern\b|\(\s*select\b|\bon\s|,", str(section.blocks)):

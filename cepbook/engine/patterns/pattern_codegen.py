@@ -2,7 +2,8 @@
 
 `PatternCodegen` writes all functions when it is created, into the source of a statement or into a source of its own.
 After that source is loaded, `program` returns the specs with its functions. So a method that writes a function returns
-a callable, which returns the function once it is loaded.
+a callable, which returns the function from the namespace of a loaded source: statements of one shape share the source
+and have a namespace each.
 
 The functions of specs take (event, match, context partition, now). Those of groups of atoms (``select``, ``entry``,
 ``pick``) have the parameters that `AtomGroup` names.
@@ -11,6 +12,7 @@ The functions of specs take (event, match, context partition, now). Those of gro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from cepbook.engine.expressions import to_python as lower
@@ -39,6 +41,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.types import BOOLEAN, EXACT_KEY_TYPES
 
+Namespace = Mapping[str, Any]
 _NOT_IN_COLUMNS = (x.VariableRead, x.CurrentTimestamp, x.ContextProp, x.UserCall, x.EventOf)
 
 
@@ -60,7 +63,6 @@ class PatternCodegen:
         self._prefix = prefix
         self._count = 0
         self._filters = [split_filter(atom.filter) for atom in pattern.atoms]
-        self._namespace: Mapping[str, Any] = {}
         self._under_every = {id(n.operand) for n in p.walk(pattern.root) if isinstance(n, p.EveryPattern)}
         self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
@@ -84,16 +86,15 @@ class PatternCodegen:
         }
         return {name: _all(exprs) for name, exprs in common.items() if exprs}
 
-    def program(self, namespace: Mapping[str, Any], pattern: p.Pattern | None = None) -> PatternProgram:
+    def program(self, namespace: Namespace, pattern: p.Pattern | None = None) -> PatternProgram:
         """Return the compiled pattern with the functions of the loaded source: this one, or a `pattern` that differs
         from it in constants only.
         """
-        self._namespace = namespace
         nodes, filters = self.pattern.atoms, self._filters
         if pattern is not None and pattern is not self.pattern:
             nodes = pattern.atoms
             filters = [split_filter(atom.filter) for atom in nodes]
-        atoms = tuple(make(node) for make, node in zip(self._atoms, nodes, strict=True))
+        atoms = tuple(make(node, namespace) for make, node in zip(self._atoms, nodes, strict=True))
         groups = []
         for name, select in self._selects.items():
             own = tuple(atom for atom, node in zip(atoms, nodes, strict=True) if node.event_type == name)
@@ -103,7 +104,7 @@ class PatternCodegen:
             alternatives = self._alternatives(name, filters)
             groups.append(AtomGroup(name, namespace[select], own, {}, picking, alternatives, entry))
         return PatternProgram(
-            self._root(atoms),
+            self._root(atoms, namespace),
             self.tags,
             atoms,
             tuple(groups),
@@ -116,14 +117,12 @@ class PatternCodegen:
         self._count += 1
         return f"{self._prefix}_{kind}{self._count - 1}"
 
-    def _function(
-        self, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None], span: Span
-    ) -> Callable[[], PatternFunction]:
+    def _function(self, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None], span: Span) -> _Load:
         """Write a function over the event and tags that `exprs` read."""
         name = self._new_name()
         with self.source.block(f"def {name}(e, m, P, now):", span):
             write(self._read_event(exprs, self._scope))
-        return lambda: self._namespace[name]
+        return itemgetter(name)
 
     def _read_event(self, exprs: Sequence[x.BoundExpr], scope: CodeScope) -> CodeScope:
         """Write the properties of the event that `exprs` read into locals; return the scope of `exprs`."""
@@ -143,21 +142,19 @@ class PatternCodegen:
         own = {name: f"p{i}" for i, name in enumerate(names)}
         return scope.at(props={**self._tagged, **lower.property_codes(own, p.EVENT_STREAM)})
 
-    def _expression_function(
-        self, exprs: Sequence[x.BoundExpr], code: Callable[[CodeScope], str], span: Span
-    ) -> Callable[[], PatternFunction]:
+    def _expression_function(self, exprs: Sequence[x.BoundExpr], code: Callable[[CodeScope], str], span: Span) -> _Load:
         return self._function(exprs, lambda scope: self.source.line(f"return {code(scope)}", span), span)
 
-    def _condition(self, exprs: Sequence[x.BoundExpr]) -> Callable[[], PatternFunction] | None:
+    def _condition(self, exprs: Sequence[x.BoundExpr]) -> _Load | None:
         if not exprs:
             return None
         condition = _all(exprs)
         return self._expression_function(exprs, lambda scope: lower.filter_condition(scope, condition), condition.span)
 
-    def _value(self, e: x.BoundExpr) -> Callable[[], PatternFunction]:
+    def _value(self, e: x.BoundExpr) -> _Load:
         return self._expression_function([e], lambda scope: lower.value(scope, e), e.span)
 
-    def _key(self, exprs: Sequence[x.BoundExpr]) -> Callable[[], PatternFunction] | None:
+    def _key(self, exprs: Sequence[x.BoundExpr]) -> _Load | None:
         """Write a lookup key. It is None if a value is null or NaN, which equal nothing."""
         if not exprs:
             return None
@@ -173,7 +170,7 @@ class PatternCodegen:
 
         return self._function(exprs, write, exprs[0].span)
 
-    def _time(self, period: x.BoundExpr) -> Callable[[], PatternFunction]:
+    def _time(self, period: x.BoundExpr) -> _Load:
         fixed = period.millis if isinstance(period, x.Period) and period.months is None else None
         if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
             after = self.source.const(fixed.value)
@@ -250,7 +247,7 @@ class PatternCodegen:
         whole = all(len(simple) == len(parts) > 0 for simple, parts in zip(alternatives, conditions, strict=True))
         return alternatives if whole else ()
 
-    def _atom(self, atom: p.Atom, parts: AtomFilter) -> Callable[[p.Atom], AtomSpec]:
+    def _atom(self, atom: p.Atom, parts: AtomFilter) -> Callable[[p.Atom, Namespace], AtomSpec]:
         test = self._condition(parts.event)
         event_key = self._key([event for event, _ in parts.keys])
         match_key = self._key([match for _, match in parts.keys])
@@ -260,45 +257,45 @@ class PatternCodegen:
         rest = self._condition(parts.rest)
         unfold = self._unfold(atom)
         stays = id(atom) in self._under_every
-        return lambda node: AtomSpec(
+        return lambda node, loaded: AtomSpec(
             number=atom.number,
             text=atom_text(node),
             position=None if atom.tag is None else self._positions[atom.tag],
             consume=atom.consume,
             stays=stays,
-            test=_loaded(test),
-            event_key=_loaded(event_key),
-            match_key=_loaded(match_key),
-            event_bound=_loaded(event_bound),
-            match_bound=_loaded(match_bound),
+            test=_loaded(test, loaded),
+            event_key=_loaded(event_key, loaded),
+            match_key=_loaded(match_key, loaded),
+            event_bound=_loaded(event_bound, loaded),
+            match_bound=_loaded(match_bound, loaded),
             op=None if bound is None else bound.op,
-            rest=_loaded(rest),
-            unfold=_loaded(unfold),
+            rest=_loaded(rest, loaded),
+            unfold=_loaded(unfold, loaded),
         )
 
-    def _unfold(self, atom: p.Atom) -> Callable[[], PatternFunction] | None:
+    def _unfold(self, atom: p.Atom) -> _Load | None:
         if not atom.contained:
             return None
         name = self._new_name()
         write_unnest(atom.contained, self._scope, name, "e, m, P, now")
-        return lambda: self._namespace[name]
+        return itemgetter(name)
 
     def _build(self, node: p.PatternExpr) -> _Make:
         """Write the functions of `node`. The result makes its spec, given the atoms."""
         match node:
             case p.Atom():
-                return lambda atoms: atoms[node.number]
+                return lambda atoms, _: atoms[node.number]
             case p.FollowedByPattern():
                 steps = [self._build(operand) for operand in node.operands]
                 maxima = [None, *(None if e is None else self._value(e) for e in node.maxima)]
-                return lambda atoms: FollowedBySpec(
-                    tuple(step(atoms) for step in steps), tuple(_loaded(maximum) for maximum in maxima)
+                return lambda atoms, loaded: FollowedBySpec(
+                    tuple(step(atoms, loaded) for step in steps), tuple(_loaded(maximum, loaded) for maximum in maxima)
                 )
             case p.LogicalPattern():
                 return self._logical(node)
             case p.NotPattern():
                 below = self._build(node.operand)
-                return lambda atoms: NotSpec(below(atoms))
+                return lambda atoms, loaded: NotSpec(below(atoms, loaded))
             case p.EveryPattern():
                 return self._every(node)
             case p.RepeatPattern():
@@ -306,23 +303,23 @@ class PatternCodegen:
             case p.WithinGuard():
                 below, due = self._build(node.operand), self._time(node.period)
                 most = None if node.count is None else self._value(node.count)
-                return lambda atoms: WithinSpec(below(atoms), due(), _loaded(most))
+                return lambda atoms, loaded: WithinSpec(below(atoms, loaded), due(loaded), _loaded(most, loaded))
             case p.WhileGuard():
                 below = self._build(node.operand)
                 predicate = node.condition
                 condition = self._expression_function(
                     [predicate], lambda scope: lower.truth(scope, predicate), predicate.span
                 )
-                return lambda atoms: WhileSpec(below(atoms), condition())
+                return lambda atoms, loaded: WhileSpec(below(atoms, loaded), condition(loaded))
         return self._observer(node)
 
     def _logical(self, node: p.LogicalPattern) -> _Make:
         operands = [self._build(operand) for operand in node.operands]
         if node.op == "or":
-            return lambda atoms: OrSpec(tuple(operand(atoms) for operand in operands))
+            return lambda atoms, loaded: OrSpec(tuple(operand(atoms, loaded) for operand in operands))
         tags = tuple(self._tag_positions(operand) for operand in node.operands)
         negated = tuple(isinstance(operand, p.NotPattern) for operand in node.operands)
-        return lambda atoms: AndSpec(tuple(operand(atoms) for operand in operands), tags, negated)
+        return lambda atoms, loaded: AndSpec(tuple(operand(atoms, loaded) for operand in operands), tags, negated)
 
     def _tag_positions(self, node: p.PatternExpr) -> tuple[int, ...]:
         """Return the positions of the tags below a node in the list of a match."""
@@ -340,7 +337,9 @@ class PatternCodegen:
                 node.keys, lambda scope: self._key_tuple(scope, node.keys or ()), node.span
             )
             expiry = None if node.expiry is None else self._time(node.expiry)
-        return lambda atoms: EverySpec(below(atoms), respawns, restarts, _loaded(keys), _loaded(expiry))
+        return lambda atoms, loaded: EverySpec(
+            below(atoms, loaded), respawns, restarts, _loaded(keys, loaded), _loaded(expiry, loaded)
+        )
 
     def _key_tuple(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
         """Return code of a tuple as a key. Arrays compare by content, and null is a value."""
@@ -361,18 +360,20 @@ class PatternCodegen:
         self.source.bind("_ABSENT", NO_UPPER_BOUND)
         limits = self._expression_function(limit_exprs, code, node.span)
         tags = tuple(self._positions[tag] for tag in node.tags)
-        return lambda atoms: RepeatSpec(below(atoms), None if until is None else until(atoms), limits(), tags)
+        return lambda atoms, loaded: RepeatSpec(
+            below(atoms, loaded), None if until is None else until(atoms, loaded), limits(loaded), tags
+        )
 
     def _observer(self, node: p.PatternExpr) -> _Make:
         if isinstance(node, p.IntervalTimer):
             due = self._time(node.period)
             interval = f"timer:interval({_expr_text(node.period)})"
-            return lambda _: ObserverSpec(interval, due())
+            return lambda _, loaded: ObserverSpec(interval, due(loaded))
         if isinstance(node, p.CrontabTimer):
             schedule = CrontabSchedule(node.crontab, self._scope.second)
             numbers = schedule.operands
             operands = self._expression_function(numbers, lambda scope: self._values(scope, numbers), node.span)
-            return lambda _: ObserverSpec("timer:at", CrontabTime(schedule, operands()))
+            return lambda _, loaded: ObserverSpec("timer:at", CrontabTime(schedule, operands(loaded)))
         if not isinstance(node, p.ScheduleTimer):
             raise TypeError(f"no rule for {type(node).__name__}")
         points = [node.date, node.repetitions]
@@ -385,15 +386,16 @@ class PatternCodegen:
         parents = [n for n in p.walk(self.pattern.root) if any(operand is node for operand in p.operands(n))]
         repeats = not parents or isinstance(parents[0], p.EveryPattern)
         fixed_period = not (isinstance(node.period, x.Period) and node.period.months is not None)
-        return lambda _: ScheduleSpec(
-            "timer:schedule", points_function(), _loaded(after), fixed_period, repeats, node.delayed
+        return lambda _, loaded: ScheduleSpec(
+            "timer:schedule", points_function(loaded), _loaded(after, loaded), fixed_period, repeats, node.delayed
         )
 
     def _values(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
         return "(" + "".join(f"{lower.value(scope, e)}, " for e in exprs) + ")"
 
 
-_Make = Callable[[Sequence[AtomSpec]], PatternSpec]  # makes the spec of a node, given all atoms
+_Load = Callable[[Namespace], PatternFunction]
+_Make = Callable[[Sequence[AtomSpec], Namespace], PatternSpec]  # makes the spec of a node, given all atoms
 NO_UPPER_BOUND = -1
 
 
@@ -411,8 +413,8 @@ def repeat_bounds(low: int | None, high: int | None) -> tuple[int, int | None]:
     return low, None if high == NO_UPPER_BOUND else high
 
 
-def _loaded(function: Callable[[], PatternFunction] | None) -> PatternFunction | None:
-    return None if function is None else function()
+def _loaded(function: _Load | None, namespace: Namespace) -> PatternFunction | None:
+    return None if function is None else function(namespace)
 
 
 def _all(exprs: Sequence[x.BoundExpr]) -> x.BoundExpr:
