@@ -25,7 +25,7 @@ from cepbook.lang.types import Type
 Text = TypeVar("Text")
 _MOST_SHAPES, _MOST_TEMPLATES = 256, 64  # that are remembered: shapes, and templates of each
 _STATELESS = frozenset((str, int, float, bool, type(None), type, BuiltinFunctionType, Type))
-_PORT = "clock"  # the one name that the scope of a statement binds
+PORT = "clock"  # the one name that the scope of a statement binds
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class ProgramTemplates(Generic[Text]):
 
 def _template(text: Text, source: SourceWriter, shape: PlanShape) -> ProgramTemplate[Text] | None:
     numbers = {name: value.number for name, value in source.constants.items() if type(value) is Placeholder}
-    constants = {k: None if k in numbers else v for k, v in source.constants.items() if k != _PORT}
+    constants = {k: None if k in numbers else v for k, v in source.constants.items() if k != PORT}
     places = {span: number for number, span in reversed(list(enumerate(shape.spans)))}
     places.setdefault(NO_SPAN, -1)
     if not all(map(_stateless, constants.values())) or not places.keys() >= set(source.spans.values()):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 from operator import itemgetter
-from threading import Lock
 from typing import Any
 
 from cepbook.engine.codegen.buffered_input import write_buffered_input
@@ -19,7 +18,7 @@ from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.join_loop import JoinColumns, JoinLoopCodegen, join_columns
 from cepbook.engine.codegen.output_rate import OutputRateCodegen, bind_limiter
 from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
-from cepbook.engine.codegen.program_template import ProgramTemplates
+from cepbook.engine.codegen.program_template import PORT, ProgramTemplates
 from cepbook.engine.codegen.relation_loops import LookupCodegen
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.codegen.store_query import compile_store_query
@@ -60,8 +59,9 @@ def compile_select(
 
     def generate(blank: SelectStatement) -> tuple[_SelectText, SourceWriter, PlanShape | None]:
         lowered, source = lower_statement(blank), SourceWriter()
-        text = _SelectText(blank, lowered, scope_in(source), properties, iterable_unbound)
-        return text, source, shape_of(lowered)
+        own = scope_in(source).at(variables={}, user_functions={})
+        source.constants[PORT] = None  # a template outlives the runtime
+        return _SelectText(blank, lowered, own, properties, iterable_unbound), source, shape_of(lowered)
 
     shape = shape_of(steps)
     template = None
@@ -120,7 +120,7 @@ class _SelectText:
         row_pattern = namespace[RECOGNIZE_PROGRAM] = None if recognize is None else recognize.form(namespace)
         if plan.output is not None:
             bind_limiter(steps, plan.output, namespace)
-        own_constants = {name: value for name, value in constants.items() if name != "clock"}
+        own_constants = {name: value for name, value in constants.items() if name != PORT}
         row_columns = writer.code.row_columns
         program = StatementProgram(
             steps, source.text, namespace, spans, writer.columns, own_constants, source.bound, row_columns
@@ -129,18 +129,15 @@ class _SelectText:
         program.output_watched = tuple(scope.variables[name] for name in steps.output_watched)
         program.legend, program.notes = self.legend, self.notes
         program.items = writer.code.items
-        with _LOADING:
-            patterns = {number: (code, plan.sources[number].pattern) for number, code in self.patterns}
-            program.patterns = {
-                number: code.program(namespace, pattern) for number, (code, pattern) in patterns.items()
-            }
+        program.patterns = {
+            number: code.program(namespace, plan.sources[number].pattern) for number, code in self.patterns
+        }
         program.index_requests = writer.lookups.requests
         program.loop, program.join, program.recognize = writer.loop, join, row_pattern
         return program
 
 
 _TEMPLATES: ProgramTemplates[_SelectText] = ProgramTemplates()
-_LOADING = Lock()  # the code of a pattern loads one program at a time
 
 
 class _Writer:
