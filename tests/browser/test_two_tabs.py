@@ -14,10 +14,17 @@ CELLS = [
     "%view out",
     "cep.replay([{'time': 1000 * i, 'price': float(i)} for i in range(700)], type='Tick', time='time').run();",
 ]
-_SECOND = "/lab/workspaces/second?reset"
 _DIRTY = "() => window.cepbookPanel.context.model.dirty"
 _PICTURE = """rows => JSON.stringify(
     window.cepbookPanel.content.model.cells.get(2).outputs.get(0).toJSON().data['text/html'] ?? '').includes(rows)"""
+
+
+def second_tab(first: NotebookPage, path: str) -> NotebookPage:
+    """The notebook in a workspace of its own. None is reset: JupyterLab may load the page once more for that."""
+    second = NotebookPage(first.page.context.new_page())
+    second.page.goto(f"{first.page.url.split('/lab')[0]}/lab/workspaces/second-{path.removesuffix('.ipynb')}")
+    enter(second.page, path)
+    return second
 
 
 def test_an_updated_view_changes_the_notebook_in_one_tab(open_lab: OpenNotebook, lab_root: Path) -> None:
@@ -25,9 +32,7 @@ def test_an_updated_view_changes_the_notebook_in_one_tab(open_lab: OpenNotebook,
     with open_lab("tabs.ipynb") as first:
         first.run_cell(0, 1, 2)
         first.page.evaluate(_SAVE)
-        second = NotebookPage(first.page.context.new_page())
-        second.page.goto(first.page.url.split("/lab")[0] + _SECOND)
-        enter(second.page, "tabs.ipynb")
+        second = second_tab(first, "tabs.ipynb")
         first.run_cell(3)
         second.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
         assert first.page.evaluate(_DIRTY) and not second.page.evaluate(_DIRTY)
@@ -56,9 +61,7 @@ def test_of_two_tabs_in_which_nothing_ran_the_one_opened_first_saves(open_lab: O
         first.run_cell(0, 1, 2)
         first.page.evaluate(_SAVE)
         reload(first, "both.ipynb")
-        second = NotebookPage(first.page.context.new_page())
-        second.page.goto(first.page.url.split("/lab")[0] + _SECOND)
-        enter(second.page, "both.ipynb")
+        second = second_tab(first, "both.ipynb")
         second.page.evaluate(_SENDS, CELLS[3])
         for tab in (first, second):
             tab.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
