@@ -399,6 +399,18 @@ def test_a_window_that_fails_is_told_and_holds_what_it_held(cep: Workbench) -> N
         cep.window(lambda x: x)
 
 
+@pytest.mark.parametrize(("answer", "remaining"), [(np.array([False, True]), [2.0]), (np.int64(1), [2.0])])
+def test_a_window_may_answer_with_numbers_of_numpy(cep: Workbench, answer: Any, remaining: list[float]) -> None:
+    @cep.window
+    def some(prices: list[float]) -> Any:
+        return None if len(prices) == 1 else answer
+
+    cep.run("@name('s') select price from Tick#some(price)")
+    for price in (1.0, 2.0):
+        cep.send("Tick", price=price)
+    assert [row["price"] for row in cep.iterate("s")] == remaining
+
+
 # ---------------------------------------------------------------- data windows with a clock
 def lasting(prices: list[float], *, clock: WindowClock) -> list[bool]:
     """Each event for as many seconds as its price says."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.aggregates.distinct_sketch import STANDARD_ERROR, DistinctSketch
+from cepbook.engine.aggregates.distinct_sketch import STANDARD_ERROR, DistinctSketch, _tau
 from cepbook.engine.aggregates.quantile_sketch import RELATIVE_ERROR, QuantileSketch
 from cepbook.engine.delivery.delta import Delta
 from cepbook.engine.runtime import Runtime
@@ -131,3 +131,10 @@ def test_saved_sketches_continue_exactly() -> None:
         if other is not None:
             other.send("E", event)
     assert restored_rows == rows[700:]
+
+
+@pytest.mark.parametrize("share", [0.001, 0.25, 0.5, 0.999])
+def test_the_part_of_full_registers_is_the_sum_of_its_series(share: float) -> None:
+    terms = [(1 - share ** 2.0**-k) ** 2 * 2.0**-k for k in range(1, 60)]
+    assert _tau(share) == pytest.approx((1 - share - sum(terms)) / 3)
+    assert _tau(0) == _tau(1) == 0

@@ -202,6 +202,7 @@ def test_bad_messages_cost_no_good_one() -> None:
         live.stop()
         await live
         assert live.malformed["Tick"] == live.rejections["count"].sum() == len(lines) == 52
+        assert [*live.rejections] == ["source", "reason", "count", "first", "last"]
 
     asyncio.run(receive())
     assert cep.changes("out")["price"].tolist() == [float(number) for number in range(len(lines))]

@@ -9,14 +9,17 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from threading import RLock
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.plan.catalog import EventType
+from cepbook.session import Workbench
 from cepbook.session.io.frame_source import SourceOptions
 from cepbook.session.io.replay_options import ReplayOptions
 from cepbook.session.io.source_merge import SourceBatch
@@ -517,6 +520,24 @@ def test_the_last_time_is_known_without_a_limit_of_events() -> None:
     assert begin(engine, [source(1, 2, 7)]).began is None  # it keeps no snapshots
     assert begin(engine, [source(1, 2, 7)], limit=2).last_time is None
     assert begin(engine, [source(1, 2, 7)], until=5, limit=2).last_time is None  # the limit may come first
+
+
+def test_the_last_time_of_a_table_is_unknown_with_a_limit_of_events() -> None:
+    cep = Workbench()
+    cep.run("create schema E(at long)")
+    rows = pd.DataFrame({"at": [1, 2, 7]})
+    assert [cep.replay(rows, "E", time="at", limit=limit).last_time for limit in (None, 2)] == [7, None]
+
+
+def test_the_rate_counts_the_time_of_all_steps() -> None:
+    cep = Workbench()
+    cep.run("create schema E(at long); @name('out') select * from E")
+    cep.on("out", lambda delta: sleep(0.05))
+    replay = cep.replay(pd.DataFrame({"at": range(9)}), "E", time="at", paused=True)
+    assert replay.progress.rate == 0
+    for _ in range(4):
+        replay.step()
+    assert 0 < replay.progress.rate <= 4 / (4 * 0.05)
 
 
 def test_a_result_shows_its_clock_in_its_own_units() -> None:
