@@ -27,7 +27,8 @@ from benchmarks.responsive import RUN_CELL, browsing  # noqa: E402
 from tests.browser import lab  # noqa: E402
 
 SETUP = """%load_ext cepbook
-import array, asyncio, gc, json, os, random, time
+import array, asyncio, gc, json, random, time
+import psutil
 
 draw = random.Random(1)
 ticks = [
@@ -35,10 +36,6 @@ ticks = [
     for _ in range(100_000)
 ]
 RATE, SECONDS = {rate}, {seconds}
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 async def measured(send, seconds):
     now, late, levels, pauses, begun = time.perf_counter, array.array("d"), [], [[], [], []], [0.0]
@@ -59,7 +56,7 @@ async def measured(send, seconds):
             late.append((now() - begin) * 1e6 - sent * 1e6 / RATE)
             sent += 1
         if len(levels) < 10 * sent // count:
-            levels.append((len(gc.get_objects()), round(resident())))
+            levels.append((len(gc.get_objects()), psutil.Process().memory_info().rss >> 20))
         await asyncio.sleep(0.001)
     wall, cpu = now() - begin, time.process_time() - cpu
     gc.callbacks.remove(collecting)

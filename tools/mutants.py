@@ -190,7 +190,7 @@ class Run:
         mutants = draw(files, self.options.mutants, self.options.seed)
         known = {(r["file"], r["number"]): r["outcome"] for r in read(results)}
         if self.options.again:
-            mutants = [m for m in mutants if known.get((m.file, m.number), "killed") in ("survived", "not covered")]
+            mutants = [m for m in mutants if known.get((m.file, m.number)) in ("survived", "not covered")]
             results = BUILD / "again.jsonl"
         elif self.options.resume:
             mutants = [m for m in mutants if (m.file, m.number) not in known]

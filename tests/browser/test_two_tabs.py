@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.browser.conftest import OpenNotebook
@@ -19,6 +21,16 @@ _PICTURE = """rows => JSON.stringify(
     window.cepbookPanel.content.model.cells.get(2).outputs.get(0).toJSON().data['text/html'] ?? '').includes(rows)"""
 
 
+@contextmanager
+def viewing(open_lab: OpenNotebook, path: Path) -> Iterator[NotebookPage]:
+    """The notebook in a tab, with the view open and saved."""
+    write_notebook(path, CELLS)
+    with open_lab(path.name) as tab:
+        tab.run_cell(0, 1, 2)
+        tab.page.evaluate(_SAVE)
+        yield tab
+
+
 def second_tab(first: NotebookPage, path: str) -> NotebookPage:
     """The notebook in a workspace of its own. None is reset: JupyterLab may load the page once more for that."""
     second = NotebookPage(first.page.context.new_page())
@@ -28,10 +40,7 @@ def second_tab(first: NotebookPage, path: str) -> NotebookPage:
 
 
 def test_an_updated_view_changes_the_notebook_in_one_tab(open_lab: OpenNotebook, lab_root: Path) -> None:
-    write_notebook(lab_root / "tabs.ipynb", CELLS)
-    with open_lab("tabs.ipynb") as first:
-        first.run_cell(0, 1, 2)
-        first.page.evaluate(_SAVE)
+    with viewing(open_lab, lab_root / "tabs.ipynb") as first:
         second = second_tab(first, "tabs.ipynb")
         first.run_cell(3)
         second.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
@@ -43,10 +52,7 @@ _SENDS = """code => window.cepbookPanel.sessionContext.session.kernel.requestExe
 
 
 def test_a_reloaded_tab_saves_the_pictures_of_its_views(open_lab: OpenNotebook, lab_root: Path) -> None:
-    write_notebook(lab_root / "reloaded.ipynb", CELLS)
-    with open_lab("reloaded.ipynb") as tab:
-        tab.run_cell(0, 1, 2)
-        tab.page.evaluate(_SAVE)
+    with viewing(open_lab, lab_root / "reloaded.ipynb") as tab:
         reload(tab, "reloaded.ipynb")
         tab.page.evaluate(_SENDS, CELLS[3])
         tab.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
@@ -56,10 +62,7 @@ def test_a_reloaded_tab_saves_the_pictures_of_its_views(open_lab: OpenNotebook, 
 
 
 def test_of_two_tabs_in_which_nothing_ran_the_one_opened_first_saves(open_lab: OpenNotebook, lab_root: Path) -> None:
-    write_notebook(lab_root / "both.ipynb", CELLS)
-    with open_lab("both.ipynb") as first:
-        first.run_cell(0, 1, 2)
-        first.page.evaluate(_SAVE)
+    with viewing(open_lab, lab_root / "both.ipynb") as first:
         reload(first, "both.ipynb")
         second = second_tab(first, "both.ipynb")
         second.page.evaluate(_SENDS, CELLS[3])

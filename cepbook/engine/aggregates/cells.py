@@ -141,9 +141,9 @@ class ArgumentCells:
 
 @dataclass(frozen=True, slots=True)
 class CellUpdate:
-    """Writes what an entering or leaving event does to the cells of one argument. `second` and
-    `sort_key` are locals that have the second value and the sort key, if they are computed before. `store` is the line
-    after a change of the number of nulls.
+    """Writes what an entering or leaving event does to the cells of one argument. `second` and `sort_key` are locals
+    that have the second value and the sort key, if they are computed before. `store` is the line after a change of the
+    number of nulls.
     """
 
     argument: ArgumentCells

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import TypeGuard
 
 from cepbook.errors import Diagnostic, ParseError, Span
 from cepbook.lang.registry.aggregates import AGGREGATES
@@ -99,7 +100,7 @@ def _percentages(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
 def _patterns(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
     """A pattern that matches once, ``a -> not b``, which is true at once, and an ``every`` around another one."""
     for node in walk(statement):
-        if isinstance(node, ast.PatternEvery) and _is_every(node) and _is_every(node.operand):
+        if _is_every(node) and _is_every(node.operand):
             fact = "each match of an `every` within an `every` begins both again: they double with every match"
             yield _rarely(fact, node.span, f"one is enough: {_written(node.operand, source)}")
         if isinstance(node, ast.PatternFollowedBy):
@@ -115,7 +116,7 @@ def _patterns(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
                 yield _rarely("a pattern without every matches once", node.pattern.span, hint)
 
 
-def _is_every(node: ast.PatternNode) -> bool:
+def _is_every(node: object) -> TypeGuard[ast.PatternEvery]:
     return isinstance(node, ast.PatternEvery) and node.distinct is None
 
 
