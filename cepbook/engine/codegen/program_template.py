@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Generic, TypeVar
 
 from cepbook.engine.expressions.placeholder import ConstantRead, Placeholder, Question, constant_identity
@@ -24,7 +24,7 @@ from cepbook.lang.types import Type
 
 Text = TypeVar("Text")
 _MOST_SHAPES, _MOST_TEMPLATES = 256, 64  # that are remembered: shapes, and templates of each
-_STATELESS = frozenset((str, int, float, bool, type(None), type, BuiltinFunctionType, Type))
+_STATELESS = frozenset((str, int, float, bool, type(None), Type))
 PORT = "clock"  # the one name that the scope of a statement binds
 
 
@@ -34,7 +34,7 @@ class ProgramTemplate(Generic[Text]):
 
     text: Text
     constants: Mapping[str, Any]  # in the order of the text; None for those that each statement has itself
-    numbers: Mapping[str, int]  # of these
+    numbers: Mapping[str, int]  # by the names of these, their places among the constants of a shape
     lines: Mapping[int, int]  # numbers of spans, by line of the text
 
     def constants_of(self, shape: PlanShape, ports: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ProgramTemplates(Generic[Text]):
     ) -> ProgramTemplate[Text] | None:
         """Return the template for `plan`, or None if its text cannot be shared, or if it is the first of its shape.
 
-        `key` is everything that a text depends on beside the constants.
+        `key` is everything that a text depends on beside the constants: the key of the shape, and settings.
         """
         family = self._families.pop(key, None)
         if family is None:
@@ -110,7 +110,9 @@ class ProgramTemplates(Generic[Text]):
             except TypeError:  # a function of Python that takes no placeholder
                 template = None
             else:
-                same = blank is not None and blank.key == shape.key
+                known = {constant_identity(shape.constants[i]) for compare, i, _ in family.questions if compare is None}
+                # Lowering may not compute a constant from others: it would be that of the first statement.
+                same = blank is not None and blank.key == shape.key and blank.fixed_constants() <= known
                 template = _template(text, source, shape) if same else None
             answers = family.answers(shape)
             if len(family.templates) >= _MOST_TEMPLATES:
@@ -133,6 +135,8 @@ def _stateless(value: object) -> bool:
     """Return whether statements can share the value."""
     if type(value) is tuple:
         return all(map(_stateless, value))
+    if type(value) is BuiltinFunctionType:
+        return isinstance(value.__self__, ModuleType)  # and is no method of an object
     return (
         type(value) in _STATELESS or isinstance(value, type) or (type(value) is FunctionType and not value.__closure__)
     )

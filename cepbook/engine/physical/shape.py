@@ -3,7 +3,7 @@
 Two statements of one shape have the same operators over the same expressions, and differ in the values of constants and
 in where they stand: ``E(k = 17)`` and ``E(k = 18)``. Generated code can be shared by all statements of a shape
 (`codegen.program_template`). Plans that depend on more than themselves have no shape: on stores, variables, subqueries,
-functions from Python, contexts and output clauses. So do long plans.
+functions from Python, contexts and output clauses. Nor have long plans one.
 """
 
 from __future__ import annotations
@@ -81,18 +81,19 @@ class PlanShape:
         elif kind is Type:
             key += (value, value.primitive, value.dated)
         elif kind is dict:
-            key += (dict, *value)
+            key += (dict, len(value), *value)
             for item in value.values():
                 self._visit(item)
         elif kind is frozenset or issubclass(kind, Enum):
             key.append(value)
         else:
-            number = self._nodes.setdefault(id(value), len(self._nodes))
-            if number + 1 < len(self._nodes):
+            number = self._nodes.get(id(value))
+            if number is not None:
                 key += (None, number)
                 return
-            if number > _MOST_NODES:
+            if len(self._nodes) > _MOST_NODES:
                 raise _NoShape
+            self._nodes[id(value)] = len(self._nodes)
             key.append(kind)
             if kind is x.Const:
                 identity = constant_identity(value.value)
@@ -104,6 +105,12 @@ class PlanShape:
                 return
             for field in (_FIELDS.get(kind) or _fields_of(kind))(value):
                 self._visit(field)
+
+
+    def fixed_constants(self) -> set[tuple[type, str]]:
+        """Return the identities of constants that may differ between plans of the shape and are no placeholders."""
+        identities = {constant_identity(value) for value in self.constants if type(value) is not Placeholder}
+        return {identity for identity in identities if identity[0] in _VARYING}
 
 
 def shape_of(steps: PhysicalPlan) -> PlanShape | None:

@@ -75,7 +75,7 @@ class JoinTree:
 
     def order(self, start: int) -> tuple[JoinStage, ...] | None:
         """Return how an event of `start` gets its partners, so that the on-clause of an optional stream has all events
-        that it reads: first those towards the first stream, then the others in the order of the text.
+        that it reads: first its neighbours towards the first stream, then the others in the order of the text.
 
         None if there is no such order: two branches that may be missing as a whole read each other's streams.
         """
@@ -90,11 +90,12 @@ class JoinTree:
         stages = list[JoinStage]()
         while pending := sorted((e for e in edges if e[1] in streams), key=lambda e: (e[1] > e[0], e[1])):
             needs = {edge: self._needs(*edge) for edge in pending}
-            required = [edge for edge in pending if not self.optional(edge[1], edge[0])]  # their on-clauses can wait
-            ready = [e for e in pending if needs[e][1] <= known or (e in required and e[1] < e[0])] or required
-            if not ready:
+            # The on-clause of a required stream is tested once all streams that it reads are there, and may end the row.
+            required = [edge for edge in pending if not self.optional(edge[1], edge[0])]
+            ready = [e for e in pending if needs[e][1] <= known or (e in required and e[1] < e[0])]
+            if not ready and not required:
                 return None
-            origin, stream = ready[0]
+            origin, stream = (ready or required)[0]
             edges.remove((origin, stream))
             known.add(stream)
             edges += [(stream, n) for n in self.beyond(stream, origin)]
@@ -119,9 +120,11 @@ class JoinTree:
                 break
             further = {b for n in together for b in self.beyond(n, reached_from[n]) if not self.optional(b, n)}
             further = (further | (read & reached_from.keys())) - together
-            for n in list(further):  # and those between
-                while (n := reached_from[n]) not in together:
-                    further.add(n)
+            for n in list(further):
+                between = reached_from[n]
+                while between not in together:
+                    further.add(between)
+                    between = reached_from[between]
         return together - {stream}, read
 
 

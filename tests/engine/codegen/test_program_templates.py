@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from cepbook.engine.codegen import select
+from cepbook.engine.codegen import program_template, select
 from cepbook.engine.codegen.program_template import ProgramTemplate, ProgramTemplates
 from cepbook.engine.expressions.placeholder import ConstantRead, Placeholder
 from cepbook.engine.physical.lowering import lower_statement
@@ -181,3 +182,22 @@ def test_random_statements_with_code_of_their_own_and_of_others(number: int, mon
     assert templates.used > 8
     for seed, one, other in zip(seeds, alone, shared, strict=True):
         assert one == other, Statements(seed).module().epl
+
+
+def test_a_constant_that_planning_computes_is_not_shared(
+    templates: ProgramTemplates[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands in the lowered plan, where no placeholder was: here because none is put anywhere."""
+    monkeypatch.setattr(program_template, "with_placeholders", lambda plan, shape, answered: plan)
+    runtime, _ = deployed()
+    counts = list[int]()
+    for least in range(1, 5):
+        statement = runtime.deploy(f"select k from E(k >= {least})").statements[0]
+        statement.add_listener(lambda delta, least=least: counts.append(least))
+    runtime.send("E", {"k": 2})
+    assert counts == [1, 2]
+
+
+def test_a_method_of_an_object_is_shared_by_no_statements() -> None:
+    assert not program_template._stateless({}.get)
+    assert program_template._stateless(math.floor)
