@@ -106,7 +106,6 @@ class PlanShape:
             for field in (_FIELDS.get(kind) or _fields_of(kind))(value):
                 self._visit(field)
 
-
     def fixed_constants(self) -> set[tuple[type, str]]:
         """Return the identities of constants that may differ between plans of the shape and are no placeholders."""
         identities = {constant_identity(value) for value in self.constants if type(value) is not Placeholder}

@@ -90,7 +90,7 @@ class JoinTree:
         stages = list[JoinStage]()
         while pending := sorted((e for e in edges if e[1] in streams), key=lambda e: (e[1] > e[0], e[1])):
             needs = {edge: self._needs(*edge) for edge in pending}
-            # The on-clause of a required stream is tested once all streams that it reads are there, and may end the row.
+            # The on-clause of a required stream is tested once it has all streams that it reads, and may end the row.
             required = [edge for edge in pending if not self.optional(edge[1], edge[0])]
             ready = [e for e in pending if needs[e][1] <= known or (e in required and e[1] < e[0])]
             if not ready and not required:
