@@ -135,6 +135,6 @@ def test_saved_sketches_continue_exactly() -> None:
 
 @pytest.mark.parametrize("share", [0.001, 0.25, 0.5, 0.999])
 def test_the_part_of_full_registers_is_the_sum_of_its_series(share: float) -> None:
-    terms = [(1 - share ** 2.0**-k) ** 2 * 2.0**-k for k in range(1, 60)]
+    terms = [(1 - share**2.0**-k) ** 2 * 2.0**-k for k in range(1, 60)]
     assert _tau(share) == pytest.approx((1 - share - sum(terms)) / 3)
     assert _tau(0) == _tau(1) == 0
