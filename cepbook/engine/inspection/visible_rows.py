@@ -64,7 +64,7 @@ class RowTable:
 
     def column(self, name: str, start: int = 0) -> list[Any]:
         """Return the values of a column, row by row from position `start`; null where a row lacks it."""
-        rows = list(islice(self._kept, start, None)) if start else self._kept
+        rows = self._kept[start:] if start else self._kept
         if self._place is None:
             try:
                 return list(map(operator.itemgetter(name), rows))

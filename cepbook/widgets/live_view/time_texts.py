@@ -1,4 +1,4 @@
-"""Times in ms: those that contain a word as they are displayed, and the span of time that a reader's text means.
+"""Times in ms: their texts as they are displayed, and the span of time that a reader's text means.
 
 A text may leave out the end of a time: ``2013-07`` is all of July, ``2013-07-02 10`` an hour, ``10:30`` a minute.
 """
@@ -6,20 +6,29 @@ A text may leave out the end of a time: ``2013-07`` is all of July, ``2013-07-02
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
 from cepbook.display import DATE_THRESHOLD_MS, format_time
 from cepbook.errors import UsageError
-
-Array = np.ndarray[Any, Any]
+from cepbook.widgets.live_view.text_matrix import WIDTH, Array, TextMatrix
 
 _TIME_CHARACTERS = frozenset("0123456789-:. dms")
 _DAY = 86_400_000  # ms
 _MAX_DATE_MS = 253_402_300_800_000  # ms since 1970 of the end of the year 9999, behind which a time is no date
 _CLOCK = re.compile(r"(?:(\d+)d )?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?")
+# The parts of the text of a time. Days are at the right, so that the text has no gap.
+_TEXT = np.dtype(
+    {
+        "names": ["day", "hour", "minute", "second", "fraction"],
+        "formats": ["S11", "S3", "S3", "S2", "S4"],
+        "offsets": [0, 11, 14, 17, 19],
+        "itemsize": WIDTH,
+    }
+)
+_TWO_DIGITS = np.array([b"%02d" % number for number in range(60)])
+_WITH_COLON = np.array([b"%02d:" % number for number in range(60)])
+_FRACTIONS = np.array([b".%03d" % ms for ms in range(1000)])
 _EXAMPLE = "for example `> 2013-07-02 10:00` or `2013-07-01 .. 2013-07-02`"
 
 
@@ -28,75 +37,37 @@ def is_in_times(word: str) -> bool:
     return _TIME_CHARACTERS.issuperset(word)
 
 
-def times_containing(times: Array, word: str) -> Array:
-    """Return where times in ms contain a word as they are displayed.
+def time_texts(times: Array) -> TextMatrix:
+    """Return the texts of times in ms as `format_time` writes them.
 
-    Many times are of the same days, so a day is looked at once. Times of day are compared by character. The word is in
-    one of the two, or ends the day and begins the time of day.
+    Many times have the same day, so a day is written once. Negative times and those behind the year 9999 are few, and
+    written one by one.
     """
-    dated = (times >= DATE_THRESHOLD_MS) & (times < _MAX_DATE_MS)
-    where = np.zeros(len(times), np.bool_)
-    where[~dated] = _hits(times[~dated], lambda time: word in format_time(time))
-    days, clocks = np.divmod(times[dated], _DAY)
-    head, space, tail = word.partition(" ")
-    if space:
-        hits = _hits(days, lambda day: _date(day).endswith(head))
-        where[dated] = hits & _clocks_with(clocks, tail, range(1))
-    else:
-        hits = _hits(days, lambda day: word in _date(day))
-        where[dated] = hits | _clocks_with(clocks, word, range(len(_CLOCK_SIGNS)))
-    return where
+    texts = np.zeros(len(times), _TEXT)
+    regular = (times >= 0) & (times < _MAX_DATE_MS)
+    if not regular.all():
+        others = [format_time(time) for time in times[~regular].tolist()]
+        texts[~regular] = np.array(others, f"S{WIDTH}").view(_TEXT)
+        times = times[regular]
+    days, clocks = np.divmod(times, _DAY)
+    days, places = np.unique(days, return_inverse=True)
+    minutes, ms = np.divmod(clocks.astype(np.int32), 60_000)  # half as wide numbers are divided in half the time
+    seconds, ms = np.divmod(ms, 1000)
+    written = np.zeros(len(times), _TEXT)
+    written["day"] = np.array([_day_text(day) for day in days.tolist()], _TEXT["day"])[places]
+    written["hour"] = _WITH_COLON[minutes // 60]
+    written["minute"] = _WITH_COLON[minutes % 60]
+    written["second"] = _TWO_DIGITS[seconds]
+    written["fraction"] = np.where((ms > 0) | (times < DATE_THRESHOLD_MS), _FRACTIONS[ms], b"")
+    texts[regular] = written
+    return TextMatrix(texts)
 
 
-def _hits(values: Array, is_so: Callable[[int], bool]) -> Array:
-    first, last = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if last - first < _MANY:
-        table = np.fromiter(map(is_so, range(first, last + 1)), np.bool_, last - first + 1)
-        there: Array = table[values - first]
-        return there
-    different, places = np.unique(values, return_inverse=True)
-    return np.fromiter(map(is_so, different.tolist()), np.bool_, len(different))[places]
-
-
-def _date(day: int) -> str:
-    return format_time(day * _DAY)[:10]
-
-
-# The characters of a time of day: a sign, or how many ms the digit counts, and its base
-_CLOCK_SIGNS: tuple[str | tuple[int, int], ...] = (
-    *((36_000_000, 10), (3_600_000, 10), ":", (600_000, 6), (60_000, 10), ":", (10_000, 6), (1_000, 10)),
-    *(".", (100, 10), (10, 10), (1, 10)),
-)
-_CLOCK_FORM = "00:00:00.000"
-_MANY = 4_000  # values in a row that are looked at rather than sorted
-_WHOLE = 8  # characters of a time of day without ms
-
-
-def _clocks_with(clocks: Array, word: str, starts: Iterable[int]) -> Array:
-    """Return where times of day in ms have a word at one of these positions of their text."""
-    clocks = clocks.astype(np.int32)  # a day has fewer ms, and half as wide numbers are divided in half the time
-    where, whole = np.zeros(len(clocks), np.bool_), clocks % 1000 == 0
-    signs = len(_CLOCK_SIGNS) if not whole.all() else _WHOLE
-    digits: dict[int, Array] = {}
-
-    def has(position: int, character: str) -> Array | bool:
-        sign = _CLOCK_SIGNS[position]
-        if isinstance(sign, str):
-            return sign == character
-        if position not in digits:
-            digits[position] = (clocks // sign[0] % sign[1]).astype(np.int8)
-        at: Array = digits[position] == int(character)
-        return at
-
-    form = "".join("0" if "0" <= character <= "9" else character for character in word)
-    for start in starts:
-        end = start + len(word)
-        if end <= signs and _CLOCK_FORM[start:end] == form:
-            hits: Array | bool = True
-            for position, character in enumerate(word, start):
-                hits = hits & has(position, character)
-            where |= hits & ~whole if end > _WHOLE else hits
-    return where
+def _day_text(day: int) -> bytes:
+    """Return what a time has before the hour, in equal width: a date, the days since 0, or nothing."""
+    time = day * _DAY
+    text = format_time(time)[:11] if time >= DATE_THRESHOLD_MS else f"{day}d " if day else ""
+    return text.encode("ascii").rjust(11, b"\0")
 
 
 def time_span(text: str, *, dated: bool) -> tuple[int, int]:

@@ -17,8 +17,9 @@ import numpy as np
 
 from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
-from cepbook.widgets.live_view.number_texts import NumberTexts, is_in_numbers
-from cepbook.widgets.live_view.time_texts import is_in_times, time_span, times_containing
+from cepbook.widgets.live_view.number_texts import is_in_numbers, number_texts
+from cepbook.widgets.live_view.text_matrix import TextMatrix
+from cepbook.widgets.live_view.time_texts import is_in_times, time_span, time_texts
 
 Array = np.ndarray[Any, Any]
 
@@ -142,7 +143,7 @@ class NumberValues(ValueColumn):
         self._numbers = numbers
         self._kind = kind
         self.timed = timed and kind is int
-        self._texts: NumberTexts | None = None
+        self._texts: TextMatrix | None = None
 
     def values(self, places: Array | None = None) -> list[Any]:
         numbers, null = (self._numbers, self.null) if places is None else (self._numbers[places], self.null[places])
@@ -170,10 +171,8 @@ class NumberValues(ValueColumn):
             return np.array([word in "false", word in "true"])[self._numbers] & ~self.null
         if not (is_in_times(word) if self.timed else is_in_numbers(word)):
             return np.zeros(len(self), np.bool_)
-        if self.timed:
-            return times_containing(self._numbers, word) & ~self.null
         if self._texts is None:
-            self._texts = NumberTexts(self._numbers)
+            self._texts = time_texts(self._numbers) if self.timed else number_texts(self._numbers)
         return self._texts.containing(word) & ~self.null
 
     def compared(self, sign: str, text: str) -> Array:

@@ -16,7 +16,7 @@ from cepbook.widgets.base.static_picture import answer_picture
 from cepbook.widgets.live_view.partition_rows import match_lines
 from cepbook.widgets.live_view.row_filter import RowFilter, SheetColumns
 from cepbook.widgets.live_view.static_view import static_view
-from cepbook.widgets.live_view.time_texts import times_containing
+from cepbook.widgets.live_view.time_texts import time_texts
 from cepbook.widgets.live_view.view_source import WorkbenchSource
 
 SCHEMAS = """create schema T(at long, ended long, x double, k string, other long)
@@ -168,7 +168,7 @@ def test_a_word_is_found_in_many_times_as_in_each_of_them() -> None:
     for chosen in (times, seconds):
         for word in ("0", "13-0", "05 1", ":59", "1d", "-", "9999", "00.007", "105", ".", "x"):
             expected = [word in format_time(time) for time in chosen]
-            assert times_containing(np.array(chosen), word).tolist() == expected, word
+            assert time_texts(np.array(chosen)).containing(word).tolist() == expected, word
 
 
 def test_partial_matches_show_times() -> None:

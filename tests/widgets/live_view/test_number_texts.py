@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cepbook.widgets.live_view.number_texts import NumberTexts, is_in_numbers
+from cepbook.widgets.live_view.number_texts import is_in_numbers, number_texts
+from cepbook.widgets.live_view.text_matrix import WIDTH
 from cepbook.widgets.live_view.value_columns import value_column
 from tests.random_cases import several
 
@@ -32,7 +33,7 @@ def test_words_in_random_numbers(seed: int) -> None:
     kind = draw.choice(["whole", "decimals", "any"])
     numbers = [number(draw, kind) for _ in range(50)]
     numbers += draw.choice([of for of in EDGES if isinstance(of[0], int) == (kind == "whole")])
-    texts = NumberTexts(np.array(numbers))
+    texts = number_texts(np.array(numbers))
     for _ in range(40):
         of = str(draw.choice(numbers))
         start = draw.randrange(len(of))
@@ -49,12 +50,22 @@ def test_numbers_are_searched_without_arrow_as_with_it(monkeypatch: pytest.Monke
     draw = Random(7)
     numbers = np.array([number(draw, "any") for _ in range(3_000)] + [of for edge in EDGES[1:] for of in edge])
     words = ["7", "12", "-3", ".5", "e", "e-0", "0.0001", "nan", "inf", "999"]
-    searched = [NumberTexts(numbers).containing(word) for word in words]
+    searched = [number_texts(numbers).containing(word) for word in words]
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for word, places in zip(words, searched, strict=True):
         expected = [word in text for text in map(str, numbers.tolist())]
-        assert NumberTexts(numbers).containing(word).tolist() == places.tolist() == expected
+        assert number_texts(numbers).containing(word).tolist() == places.tolist() == expected
         assert any(expected)
+
+
+def test_a_word_is_never_found_across_two_texts() -> None:
+    widest = [-1.2345678901234567e-308, -1.2345678901234567e-308]
+    assert {len(str(number)) for number in widest} == {WIDTH}
+    texts = number_texts(np.array(widest))
+    for word, contained in (("308-1", False), ("e-308", True), (str(widest[0]), True), (f"{widest[0]}0", False)):
+        assert texts.containing(word).tolist() == [contained, contained], word
+    assert number_texts(np.array([12, 34])).containing("23").tolist() == [False, False]
+    assert number_texts(np.zeros(0)).containing("2").tolist() == []
 
 
 def test_a_column_of_texts_with_other_values_is_no_column_of_texts() -> None:
