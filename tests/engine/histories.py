@@ -179,7 +179,9 @@ def array_of(values: list[Any]) -> ArrayColumn:
         codes = [known.index(v) for v in values]
         return TextColumn(np.array([c if c < len(known) - 1 else -1 for c in codes], int), np.array(known, object))
     if None not in values and len(kinds) == 1 and kinds <= {int, bool, float}:
-        return NumberColumn(np.array(values))
+        numbers = np.array(values)
+        if numbers.dtype != object:  # whole numbers of more than 64 bits are no array
+            return NumberColumn(numbers)
     if kinds == {float} and not any(v != v for v in values if v is not None):
         return NumberColumn(np.array([np.nan if v is None else v for v in values]), gaps=True)
     return ComputedColumn(lambda part: np.array([*values, None], object)[:-1][part].tolist())

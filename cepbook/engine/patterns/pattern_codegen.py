@@ -32,7 +32,7 @@ from cepbook.engine.patterns.observers import (
 )
 from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec, NotSpec, OrSpec, RepeatSpec
 from cepbook.engine.patterns.state_node import PatternFunction, PatternSpec
-from cepbook.engine.subscriptions.filter_index import IndexCondition, leading_conditions
+from cepbook.engine.subscriptions.filter_index import IndexCondition, index_conditions, leading_conditions
 from cepbook.engine.time.calendar_periods import period_after
 from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Span
@@ -243,9 +243,8 @@ class PatternCodegen:
         """Return the simple conditions of each atom of a type; none if a condition of an atom is not simple."""
         atoms = zip(self.pattern.atoms, filters, strict=True)
         conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
-        alternatives = tuple(leading_conditions(parts) for parts in conditions)
-        whole = all(len(simple) == len(parts) > 0 for simple, parts in zip(alternatives, conditions, strict=True))
-        return alternatives if whole else ()
+        simple = all(parts and all(map(index_conditions, parts)) for parts in conditions)
+        return tuple(map(leading_conditions, conditions)) if simple else ()
 
     def _atom(self, atom: p.Atom, parts: AtomFilter) -> Callable[[p.Atom, Namespace], AtomSpec]:
         test = self._condition(parts.event)

@@ -33,6 +33,7 @@ from cepbook.engine.subscriptions.filter_index import (
     IndexCondition,
     Subscription,
     before_peers,
+    index_conditions,
     leading_conditions,
 )
 from cepbook.engine.time.activations import ActivationScheduler
@@ -486,7 +487,7 @@ class RunningStatement(StoreAccess, ContextMember):
     @cached_property
     def leading_covers_filter(self) -> bool:
         """True if these conditions are the whole filter."""
-        return len(self.leading) == len(conjuncts(self.steps.source.filter))
+        return all(map(index_conditions, conjuncts(self.steps.source.filter)))
 
     def ways(self, type_name: str) -> list[tuple[IndexCondition, ...]]:
         """Leading conditions of each input that reads a type; relevant events meet one. Empty if not all known."""

@@ -1,24 +1,26 @@
 """The filter index: find the statements that must see an event without testing each of them.
 
-Equality, `in` and range conditions between a property and constants become lookups, nested as a tree (Esper reference,
-"filter indexes"): a hash table per property for equality, sorted thresholds for ranges. The statement tests the rest of
-its filter itself. The cost per event does not grow with the number of statements that differ only in values.
+Equality, `in`, `between` and other comparisons of a property with constants become lookups, nested as a tree (Esper
+reference, "filter indexes"): a hash table per property for equality, a tree of intervals per property for ranges. All
+bounds of one property in one filter are one interval. The statement tests the rest of its filter itself. The cost per
+event grows with the statements that match, not with those that differ only in values.
 
 ::
 
-    symbol = 'A' and price > 5   ┐         symbol ─ 'A' ─ price > 5 ─ statement 1
+    symbol = 'A' and price > 5   ┐         symbol ─ 'A' ─ price in (5, ∞) ─ statement 1
     symbol = 'B'                 ├──►             └ 'B' ─ statement 2
-    qty >= 100                   ┘         qty >= 100 ─ statement 3
+    qty >= 10 and qty < 20       ┘         qty in [10, 20) ─ statement 3
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import chain, takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+from cepbook.engine.subscriptions.intervals import Interval, IntervalTree
 from cepbook.lang.plan import expressions as x
 
 # takes an event, or (event, slots) if contexts look at it; returns True if it consumed the event
@@ -78,7 +80,7 @@ class EventReader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IndexCondition:
-    """An indexable conjunct: property, operator (``=`` for ``in`` too) and the constants."""
+    """An indexable comparison: property, operator (``=`` for ``in`` too) and the constants."""
 
     name: str
     op: str
@@ -91,7 +93,7 @@ class FilterIndexNode:
 
     leaves: list[tuple[StatementOrder, EventHandler]] = field(default_factory=list)
     equal: dict[str, dict[Any, FilterIndexNode]] = field(default_factory=dict)
-    ranges: dict[tuple[str, str], tuple[list[Any], list[FilterIndexNode]]] = field(default_factory=dict)
+    ranges: dict[str, IntervalTree[FilterIndexNode]] = field(default_factory=dict)
 
     def match(self, event: Any, handlers: list[tuple[StatementOrder, EventHandler]]) -> None:
         """Append the handlers of `event` below this node to `handlers`."""
@@ -102,84 +104,98 @@ class FilterIndexNode:
                 node = table.get(value)
                 if node is not None:
                     node.match(event, handlers)
-        for (name, op), (thresholds, nodes) in self.ranges.items():
+        for name, tree in self.ranges.items():
             value = event.get(name)
             if value is not None and value == value:
-                for node in nodes[_RANGES[op](thresholds, value)]:
+                for node in tree.containing(value):
                     node.match(event, handlers)
 
 
-_RANGES: dict[str, Callable[[list[Any], Any], slice]] = {
-    ">": lambda thresholds, v: slice(0, bisect_left(thresholds, v)),
-    ">=": lambda thresholds, v: slice(0, bisect_right(thresholds, v)),
-    "<": lambda thresholds, v: slice(bisect_right(thresholds, v), None),
-    "<=": lambda thresholds, v: slice(bisect_left(thresholds, v), None),
-}
+def index_conditions(e: x.BoundExpr) -> tuple[IndexCondition, ...]:
+    """Return the indexable conditions that together say what `e` says; none if `e` is not indexable."""
+    match e:
+        case x.ComparisonExpr(_, op, x.Prop() as operand, bound) if op in _MIRRORED:
+            return _bounded(operand, (op, bound))
+        case x.ComparisonExpr(_, op, bound, x.Prop() as operand) if op in _MIRRORED:
+            return _bounded(operand, (_MIRRORED[op], bound))
+        case x.RangeTest(_, x.Prop() as operand, x.Const() as low, x.Const() as high, negated=False):
+            if None in (low.value, high.value):
+                return ()
+            first, last = sorted((low, high), key=attrgetter("value"))  # bounds may come in either order
+            return _bounded(operand, (">=" if e.include_low else ">", first), ("<=" if e.include_high else "<", last))
+        case x.InList(_, x.Prop() as operand, options, negated=False) if operand.type.name in _SCALARS:
+            if all(isinstance(o, x.Const) and isinstance(o.value, (str, int, float)) for o in options):
+                values = tuple(dict.fromkeys(o.value for o in options))  # type: ignore[attr-defined]
+                return (IndexCondition(operand.name, "=", values),)
+    return ()
 
 
-def index_condition(e: x.BoundExpr) -> IndexCondition | None:
-    """Return `e` as an indexable condition, or None."""
-    if isinstance(e, x.ComparisonExpr) and e.op in _MIRRORED:
-        left, right, op = e.left, e.right, e.op
-        if isinstance(left, x.Const):
-            left, right, op = right, left, _MIRRORED[op]
-        indexable = isinstance(right, x.Const) and right.value is not None and right.value == right.value
-        if indexable and isinstance(left, x.Prop) and left.type.name in _SCALARS:
-            return IndexCondition(left.name, op, (right.value,))  # type: ignore[attr-defined]
-    if isinstance(e, x.InList) and not e.negated and isinstance(e.operand, x.Prop):
-        scalar = e.operand.type.name in _SCALARS
-        if scalar and all(isinstance(o, x.Const) and isinstance(o.value, (str, int, float)) for o in e.options):
-            return IndexCondition(e.operand.name, "=", tuple(dict.fromkeys(o.value for o in e.options)))  # type: ignore[attr-defined]
-    return None
+def _bounded(operand: x.Prop, *bounds: tuple[str, x.BoundExpr]) -> tuple[IndexCondition, ...]:
+    """Return the comparisons (operator, constant) of a property; none if null, NaN or another type is in them."""
+    conditions = tuple(
+        IndexCondition(operand.name, op, (bound.value,))
+        for op, bound in bounds
+        if isinstance(bound, x.Const) and bound.value is not None and bound.value == bound.value
+    )
+    return conditions if len(conditions) == len(bounds) and operand.type.name in _SCALARS else ()
 
 
 def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
     """Return the indexable conditions at the beginning of `conjuncts`; none of them can fail with an error."""
-    return tuple(
-        found_condition
-        for found_condition in takewhile(lambda c: c is not None, map(index_condition, conjuncts))
-        if found_condition
-    )
+    return tuple(chain.from_iterable(takewhile(bool, map(index_conditions, conjuncts))))
 
 
 MAX_UNINDEXED = 4  # up to this many statements, testing each one is cheaper than a lookup
 
-# during construction: remaining conditions of a subscription, and whether they are its whole filter
-IndexEntry = tuple[tuple[IndexCondition, ...], bool, Subscription]
+IndexKey = tuple[str, tuple[Any, ...] | Interval]  # a property, and its values (one of them) or their interval
+# during construction: remaining keys of a subscription, and whether they are its whole filter
+IndexEntry = tuple[tuple[IndexKey, ...], bool, Subscription]
 
 
 def build_filter_index(subscribers: Sequence[Subscription]) -> FilterIndexNode:
     """Return the index over `subscribers`."""
     entries: list[IndexEntry] = []
     for subscriber in subscribers:
-        conditions = [index_condition(conjunct) for conjunct in x.conjuncts(subscriber.filter)]
-        indexed = tuple(sorted((c for c in conditions if c is not None), key=lambda c: c.op != "="))
-        entries.append((indexed, len(indexed) == len(conditions), subscriber))
+        conditions = [index_conditions(conjunct) for conjunct in x.conjuncts(subscriber.filter)]
+        entries.append((_index_keys(chain.from_iterable(conditions)), all(conditions), subscriber))
     return _node(entries)
+
+
+def _index_keys(conditions: Iterable[IndexCondition]) -> tuple[IndexKey, ...]:
+    """Return a key for each equality, then one for the interval of each property that has bounds."""
+    equal: list[IndexKey] = []
+    intervals: dict[str, Interval] = {}
+    for condition in conditions:
+        if condition.op == "=":
+            equal.append((condition.name, condition.values))
+        else:
+            interval = Interval.where(condition.op, condition.values[0])
+            intervals[condition.name] = intervals.get(condition.name, Interval()) & interval
+    return (*equal, *intervals.items())
 
 
 def _node(entries: list[IndexEntry]) -> FilterIndexNode:
     node = FilterIndexNode()
     if len(entries) <= MAX_UNINDEXED:
-        for conditions, complete, s in entries:
-            node.leaves.append((s.order, s.matched if complete and not conditions else s.checked))
+        for keys, complete, s in entries:
+            node.leaves.append((s.order, s.matched if complete and not keys else s.checked))
         return node
     tables: dict[str, dict[Any, list[IndexEntry]]] = {}
-    ranges: dict[tuple[str, str], dict[Any, list[IndexEntry]]] = {}
-    for conditions, complete, s in entries:
-        if not conditions:
+    ranges: dict[str, dict[Interval, list[IndexEntry]]] = {}
+    for keys, complete, s in entries:
+        if not keys:
             node.leaves.append((s.order, s.matched if complete else s.checked))
             continue
-        first, rest = conditions[0], (conditions[1:], complete, s)
-        by_value = (
-            tables.setdefault(first.name, {}) if first.op == "=" else ranges.setdefault((first.name, first.op), {})
-        )
-        for value in first.values:
-            by_value.setdefault(value, []).append(rest)
+        (name, values), rest = keys[0], (keys[1:], complete, s)
+        if isinstance(values, Interval):
+            ranges.setdefault(name, {}).setdefault(values, []).append(rest)
+        else:
+            table = tables.setdefault(name, {})
+            for value in values:
+                table.setdefault(value, []).append(rest)
     node.equal = {name: {value: _node(below) for value, below in table.items()} for name, table in tables.items()}
-    for key, by_threshold in ranges.items():
-        thresholds = sorted(by_threshold)
-        node.ranges[key] = (thresholds, [_node(by_threshold[t]) for t in thresholds])
+    for name, by_interval in ranges.items():
+        node.ranges[name] = IntervalTree({interval: _node(below) for interval, below in by_interval.items()})
     return node
 
 

@@ -1,0 +1,72 @@
+"""Intervals of constants, and the tree that finds those that contain a value.
+
+An interval has two ends. An end is a cut of the ordered values: ``(5, 0)`` lies just before 5 and ``(5, 1)`` just after
+it, so cuts are ordered as pairs are. ``v >= 5 and v < 7`` is the interval from ``(5, 0)`` to ``(7, 0)``.
+
+All cuts of a set of intervals divide the values into segments. An interval is a run of them. A binary tree over the
+segments (a segment tree) stores an interval at the highest nodes that cover only segments of the run: at most two for
+each level. The intervals that contain a value are those on the path from its segment to the root.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+Item = TypeVar("Item")
+Cut = tuple[Any, int]
+
+
+class Interval(NamedTuple):
+    """The values after the cut `low` and before the cut `high`; None stands for no end on this side."""
+
+    low: Cut | None = None
+    high: Cut | None = None
+
+    @classmethod
+    def where(cls, op: str, bound: Any) -> Interval:
+        """Return the values that are `op` (one of ``< <= > >=``) `bound`."""
+        if op in ("<", "<="):
+            return cls(high=(bound, int(op == "<=")))
+        return cls(low=(bound, int(op == ">")))
+
+    def __and__(self, other: Interval) -> Interval:
+        """Return the values that are in both intervals."""
+        low = self.low if other.low is None else other.low if self.low is None else max(self.low, other.low)
+        high = self.high if other.high is None else other.high if self.high is None else min(self.high, other.high)
+        return Interval(low, high)
+
+
+class IntervalTree(Generic[Item]):
+    """Items by interval: n of them take O(n log n) memory, and `containing` takes O(log n) steps and one per item."""
+
+    __slots__ = ("_cuts", "_nodes")
+
+    def __init__(self, items: Mapping[Interval, Item]) -> None:
+        self._cuts = sorted({cut for interval in items for cut in interval if cut is not None})
+        segments = len(self._cuts) + 1
+        after = {cut: segment for segment, cut in enumerate(self._cuts, 1)}
+        # node n has the nodes 2n and 2n + 1 below it; the segments are the last nodes
+        self._nodes: list[list[Item]] = [[] for _ in range(2 * segments)]
+        for (low, high), item in items.items():
+            begin = segments if low is None else segments + after[low]
+            end = 2 * segments if high is None else segments + after[high]
+            while begin < end:  # an interval whose ends exclude each other is empty
+                if begin % 2:
+                    self._nodes[begin].append(item)
+                    begin += 1
+                if end % 2:
+                    end -= 1
+                    self._nodes[end].append(item)
+                begin //= 2
+                end //= 2
+
+    def containing(self, value: Any) -> list[Item]:
+        """Return the items whose intervals contain `value`, in no particular order."""
+        items: list[Item] = []
+        node = len(self._cuts) + 1 + bisect_left(self._cuts, (value, 1))
+        while node:
+            items += self._nodes[node]
+            node //= 2
+        return items
