@@ -67,20 +67,32 @@ GAPS = (0, 0, 0, 1, 7, 250, 500, 999, 1000, 1001, 2000, 3500, 12_000)
 KEYS = ("a", "b", "c", None)
 
 
-@st.composite
-def histories(draw: st.DrawFn, types: Sequence[str] = ("A",), most: int = 40) -> list[Event]:
-    """Up to `most` events with ties, gaps around the periods of the statements under test, and nulls."""
-    small = st.one_of(st.none(), st.integers(-2, 4))
-    halves = st.one_of(st.none(), st.integers(-6, 6).map(lambda i: i / 2))
+SMALL = (None, 0, 1, 2, 3, 4, -1, -2)
+HALVES = (None, *(i / 2 for i in range(7)), *(-i / 2 for i in range(1, 7)))
+_BYTES = 9  # of an event: one for its gap, one for its type, and one for each of its values
+
+
+def histories(types: Sequence[str] = ("A",), most: int = 40) -> st.SearchStrategy[list[Event]]:
+    """Up to `most` events with ties, gaps around the periods of the statements under test, and nulls.
+
+    The bytes of a history are drawn at once: to draw each value took longer than to run the engine.
+    """
+    size = 1 + _BYTES * most
+    return st.binary(min_size=size, max_size=size).map(lambda drawn: _history(drawn, types, most))
+
+
+def _history(drawn: bytes, types: Sequence[str], most: int) -> list[Event]:
     time, events = 0, []
-    for _ in range(draw(st.integers(0, most))):
-        time += draw(st.sampled_from(GAPS))
-        name = draw(st.sampled_from(list(types)))
-        values: Row = {"k": draw(st.sampled_from(KEYS)), "x": draw(small)}
+    for number in range(drawn[0] % (most + 1)):
+        gap, kind, k, x, g, n, d, f, z = drawn[1 + _BYTES * number : 1 + _BYTES * (number + 1)]
+        time += GAPS[gap % len(GAPS)]
+        name = types[kind % len(types)]
+        values: Row = {"k": KEYS[k % len(KEYS)], "x": SMALL[x % len(SMALL)]}
         if name in ("A", "Sub"):
-            values |= {"g": draw(st.integers(0, 2)), "n": draw(small), "d": draw(halves), "f": draw(halves)}
+            values |= {"g": g % 3, "n": SMALL[n % len(SMALL)]}
+            values |= {"d": HALVES[d % len(HALVES)], "f": HALVES[f % len(HALVES)]}
         if name == "Sub":
-            values["z"] = draw(small)
+            values["z"] = SMALL[z % len(SMALL)]
         events.append(Event(time, name, values))
     return events
 
