@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,6 +130,8 @@ def isolated(home: str) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     # And a dozen of Java's, most of whose short lives would go into compiling well what runs a few times.
     own["JDK_JAVA_OPTIONS"] = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip()
+    # Random histories: one half on even days, the other on odd days (tests/random_cases.py).
+    own["CEPBOOK_PART"] = os.environ.get("CEPBOOK_PART", f"{date.today().toordinal() % 2}/2")
     return {**inherited, **own, "CEPBOOK_PROGRESS": "off"}  # how fast it goes is no output to compare
 
 
@@ -151,7 +154,7 @@ def main(names: list[str]) -> int:
         print(NO_BROWSER)
     if "browser" in results and not (shutil.which("npm") and shutil.which("node")):
         print(NO_PLAYGROUND)
-    print(f"{'total':10} {'':7} {lasted:6.1f} s")
+    print(f"{'total':10} {'':7} {lasted:6.1f} s  random histories: CEPBOOK_PART={environment['CEPBOOK_PART']}")
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
     return 0 if all(passed for passed, _, _, _ in results.values()) else 1
 

@@ -17,7 +17,7 @@ from cepbook.lang.explain.nearest_epl import nearest_epl
 from cepbook.lang.syntax.source_text import SourceText
 from tests.dialects.apama_reference import Lot, Network, Query, Window, mean
 from tests.engine.invariants import invariant_violations
-from tests.random_cases import several
+from tests.random_cases import part, seeds, several
 
 pytestmark = pytest.mark.histories
 
@@ -224,7 +224,7 @@ def check(seed: int) -> None:
 
 @pytest.mark.parametrize("block", range(several(200) // 100))
 def test_queries_are_as_simulated(block: int) -> None:
-    for seed in range(block * 100, block * 100 + 100):
+    for seed in part(range(block * 100, block * 100 + 100)):
         check(seed)
 
 
@@ -269,7 +269,7 @@ def test_nearest_epl_gives_the_same(window: str) -> None:
         outs: list[list[Any]] = [[], []]
         for runtime, out in zip((apama, epl), outs, strict=True):
             runtime.statement("out").add_listener(out.append)
-        for seed in range(several(4)):
+        for seed in seeds(4):
             rng = random.Random(f"{select} {seed}")
             begin = max(apama.now, epl.now)
             for now, made in history(rng):

@@ -16,6 +16,7 @@ import pytest
 from cepbook.testing.runner import Outcome, run
 from cepbook.testing.scenario import case_sections, parse_case
 from cepbook.testing.sweep import scenario_files
+from tests.random_cases import part
 from tests.spark.tasks import Recorded, differences
 
 pytestmark = pytest.mark.histories
@@ -24,7 +25,7 @@ CORPUS = Path(__file__).parents[1] / "corpus"
 PARTS = 6  # of the corpus, for processes that take turns
 
 
-@pytest.mark.parametrize("number", range(PARTS))
+@pytest.mark.parametrize("number", part(range(PARTS)))
 def test_tasks_deliver_what_was_recorded(number: int) -> None:
     cases = [(path, s) for path in scenario_files(CORPUS) for s in case_sections(path.read_text("utf-8"))]
     wrong, paths = [], Counter[str]()

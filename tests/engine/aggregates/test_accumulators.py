@@ -27,7 +27,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from tests.engine.aggregates.test_all_aggregates import FUNCTIONS, OF_THE_WINDOW, State, rounded
 from tests.engine.histories import Event, Run, comparable, histories
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 STEPS = 100_000
 
@@ -225,6 +225,7 @@ def test_windows_with_an_order_of_their_own(window: str) -> None:
 
     @settings(max_examples=several(4))
     @given(histories(("A",), most=20))
+    @in_part
     def check(events: list[Event]) -> None:
         shown = ", ".join(f"{text} as c{i}" for i, text in enumerate(OF_CONTENTS))
         run = Run(
@@ -251,6 +252,7 @@ def test_nan_is_the_highest_number(window: str) -> None:
 
     @settings(max_examples=several(7))
     @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([None, 1.0, 2.0, 3.0, math.nan])), max_size=25))
+    @in_part
     def check(drawn: list[tuple[int, float | None]]) -> None:
         runtime = Runtime()
         runtime.deploy("create schema E(k int, d double)")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.reference import AGGREGATES, changes
 from tests.engine.windows.test_windows import WINDOWS
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 COLUMNS = {f"c{i}": text for i, text in enumerate(AGGREGATES)}
 SELECTED = ", ".join(f"{text} as {column}" for column, text in COLUMNS.items())
@@ -36,6 +36,7 @@ def test_whole_window(window: str) -> None:
 
     @settings(max_examples=several(6))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         run = Run(f"@name('s') select irstream {selected} from A{window}")
         run.send(events)
@@ -54,6 +55,7 @@ def test_whole_window(window: str) -> None:
 def test_whole_batch(window: str) -> None:
     @settings(max_examples=several(6))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         run = Run(f"@name('s') select irstream {SELECTED} from A{window}")
         run.send(events)
@@ -73,6 +75,7 @@ def test_groups(window: str) -> None:
 
     @settings(max_examples=several(6))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         run = Run(f"@name('s') select irstream k, {SELECTED} from A{window} group by k")
         run.send(events)
@@ -107,6 +110,7 @@ def test_row_per_event_with_the_values_of_its_group(window: str) -> None:
 
     @settings(max_examples=several(6))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         run = Run(
             f"@name('s') select irstream k, d, sum(x) as c, max(x) as m from A{window} group by k having count(*) < 3"

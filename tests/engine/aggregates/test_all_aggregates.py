@@ -14,7 +14,7 @@ from tests.engine.cycles.naive import aggregate
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.reference import Change, Groups, Length, changes, mean, total
 from tests.engine.windows.test_windows import WINDOWS
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 
 @dataclass
@@ -199,6 +199,7 @@ def test_whole_window(window: str) -> None:
 
     @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         run = Run(f"create variable int at = 2; @name('s') select irstream {selected(window)} from A{window}")
         run.send(events)
@@ -221,6 +222,7 @@ def test_groups(window: str) -> None:
 
     @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         run = Run(f"create variable int at = 2; @name('s') select k, {selected(window)} from A{window} group by k")
         run.send(events)
@@ -252,6 +254,7 @@ def test_groups(window: str) -> None:
 def test_replay_delivers_the_same(window: str) -> None:
     @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         epl = f"create variable int at = 2; @name('s') select irstream {selected(window)} from A{window}"
         one_by_one, replayed = Run(epl), Run(epl)
@@ -285,6 +288,7 @@ def test_local_groups(window: str, group_by: str) -> None:
 
     @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         shown = ", ".join(f"{text} as c{i}" for i, text in enumerate(LOCAL))
         run = Run(f"@name('s') select irstream k, n, {shown} from A{window} {group_by}")
@@ -314,6 +318,7 @@ def test_local_groups_of_groups(window: str) -> None:
 
     @settings(max_examples=several(4))
     @given(histories(("A",), most=25))
+    @in_part
     def check(events: list[Event]) -> None:
         shown = "count(*) as own, count(*, group_by: g) as wide, sum(x, group_by: ()) as everything"
         run = Run(f"@name('s') select irstream g, k, {shown} from A{window} group by g, k")

@@ -13,7 +13,7 @@ from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.lang.types import INT
 from tests.engine.invariants import invariant_violations
 from tests.engine.sinks import Deltas
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 WINDOWS = [
     "",
@@ -77,7 +77,7 @@ def deployed(select: str, failures: list[Any]) -> Runtime:
 @pytest.mark.parametrize("select", SELECTS)
 def test_as_without_the_event(select: str, window: str) -> None:
     """Groups are what they are where the where-clause, which is behind the window too, keeps the event out."""
-    for seed in range(several(5)):
+    for seed in seeds(5):
         events, failures = history(seed), list[Any]()
         failing = select.format(window=window, key="odd(x)")
         where = f"where x != {UNLUCKY} and" if "where" in select else f"where x != {UNLUCKY}"
@@ -102,7 +102,7 @@ def test_as_without_the_event(select: str, window: str) -> None:
     ],
 )
 def test_a_condition_that_fails_does_not_hold(select: str, window: str) -> None:
-    for seed in range(several(5)):
+    for seed in seeds(5):
         events, failures = history(seed), list[Any]()
         expected = rows(deployed(select.format(window=window, where=f"x != {UNLUCKY}"), []), events)
         failing = select.format(window=window, where="odd(x) >= 0")
@@ -112,7 +112,7 @@ def test_a_condition_that_fails_does_not_hold(select: str, window: str) -> None:
 
 @pytest.mark.parametrize("window", ["#length(2)", "#time(2 sec)", "#length_batch(2)"])
 def test_replayed_as_sent(window: str) -> None:
-    for seed in range(several(4)):
+    for seed in seeds(4):
         events = history(seed)
         found: list[Any] = []
         for replayed in (False, True):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from cepbook.engine.contexts.hashing import bucket, crc32, hash_code
 from cepbook.lang.types import INT, STRING
 from tests.engine.histories import SELECTS, Event, Run, comparable, histories
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 pytestmark = pytest.mark.histories
 
@@ -67,6 +67,7 @@ def test_keyed_with_an_end(select: str) -> None:
 
     @settings(max_examples=several(6))
     @given(histories(("A",), most=30))
+    @in_part
     def one(events: list[Event]) -> None:
         open_: dict[Any, tuple[int, int]] = {}
         lives: list[tuple[Callable[[Event], bool], Life]] = []
@@ -99,6 +100,7 @@ def test_hash(function: str, select: str) -> None:
 
     @settings(max_examples=several(6))
     @given(histories(("A",), most=30))
+    @in_part
     def one(events: list[Event]) -> None:
         lives: dict[int, tuple[Callable[[Event], bool], Life]] = {}
         for position, event in enumerate(events):
@@ -125,6 +127,7 @@ def test_category(select: str) -> None:
 
     @settings(max_examples=several(6))
     @given(histories(("A",), most=30))
+    @in_part
     def one(events: list[Event]) -> None:
         events = [Event(0, "B", {}), *events]  # from the deployment on
         lives: list[tuple[Callable[[Event], bool], Life]] = []
@@ -155,6 +158,7 @@ def test_overlapping_partitions_count_from_their_initiation(
 
     @settings(max_examples=several(12))
     @given(histories(("A", "B"), most=40))
+    @in_part
     def one(events: list[Event]) -> None:
         run = Run(
             f"create context P initiated by A(x > 0) as a terminated by {end};"

@@ -16,7 +16,7 @@ from tests.engine.replay.test_causes import Plain, Tracing
 from tests.engine.replay.test_components import history
 from tests.engine.sinks import Deltas
 from tests.engine.slices import fails
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 KINDS = "group x < 2 as lo, group x > 0 as hi, group k = 'a' as a from A"  # an event may be of several
 CONTEXTS = (
@@ -70,7 +70,7 @@ def ended(run: Run, events: Sequence[Event]) -> None:
 @pytest.mark.histories
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_replayed_as_sent(context: str) -> None:
-    for seed in range(several(5)):
+    for seed in seeds(5):
         random = Random(f"{context} {seed}")
         chosen = random.sample(STATEMENTS, 4)
         named = "".join(f"@name('s{i}') context P {text};" for i, text in enumerate(chosen))
@@ -106,7 +106,7 @@ def test_of_derived_events_too(context: str) -> None:
         "@name('s') context P select irstream k, sum(x) as s from M#time(1 sec);"
         "@name('t') context P select context.id as id, count(*) as c from M"
     )
-    for seed in range(several(5)):
+    for seed in seeds(5):
         events = history(Random(f"{context} {seed}"), 70)
         sent, replayed = Run(epl), Run(epl)
         batch = replayed.runtime.batch(["A", "B"])

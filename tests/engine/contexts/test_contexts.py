@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from cepbook.engine.runtime import Runtime
 from tests.engine.histories import SELECTS, Event, Run, comparable, histories
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 OWN = [
     "select irstream x from A#lastevent where x > 0",
@@ -40,6 +40,7 @@ def test_partition_is_the_statement_alone(select: str) -> None:
 
     @settings(max_examples=several(6))
     @given(histories(("A",), most=30))
+    @in_part
     def check(events: list[Event]) -> None:
         run = Run(f"create context P partition by k from A;@name('s') context P {keyed}")
         run.send(events)
@@ -55,6 +56,7 @@ def test_partition_is_the_statement_alone(select: str) -> None:
 
 @settings(max_examples=several(10))
 @given(histories(("A",), most=30))
+@in_part
 def test_partitions_have_ids_in_order_of_their_first_event(events: list[Event]) -> None:
     """null is a key like any other; the statement's own filter keeps no partition from being made."""
     run = Run("create context P partition by k from A;@name('s') context P select count(*) as c from A(x > 0)")

@@ -14,7 +14,7 @@ from cepbook.errors import StatementError
 from cepbook.lang.types import BOOLEAN
 from tests.engine.sinks import Deltas
 from tests.engine.snapshot.saving import again
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 SCHEMAS = """create schema A(id int, x int); create schema B(id int, x int); create schema C(z int) inherits A;
 create variable int limit_ = 2;"""
@@ -116,7 +116,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(50)))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_deliveries_are_those_of_routed_events(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     epl, steps = module(draw), history(draw)

@@ -8,7 +8,7 @@ import pytest
 
 from cepbook.engine.contexts.keyed_context import FlatKeyedContext
 from tests.engine.joins.test_one_type import FILTERS, SCHEMA, WINDOWS, history, reactions
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 KEYS = ("k from E", "x from E", "k, x from E", "k from E(x > 0)", "k from E(id > 3)")
 CLAUSES = ("", " output last every 2 events", " output snapshot every 2 sec", " output all every 1 sec")
@@ -16,7 +16,7 @@ COLUMNS = ("count(*) as n, sum(x) as t", "id, x", "context.id as c, context.key1
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(50)))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_reactions_are_those_of_located_partitions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     window, clause = draw.choice(["", *WINDOWS]), draw.choice(CLAUSES)

@@ -15,7 +15,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
 from tests.engine.contexts.test_trees import SCHEMA, SELECTS, fits, level
 from tests.engine.histories import Event, Recorder, slices
-from tests.random_cases import several
+from tests.random_cases import part, seeds, several
 
 pytestmark = pytest.mark.histories
 
@@ -91,7 +91,7 @@ class Run:
 
 @pytest.mark.parametrize("block", range(several(30) // 15))
 def test_sent_or_replayed_the_same_history_gives_the_same(block: int) -> None:
-    for seed in range(block * 15, block * 15 + 15):
+    for seed in part(range(block * 15, block * 15 + 15)):
         drawn = Drawn(seed)
         runs = [Run(drawn).sent(drawn), Run(drawn).sent(drawn), Run(drawn).replayed(drawn)]
         for run in runs:
@@ -103,7 +103,7 @@ def test_nothing_is_left_of_an_undeployed_context() -> None:
     gc.collect()
     before = _in_memory()
     kept = []
-    for seed in range(several(15)):
+    for seed in seeds(15):
         drawn = Drawn(seed)
         run = Run(drawn).sent(drawn)
         run.runtime.undeploy("main")

@@ -12,7 +12,7 @@ from cepbook.engine.contexts.tree_context import TreeContext
 from cepbook.engine.contexts.tree_nodes import Branch
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, StatementError
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 pytestmark = pytest.mark.histories
 
@@ -133,7 +133,7 @@ def _leaves(branch: Branch | None) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(several(50)))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_random_trees(seed: int) -> None:
     draw = random.Random(seed)
     watched = Watched(draw)

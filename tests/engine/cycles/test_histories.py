@@ -13,7 +13,7 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.cycles.naive import Query, same
-from tests.random_cases import several
+from tests.random_cases import part, several
 
 pytestmark = pytest.mark.histories
 
@@ -150,5 +150,5 @@ def test_few_histories(seed: int) -> None:
 
 @pytest.mark.histories
 def test_many_histories() -> None:
-    for seed in range(1000, 1000 + HISTORIES):
+    for seed in part(range(1000, 1000 + HISTORIES)):
         check(seed)

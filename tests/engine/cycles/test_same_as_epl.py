@@ -11,7 +11,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.cycles.naive import same
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 pytestmark = pytest.mark.histories
 
@@ -73,7 +73,7 @@ def runtime_with(query: str, epl: str) -> Runtime:
 @pytest.mark.histories
 @pytest.mark.parametrize("name", SAME)
 def test_same_rows(name: str) -> None:
-    for seed in range(several(15)):
+    for seed in seeds(15):
         draw = random.Random(seed)
         size = draw.randint(1, 6)
         query, epl = (text.format(n=size) for text in SAME[name])
@@ -91,7 +91,7 @@ def test_same_rows(name: str) -> None:
     [("using v", "sort({n}, v {order})"), ("using v with update group k", "rank(k, {n}, v {order})")],
 )
 def test_same_contents_as_a_sorted_window(word: str, order: str, window: str, epl: str) -> None:
-    for seed in range(several(15)):
+    for seed in seeds(15):
         draw = random.Random(seed)
         size = draw.randint(1, 6)
         query = f"select id, v from s (partition store {word} {size} {window}) as w where w.$row_status is not dead"

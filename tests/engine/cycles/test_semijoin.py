@@ -10,7 +10,7 @@ import pytest
 from cepbook.engine.cycles.versioned_relation import VersionedRelation
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.syntax.source_text import SourceText
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 HELD = "b (partition store last 6) as y"
 QUERIES = {
@@ -51,7 +51,7 @@ def rows_of(query: str, seed: int) -> list[Any]:
 @pytest.mark.histories
 @pytest.mark.parametrize("name", QUERIES)
 def test_same_rows_without_indexes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    narrowed = [rows_of(QUERIES[name], seed) for seed in range(several(5))]
+    narrowed = [rows_of(QUERIES[name], seed) for seed in seeds(5)]
     monkeypatch.setattr(VersionedRelation, "among", lambda self, column, keys, statuses: self.read(statuses))
-    assert narrowed == [rows_of(QUERIES[name], seed) for seed in range(several(5))]
+    assert narrowed == [rows_of(QUERIES[name], seed) for seed in seeds(5)]
     assert any(narrowed)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, CepbookError, ParseError, UsageError
 from tests.engine.histories import Recorder
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 GOOD = {
     "schema": "create schema S(k string, x int)",
@@ -89,6 +89,7 @@ def history(runtime: Runtime) -> dict[str, list[Any]]:
 
 @settings(max_examples=several(50))
 @given(STEPS)
+@in_part
 def test_any_order_of_steps_leaves_what_the_deployments_say(steps: list[tuple[str, str, str]]) -> None:
     runtime = Runtime()
     for action, id_, module in steps:

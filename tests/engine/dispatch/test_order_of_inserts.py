@@ -10,7 +10,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.explain.statements import show_plan
 from tests.engine.histories import Event, Run, histories
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 MODULES = {
     "precedence": """
@@ -55,6 +55,7 @@ MODULES = {
 @pytest.mark.parametrize("name", MODULES)
 @settings(max_examples=several(8))
 @given(events=histories(), cuts=st.lists(st.integers(1, 39), max_size=3))
+@in_part
 def test_a_replay_keeps_the_order(name: str, events: list[Event], cuts: list[int]) -> None:
     config = Config(precedence=True)
     sent, replayed = Run(MODULES[name], config=config), Run(MODULES[name], config=config)

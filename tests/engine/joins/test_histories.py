@@ -20,7 +20,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import CompileError
 from tests.engine.histories import Event
 from tests.engine.relations.test_modules import same_whichever_way
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 SCHEMA = "".join(f"create schema {name}(k string, x int, i int);" for name in "ABC")
 WINDOWS = (
@@ -340,7 +340,7 @@ def _ids(rows: Any, count: int) -> Counter[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(25)))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_joins_against_nested_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     check(drawn(draw), draw, monkeypatch, seed)
@@ -380,7 +380,7 @@ def check(join: Join, draw: Random, monkeypatch: pytest.MonkeyPatch, seed: int) 
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(25)))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_on_clauses_of_several_streams_against_nested_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Joins as above whose on-clauses read any stream before their own."""
     draw = Random(f"wide {seed}")
@@ -391,7 +391,7 @@ def test_on_clauses_of_several_streams_against_nested_loops(seed: int, monkeypat
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(13)))
+@pytest.mark.parametrize("seed", seeds(13))
 def test_joins_sent_replayed_and_loaded(seed: int) -> None:
     """Joins as above, of two to four streams: the same rows in the same order, whichever way the events come."""
     draw = Random(seed)

@@ -14,7 +14,7 @@ from cepbook.lang.types import INT
 from tests.engine.sinks import Deltas
 from tests.engine.slices import inverse, sent_in_one_slice
 from tests.engine.snapshot.saving import again
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 SCHEMA = "create schema E(id int, x int, k string); create schema F(z int) inherits E; "
 WINDOWS = ("#length(2)", "#keepall", "#time(2 sec)", "#lastevent", "#unique(k)", "#time_batch(1 sec)", "#sort(2, x)")
@@ -84,7 +84,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(50)))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_rows_are_those_of_inputs_called_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     epl, steps = module(draw), history(draw)

@@ -10,7 +10,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.engine.physical.plan import PhysicalPlan
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 WINDOWS = (
     "#time(3 sec)",
@@ -88,7 +88,7 @@ def delivered(epl: str, steps: list[tuple[str, Any]], folder: Path) -> tuple[lis
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(60)))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_deliveries_are_those_of_the_general_code(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     draw = random.Random(seed)
     epl, steps = module(draw), history(draw)

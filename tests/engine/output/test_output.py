@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cepbook.engine.runtime import Runtime
 from tests.engine.histories import Event, Run, comparable, histories
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 KINDS = {
     "unaggregated": "k, x",
@@ -240,6 +240,7 @@ def test_what_is_delivered_of_an_interval(kind: str, which: str) -> None:
         st.sampled_from([1, 2, 3, 5, None]),
         st.sampled_from([1000, 4000]),
     )
+    @in_part
     def check(events: list[Event], window: str, number: int | None, rest: int) -> None:
         rate = f"{PERIOD} msec" if number is None else f"{number} events"
         model = Model(kind, window, which, number)
@@ -251,6 +252,7 @@ def test_what_is_delivered_of_an_interval(kind: str, which: str) -> None:
 
 @settings(max_examples=several(8))
 @given(histories(("A",), most=25), st.sampled_from(WINDOWS), st.integers(0, 6), st.sampled_from([*KINDS]))
+@in_part
 def test_after_drops_the_first_events(events: list[Event], window: str, number: int, kind: str) -> None:
     count = 0
     for step in steps(kind, window, f"after {number} events", events, 1000):
@@ -261,6 +263,7 @@ def test_after_drops_the_first_events(events: list[Event], window: str, number: 
 
 @settings(max_examples=several(8))
 @given(histories(("A",), most=25), st.sampled_from(WINDOWS), st.sampled_from([1, 999, 1000, 3500]))
+@in_part
 def test_after_drops_the_first_period(events: list[Event], window: str, period: int) -> None:
     for step in steps("unaggregated", window, f"after {period} msec", events, 1000):
         free = [(step.time, step.ins or None, step.rem or None)] if step.ins or step.rem else []

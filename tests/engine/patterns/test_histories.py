@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import tests.engine.histories  # noqa: F401 - loads the profile of property tests
 from tests.engine.patterns.matching import Run
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 pytestmark = pytest.mark.histories
 
@@ -225,6 +225,7 @@ def test_patterns_agree_with_the_reference(
 ) -> None:
     @settings(max_examples=several(150))
     @given(histories)
+    @in_part
     def check(history: History) -> None:
         assert run(text, history, annotations) == reference(history)
 
@@ -235,6 +236,7 @@ def test_patterns_agree_with_the_reference(
 def test_nothing_is_left_of_a_stopped_pattern(text: str) -> None:
     @settings(max_examples=several(8))
     @given(histories)
+    @in_part
     def check(history: History) -> None:
         matching = _Numbered(text, "")
         for i, event in enumerate(history):

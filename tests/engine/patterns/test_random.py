@@ -19,7 +19,7 @@ from cepbook.engine.patterns.matcher import Matcher
 from cepbook.engine.patterns.state_node import StateNode
 from cepbook.errors import StatementError
 from tests.engine.histories import Event, Run, comparable
-from tests.random_cases import several
+from tests.random_cases import part, seeds, several
 
 pytestmark = pytest.mark.histories
 
@@ -156,7 +156,7 @@ def drawn(seed: int) -> tuple[str, str, list[Event], list[int]]:
 @pytest.mark.parametrize("block", range(several(50) // 25))
 def test_the_same_history_gives_the_same_matches_sent_or_replayed(block: int) -> None:
     matches = 0
-    for seed in range(block * 25, block * 25 + 25):
+    for seed in part(range(block * 25, block * 25 + 25)):
         pattern, annotations, events, cuts = drawn(seed)
         sent, again, replayed = (Found(pattern, annotations) for _ in range(3))
         sent.send(events)
@@ -165,13 +165,13 @@ def test_the_same_history_gives_the_same_matches_sent_or_replayed(block: int) ->
         assert sent.deliveries == again.deliveries == replayed.deliveries, (seed, pattern)
         assert sent.readings() == again.readings() == replayed.readings(), (seed, pattern)
         matches += len(sent.deliveries["s"])
-    assert matches > 25
+    assert matches > 10
 
 
 @pytest.mark.parametrize("block", range(several(30) // 15))
 def test_in_a_keyed_context_a_pattern_finds_for_each_key_what_it_finds_alone(block: int) -> None:
     matches = 0
-    for seed in range(block * 15, block * 15 + 15):
+    for seed in part(range(block * 15, block * 15 + 15)):
         pattern, annotations, events, _ = drawn(seed)
         each = Found(pattern, annotations, each=True)
         each.send(events)
@@ -180,7 +180,7 @@ def test_in_a_keyed_context_a_pattern_finds_for_each_key_what_it_finds_alone(blo
             of_key = [match for match in _rows(each) if match[1]["key"] == comparable(key)]
             assert of_key == _rows(alone), (seed, pattern, key)
             matches += len(of_key)
-    assert matches > 10
+    assert matches > 5
 
 
 def _alone(pattern: str, annotations: str, events: list[Event], key: str | None) -> Found:
@@ -208,7 +208,7 @@ def test_nothing_is_left_of_an_undeployed_pattern() -> None:
     gc.collect()
     before = _in_memory()
     kept = []
-    for seed in range(several(15)):
+    for seed in seeds(15):
         pattern, annotations, events, _ = drawn(seed)
         found = Found(pattern, annotations, each=seed % 2 == 0)
         found.send(events)

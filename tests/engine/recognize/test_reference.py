@@ -12,7 +12,7 @@ from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.recognize.reference import Clause, Clauses, Row, TooMany, history
 from tests.engine.sinks import Deltas
 from tests.engine.snapshot.saving import again
-from tests.random_cases import several
+from tests.random_cases import part, several
 
 pytestmark = pytest.mark.histories
 
@@ -69,16 +69,16 @@ def examples(kind: str, share: int, count: int = EACH // SHARE) -> list[tuple[Cl
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_by_backtracking(kind: str, share: int) -> None:
     told = 0
-    for clause, rows in examples(kind, share):
+    for clause, rows in part(examples(kind, share)):
         expected = clause.matches(rows)
         assert sent(clause, rows) == expected, (clause.epl(), rows)
         told += sum(map(len, expected))
-    assert told > 50
+    assert told > 20
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_leave_a_window(kind: str) -> None:
-    for clause, rows in examples(kind, SHARE, several(13)):
+    for clause, rows in part(examples(kind, SHARE, several(13))):
         for width in (2, 4):
             expected = clause.matches(rows, width)
             assert sent(clause, rows, f"#length({width})") == expected, (clause.epl(), rows)
@@ -86,7 +86,7 @@ def test_rows_that_leave_a_window(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_iterator_looks_from_the_beginning_of_the_window(kind: str) -> None:
-    for clause, rows in examples(kind, SHARE + 1, several(8)):
+    for clause, rows in part(examples(kind, SHARE + 1, several(8))):
         runtime, _ = started(clause, "#length(5)")
         for at, row in enumerate(rows):
             runtime.send("R", dict(row))
@@ -109,7 +109,7 @@ def moved(match: Row, by: int) -> Row:
 @pytest.mark.parametrize("kind", KINDS)
 def test_replayed_saved_and_loaded(kind: str) -> None:
     draw = Random(kind)
-    for clause, rows in examples(kind, SHARE + 2, several(8)):
+    for clause, rows in part(examples(kind, SHARE + 2, several(8))):
         window = draw.choice(("", "#length(3)", "#keepall"))
         runtime, made = started(clause, window)
         for row in rows:
@@ -136,7 +136,7 @@ def test_replayed_saved_and_loaded(kind: str) -> None:
 def test_intervals_replayed_saved_and_loaded(kind: str) -> None:
     """What is held is told of at the same times, whatever way the rows come; after the last one nothing is left."""
     draw = Random(kind)
-    for clause, rows in examples(kind, SHARE + 3, several(13)):
+    for clause, rows in part(examples(kind, SHARE + 3, several(13))):
         terminated = draw.choice(("", " or terminated"))
         window = draw.choice(("", "", "#length(4)", "#time(3 seconds)"))
         text = clause.epl(window)

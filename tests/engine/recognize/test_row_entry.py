@@ -16,7 +16,7 @@ from tests.engine.recognize.reference import Clauses, Row
 from tests.engine.sinks import Deltas
 from tests.engine.slices import inverse, sent_in_one_slice
 from tests.engine.snapshot.saving import again
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 SCHEMA = "create schema R(i int, x int, g string);"
 INPUTS = ("from R", "from R(x is null or x < 4)", "from R", "from R#keepall")
@@ -92,7 +92,7 @@ def reactions(epl: str, steps: list[tuple[str, Any]], limit: int) -> list[Any]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(50)))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_matches_are_those_of_the_general_code(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(seed)
     epl, steps, limit = module(draw), history(draw), draw.choice([2, 3, 5, 100, 100])

@@ -29,7 +29,7 @@ from tests.engine.relations.naive import (
     Unique,
     event,
 )
-from tests.random_cases import several
+from tests.random_cases import part, several
 
 SCHEMA = "".join(f"create schema {name}(k string, x int, i int);" for name in "ABC")
 TABLE = """
@@ -207,7 +207,7 @@ def history(seed: int) -> list[tuple[str, Row]]:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(MANY))
+@pytest.mark.parametrize("seed", part(range(MANY)))
 def test_stores_against_lists(seed: int) -> None:
     draw = Random(seed)
     module = drawn(draw)
@@ -233,7 +233,7 @@ def test_stores_against_lists(seed: int) -> None:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(0, MANY, 3))
+@pytest.mark.parametrize("seed", part(range(0, MANY, 3)))
 def test_a_replay_gives_what_sending_gives(seed: int) -> None:
     module, events = drawn(Random(seed)), history(seed)
     naive, runtime, got = Naive(module), Runtime(), dict[str, list[Row]]()

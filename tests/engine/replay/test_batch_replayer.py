@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.histories import Event, Recorder, Run, histories, slices
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 ONE_TYPE = {
     "filter": "@name('s') select k, x + 1 as y from A(g = 1, x > 0)",
@@ -216,6 +216,7 @@ def same(epl: str, events: list[Event], cuts: list[int], rest: int, *, stepping:
 def test_one_type(name: str) -> None:
     @settings(max_examples=several(5))
     @given(histories(("A",)), CUTS, st.sampled_from([0, 1000, 4000]))
+    @in_part
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(ONE_TYPE[name], events, cuts, rest)
 
@@ -226,6 +227,7 @@ def test_one_type(name: str) -> None:
 def test_two_types(name: str) -> None:
     @settings(max_examples=several(8))
     @given(histories(("A", "B")), CUTS, st.sampled_from([0, 1000, 4000]))
+    @in_part
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(TWO_TYPES[name], events, cuts, rest)
 
@@ -236,6 +238,7 @@ def test_two_types(name: str) -> None:
 def test_a_type_and_its_subtype(name: str) -> None:
     @settings(max_examples=several(5))
     @given(histories(("A", "Sub")), CUTS, st.sampled_from([0, 1000, 4000]))
+    @in_part
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(INHERITED[name], events, cuts, rest)
 
@@ -246,6 +249,7 @@ def test_a_type_and_its_subtype(name: str) -> None:
 def test_the_clock_stops_whenever_something_is_due(name: str) -> None:
     @settings(max_examples=several(5))
     @given(histories(("A", "B") if name in TWO_TYPES else ("A",)), CUTS, st.sampled_from([0, 1000]))
+    @in_part
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same({**ONE_TYPE, **TWO_TYPES}[name], events, cuts, rest, stepping=True)
 
@@ -254,6 +258,7 @@ def test_the_clock_stops_whenever_something_is_due(name: str) -> None:
 
 @settings(max_examples=several(5))
 @given(histories(("Sub",)), CUTS)
+@in_part
 def test_a_subtype_alone(events: list[Event], cuts: list[int]) -> None:
     for epl in INHERITED.values():
         same(epl, events, cuts, 1000)
@@ -294,6 +299,7 @@ BETWEEN = (
 
 @settings(max_examples=several(10))
 @given(histories(("A",)), CUTS)
+@in_part
 def test_the_first_event_of_a_partition_goes_ahead(events: list[Event], cuts: list[int]) -> None:
     """A new partition passes its first event on before the statements between its context and its statement."""
     epl = BETWEEN.format(target="C")
@@ -339,6 +345,7 @@ def test_a_listener_is_called_between_the_events() -> None:
 
 @settings(max_examples=several(8))
 @given(histories(("A", "B"), most=30), st.lists(st.integers(1, 30), max_size=3), st.integers(0, 2))
+@in_part
 def test_slices_and_single_events_mix(events: list[Event], cuts: list[int], which: int) -> None:
     """Some stretches of a history are replayed, the others sent."""
     epl = TWO_TYPES["chained"] + ";" + ONE_TYPE["time_groups"].replace("'s'", "'v'")
@@ -444,6 +451,7 @@ def test_the_filter_of_a_context_looks_at_an_event_once(epl: str) -> None:
 @pytest.mark.parametrize("stepping", [False, True])
 @settings(max_examples=several(12))
 @given(histories(("A",)), CUTS)
+@in_part
 def test_a_listener_of_a_timer_that_calls_the_engine(stepping: bool, events: list[Event], cuts: list[int]) -> None:
     """The pattern wants few of the events: what comes between them is not lost to the others, nor seen too early."""
     epl = (

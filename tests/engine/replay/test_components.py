@@ -11,7 +11,7 @@ import pytest
 from cepbook.engine.delivery.delta import Delta
 from cepbook.engine.replay.components import connected_components
 from tests.engine.histories import GAPS, KEYS, Event, Run, comparable
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 pytestmark = pytest.mark.histories
 
@@ -118,7 +118,7 @@ def listen(run: Run, names: list[str]) -> dict[str, Log]:
     return logs
 
 
-@pytest.mark.parametrize("seed", range(several(30)))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_modules_of_several_components(seed: int) -> None:
     """Sent event by event or replayed: every statement delivers the same, a listener is told the same."""
     random = Random(seed)

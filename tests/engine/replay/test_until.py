@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engine.histories import Event, Run, histories, slices
 from tests.engine.replay.test_batch_replayer import ONE_TYPE, TWO_TYPES
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 MODULES = {
     **ONE_TYPE,
@@ -55,6 +55,7 @@ def test_the_replay_stops_behind_what_fired(name: str) -> None:
 
     @settings(max_examples=several(3))
     @given(histories(types, most=12), st.integers(1, 12), st.booleans(), st.booleans())
+    @in_part
     def check(events: list[Event], cut: int, stepping: bool, alone: bool) -> None:
         awaited = "s" if alone else None
         stops_behind_what_fired(MODULES[name] + OTHERS, events, cut, stepping=stepping, awaited=awaited)

@@ -23,7 +23,7 @@ from tests.engine.patterns import test_random as patterns
 from tests.engine.replay.test_stepping_modules import deployed
 from tests.engine.snapshot.saving import again, each_partition_again
 from tests.engine.snapshot.test_corpus import SEED
-from tests.random_cases import several
+from tests.random_cases import part, several
 from tests.spark.modules import Modules
 
 pytestmark = pytest.mark.histories
@@ -127,7 +127,7 @@ PARTED = several(6)
 def test_partitions_put_back_are_as_they_were() -> None:
     print(f"seed {SEED}")
     count = 0
-    for seed in range(SEED, SEED + PARTED):
+    for seed in part(range(SEED, SEED + PARTED)):
         plain, parted = (Run(context(seed)[0]()) for _ in range(2))
         for run in (plain, parted):
             for number, event in enumerate(contexts.Drawn(seed).events):
@@ -147,7 +147,7 @@ def _outer(runtime: Runtime) -> int:
 def test_partitions_go_on_in_another_runtime_whatever_it_has_seen() -> None:
     print(f"seed {SEED}")
     moved = 0
-    for seed in range(SEED, SEED + PARTED):
+    for seed in part(range(SEED, SEED + PARTED)):
         events = contexts.Drawn(seed).events
         at = random.Random(seed).randrange(10, len(events))
         plain = Run(context(seed)[0]())

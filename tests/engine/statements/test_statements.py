@@ -11,6 +11,7 @@ import pytest
 from cepbook.errors import BindError
 from tests.engine.generated_statements import SCHEMA, Module, Statements
 from tests.engine.histories import Run, comparable
+from tests.random_cases import part
 
 pytestmark = pytest.mark.histories
 
@@ -39,7 +40,7 @@ def read(run: Run) -> Any:
 def test_replayed_and_event_by_event(number: int) -> None:
     """The only failure that these statements have is a timestamp that is null."""
     ran = 0
-    for seed in range(number * EACH, (number + 1) * EACH):
+    for seed in (drawn := part(range(number * EACH, (number + 1) * EACH))):
         draw = Statements(seed)
         module, events = draw.module(), draw.events()
         sent, replayed = started(module), started(module)
@@ -57,7 +58,7 @@ def test_replayed_and_event_by_event(number: int) -> None:
             until = sent[0].runtime.now + 100_000
             sent[0].runtime.advance(until)
             replayed[0].runtime.advance(until)
-    assert ran > EACH / 2
+    assert ran > len(drawn) / 2
 
 
 def test_what_entered_and_did_not_leave_is_held() -> None:
@@ -86,7 +87,7 @@ def test_what_entered_and_did_not_leave_is_held() -> None:
 def test_aggregates_are_those_of_the_contents(number: int) -> None:
     """Grouped or not, an aggregate is what a calculation from scratch over the iterator's events gives."""
     compared = 0
-    for seed in range(200_000 + number * EACH, 200_000 + (number + 1) * EACH):
+    for seed in part(range(200_000 + number * EACH, 200_000 + (number + 1) * EACH)):
         draw = Statements(seed)
         windows, count, derived = draw.windows()
         if not count or derived or "batch" in windows:
@@ -108,7 +109,7 @@ def test_aggregates_are_those_of_the_contents(number: int) -> None:
             if run[1]:
                 break
             assert_recomputed(run[0], bool(group), windows)
-    assert compared > 5
+    assert compared > 2
 
 
 def assert_recomputed(run: Run, grouped: bool, windows: str) -> None:

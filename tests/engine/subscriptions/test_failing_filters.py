@@ -12,7 +12,7 @@ from cepbook.errors import StatementError
 from cepbook.lang.types import INT
 from tests.engine.invariants import invariant_violations
 from tests.engine.sinks import Deltas
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 SCHEMA = """create schema A(x int, k string); create schema B(x int, k string);
 create window W#length(3) as A; insert into W select * from A;
@@ -75,7 +75,7 @@ def run(statement: str, seed: int, *, fails: bool) -> list[Any]:
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_as_if_the_filter_did_not_hold(statement: str) -> None:
-    for seed in range(several(6)):
+    for seed in seeds(6):
         assert run(statement, seed, fails=True) == run(statement, seed, fails=False), seed
 
 
@@ -105,5 +105,5 @@ JOINED = [
 def test_a_combination_that_fails_is_none(statement: str, window: str) -> None:
     """All combinations of an event for which one fails are made, and leave when they should."""
     epl = statement.replace("{window}", window).replace("<", "{").replace(">", "}")
-    for seed in range(several(6)):
+    for seed in seeds(6):
         assert run(epl, seed, fails=True) == run(epl, seed, fails=False), seed

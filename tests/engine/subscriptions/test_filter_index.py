@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cepbook.engine.runtime import Runtime
 from tests.engine.histories import Row
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 SCHEMA = "create schema E(k string, g int, x int, n long, d double, b boolean)"
 Condition = tuple[str, Callable[[Row], bool | None]]
@@ -140,6 +140,7 @@ EVENTS = st.fixed_dictionaries(
 
 @settings(max_examples=several(60))
 @given(st.lists(conditions(), min_size=1, max_size=14), st.lists(EVENTS, min_size=1, max_size=15))
+@in_part
 def test_index_finds_what_asking_each_finds(filters: list[Condition], events: list[Row]) -> None:
     runtime, seen = Runtime(), list[str]()
     runtime.deploy(SCHEMA)

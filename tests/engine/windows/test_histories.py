@@ -28,7 +28,7 @@ from tests.engine.histories import slices
 from tests.engine.sinks import Deltas
 from tests.engine.windows.references import Change, Event, ExpressionWindow, Skipped
 from tests.engine.windows.texts import build, names_of
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 pytestmark = pytest.mark.histories
 
@@ -372,6 +372,7 @@ def test_deliveries_and_contents(subject: Subject) -> None:
 
     @at_random(subject.histories)
     @given(HISTORIES)
+    @in_part
     def check(drawn: list[list[Step]]) -> None:
         for steps in drawn:
             trial = Trial(subject, engine.restart())
@@ -388,6 +389,7 @@ def test_deliveries_and_contents(subject: Subject) -> None:
 def test_batch_entry(subject: Subject) -> None:
     @at_random(subject.histories // 5)
     @given(HISTORIES)
+    @in_part
     def check(drawn: list[list[Step]]) -> None:
         engine = Engine(subject)
         for steps in drawn:

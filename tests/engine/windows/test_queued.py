@@ -9,7 +9,7 @@ import pytest
 
 from cepbook.engine.codegen.views import ViewCodegen
 from tests.engine.joins.test_one_type import FILTERS, SCHEMA, history, reactions
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 WINDOWS = ("#length(1)", "#length(3)", "#keepall", "#time(2 sec)", "#ext_timed(id, 9)", "#length_batch(2)")
 VALUES = ("x", "k", "x + id", "s", "inverse(x)")
@@ -57,7 +57,7 @@ def subquery_module(draw: Random) -> str:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("seed", range(several(150)))
+@pytest.mark.parametrize("seed", seeds(150))
 @pytest.mark.parametrize("module", [prev_module, subquery_module])
 def test_reactions_are_those_of_called_views(
     module: Callable[[Random], str], seed: int, monkeypatch: pytest.MonkeyPatch

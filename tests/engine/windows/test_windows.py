@@ -21,7 +21,7 @@ from tests.engine.reference import (
     changes,
     contents,
 )
-from tests.random_cases import several
+from tests.random_cases import in_part, several
 
 
 def k(event: Event) -> object:
@@ -62,6 +62,7 @@ def rows(events: list[Event]) -> list[dict[str, object]]:
 def test_deliveries(window: str, selector: str) -> None:
     @settings(max_examples=several(6))
     @given(histories(("A",)), st.sampled_from([0, 500, 1000, 9000]))
+    @in_part
     def check(events: list[Event], rest: int) -> None:
         run, reference = Run(f"@name('s') select {selector} k, x, d from A{window}"), WINDOWS[window]()
         until = (events[-1].time if events else 0) + rest
@@ -91,6 +92,7 @@ def test_where_hides_rows_and_keeps_their_places(window: str) -> None:
 
     @settings(max_examples=several(5))
     @given(histories(("A",)))
+    @in_part
     def check(events: list[Event]) -> None:
         run, reference = Run(f"@name('s') select irstream k, x, d from A{window} where x > 0"), WINDOWS[window]()
         run.send(events)

@@ -10,7 +10,7 @@ import pytest
 from cepbook.widgets.live_view.number_texts import is_in_numbers, number_texts
 from cepbook.widgets.live_view.text_matrix import WIDTH
 from cepbook.widgets.live_view.value_columns import value_column
-from tests.random_cases import several
+from tests.random_cases import seeds
 
 EDGES: tuple[list[Any], ...] = (
     [0, 1, -1, 10, -10, 100, 2**63 - 1, -(2**63), 10**9, 10**9 - 1, -(10**9)],
@@ -27,7 +27,7 @@ def number(draw: Random, kind: str) -> int | float:
     return decimals if kind == "decimals" or draw.random() < 0.3 else draw.gauss(0, 1) * 10.0 ** draw.randrange(-9, 18)
 
 
-@pytest.mark.parametrize("seed", range(several(60)))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_words_in_random_numbers(seed: int) -> None:
     draw = Random(seed)
     kind = draw.choice(["whole", "decimals", "any"])
