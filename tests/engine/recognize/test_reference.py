@@ -118,9 +118,9 @@ def test_replayed_saved_and_loaded(kind: str) -> None:
         batch = replayed.batch(["R"])
         cut = draw.randint(0, len(rows))
         for low, high in ((0, cut), (cut, len(rows))):
-            part = rows[low:high]
-            columns = {name: [row[name] for row in part] for name in batch.columns["R"]}
-            batch.run([ColumnBatch("R", [0] * len(part), columns, list(range(low, high)))])
+            slice_ = rows[low:high]
+            columns = {name: [row[name] for row in slice_] for name in batch.columns["R"]}
+            batch.run([ColumnBatch("R", [0] * len(slice_), columns, list(range(low, high)))])
         assert list(run) == list(made), clause.epl()
         first, before = started(clause, window)
         for row in rows[:cut]:

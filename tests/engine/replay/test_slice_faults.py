@@ -21,6 +21,7 @@ from tests.engine.dispatch import test_faults as faults
 from tests.engine.dispatch.test_faults import COUNT, FAILURES, SEED, Injector, in_a_copy, traced
 from tests.engine.invariants import invariant_violations
 from tests.engine.sinks import Deltas
+from tests.random_cases import part
 
 pytestmark = faults.pytestmark
 no_garbage_of_others = faults.no_garbage_of_others
@@ -122,7 +123,7 @@ def test_a_fault_at_any_line_of_a_slice_is_told_or_changes_nothing(kind: str) ->
     found: dict[str, int] = {}
     wrong: list[str] = []
     places = random.Random(SEED).sample(range(1, counter.lines + 1), min(COUNT, counter.lines))
-    for at in sorted(places):
+    for at in sorted(part(places)):
         injector = Injector(at, FAILURES[kind]())
         result = in_a_copy(lambda: verdict(*before, injector, whole))  # noqa: B023 - called at once
         found[result] = found.get(result, 0) + 1

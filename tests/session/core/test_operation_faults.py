@@ -40,7 +40,7 @@ from cepbook.magics.shell.host import NotebookHost
 from tests.engine.dispatch.test_faults import Injector, in_a_copy, traced
 from tests.engine.invariants import invariant_violations
 from tests.magics.conftest import new_shell
-from tests.random_cases import SHARD
+from tests.random_cases import SHARD, part
 
 pytestmark = [
     pytest.mark.histories,
@@ -341,9 +341,9 @@ def test_a_fault_at_any_line_of_an_operation(name: str, before: tuple[Workbench,
     points = [(at, kind) for at in range(1, lines + 1) for kind in KINDS][SHARD]
     if COUNT != "all":
         draw = random.Random(f"{SEED} {name}")
-        points = [
+        points = part(
             (draw.randint(1, lines), kind) for _ in range(-(-int(COUNT) // len(OPERATIONS) // 3)) for kind in KINDS
-        ]
+        )
     verdicts: Counter[str] = Counter()
     wrong: list[str] = []
     for at, kind in points:
