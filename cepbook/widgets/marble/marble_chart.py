@@ -105,7 +105,7 @@ def marble_chart(marble: Marble) -> LayerChart:
         layers += draw.lane(lane)
     subtitle = [_one_line(marble.epl)]
     if any(bar.collected for bar in marble.bars):
-        subtitle.append("light: collected, not in the window yet")
+        subtitle.append("faint: collected, not in the window yet")
     if len(marble.runs) > MOST_RUNS:
         subtitle.append(f"the latest {MOST_RUNS} of {len(marble.runs)} matches are drawn")
     chart: LayerChart = altair.layer(*layers).properties(
@@ -391,7 +391,7 @@ class _LayerBuilder:
         return text.encode(x=self._alt.value(-6), y=self._y(), text=self._alt.Text("label", type="nominal"))
 
     def bars(self, top: int) -> list[Any]:
-        """Return the window: a bar per event, light while it is collected, with triangles where a bar continues off the
+        """Return the window: a bar per event, faint while it is collected, with triangles where a bar continues off the
         plot.
         """
         marble, axis = self._marble, self._axis

@@ -102,7 +102,7 @@ def test_a_batch_is_light_while_it_is_collected_and_joined_in_its_delivery() -> 
     ]  # fmt: skip
     stems = [row for _, rows in layers(spec, "rule") for row in rows if "y2" in row]
     assert len(stems) == 3, "two insert deliveries and one remove delivery of two rows"
-    assert "light: collected, not in the window yet" in spec["title"]["subtitle"]
+    assert "faint: collected, not in the window yet" in spec["title"]["subtitle"]
 
 
 def test_unbound_statements_have_no_window_lane() -> None:
