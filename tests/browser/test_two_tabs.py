@@ -61,6 +61,31 @@ def test_a_reloaded_tab_saves_the_pictures_of_its_views(open_lab: OpenNotebook, 
         assert "700 insert rows" in (lab_root / "reloaded.ipynb").read_text(encoding="utf-8")
 
 
+_IS_FIRST = """async () => (await navigator.locks.query()).held.some(({ name }) => name.endsWith(':first'))"""
+# as a page does when it has loaded a notebook; locks decide which page saves
+_UPDATES = """async () => {
+    const { sessionContext } = window.cepbookPanel;
+    await new Promise(resolve => {
+        sessionContext.iopubMessage.connect((_, { header }) => header.msg_type === 'update_display_data' && resolve());
+        sessionContext.session.kernel.createComm('cepbook.outputs').open();
+    });
+    await navigator.locks.query();
+}"""
+
+
+def test_a_reloaded_tab_whose_pictures_are_the_saved_ones_is_not_changed(
+    open_lab: OpenNotebook, lab_root: Path
+) -> None:
+    with viewing(open_lab, lab_root / "same.ipynb") as tab:
+        tab.run_cell(3)
+        tab.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
+        tab.page.evaluate(_SAVE)
+        reload(tab, "same.ipynb")
+        tab.page.wait_for_function(_IS_FIRST, polling=100)
+        tab.page.evaluate(_UPDATES)
+        assert not tab.page.evaluate(_DIRTY)
+
+
 def test_of_two_tabs_in_which_nothing_ran_the_one_opened_first_saves(open_lab: OpenNotebook, lab_root: Path) -> None:
     with viewing(open_lab, lab_root / "both.ipynb") as first:
         reload(first, "both.ipynb")

@@ -2,6 +2,7 @@
 // JupyterLab prefers the live form of an output in a trusted notebook, and without its kernel that is an error or a
 // picture of buttons that do nothing. Outputs that have a picture as HTML lose the live form when no kernel knows it.
 import { NotebookActions } from '@jupyterlab/notebook';
+import { JSONExt } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 
 const VIEW = 'application/vnd.jupyter.widget-view+json';
@@ -99,7 +100,7 @@ function update(panel, names, saves, { content }) {
     if (cell.type !== 'code') continue;
     for (let at = 0; at < cell.outputs.length; at++) {
       const output = cell.outputs.get(at);
-      if (nameOf(output) !== name || JSON.stringify(output.toJSON().data) === JSON.stringify(content.data)) continue;
+      if (nameOf(output) !== name || JSONExt.deepEqual(output.toJSON().data, content.data)) continue;
       cell.outputs.set(at, { output_type: 'display_data', data: content.data, metadata: content.metadata });
       changed = true;
     }
