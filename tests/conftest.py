@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Modules and collected tests stay: who collects garbage, or looks for what is left of something, passes them by.
 
-    Tests that do took six to ten times as long among the objects of thirteen thousand tests.
+    Tests that do took six to ten times as long among the objects of thirteen thousand tests. No test unfreezes them.
     """
     gc.freeze()
 

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -325,12 +325,10 @@ MEASURED_APART = {"match_recognize", "matches that are open"}  # quadratic, or s
 
 
 @pytest.fixture(scope="module")
-def frozen() -> Iterator[None]:
-    """What other tests left is no work for the collector."""
+def frozen() -> None:
+    """What other tests left is no work for the collector, as after the collection of tests."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in MEASURED_APART])

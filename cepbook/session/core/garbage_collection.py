@@ -18,6 +18,7 @@ MANY_STATEMENTS = 100
 class CollectionPause:
     """Rare garbage collection while events flow. Replays run 2 to 4 times as fast with it (measured)."""
 
+    _frozen_by_others = False  # counting them takes time for each of them, so it is not done again
     OBJECTS = 250_000  # new objects between two collections of the youngest generation; Python's default is 700
 
     def __init__(self) -> None:
@@ -33,7 +34,9 @@ class CollectionPause:
     def end(self) -> None:
         """Restore the thresholds. New objects count as old, unscanned; otherwise a scan of all of them would follow."""
         if self._former is not None:
-            if not gc.get_freeze_count():  # objects frozen by others stay frozen
+            if not CollectionPause._frozen_by_others:  # they stay frozen
+                CollectionPause._frozen_by_others = gc.get_freeze_count() > 0
+            if not CollectionPause._frozen_by_others:
                 gc.freeze()
                 gc.unfreeze()
             gc.set_threshold(*self._former)

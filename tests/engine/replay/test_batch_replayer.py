@@ -322,13 +322,13 @@ def test_a_slice_leaves_nothing_to_the_collector(name: str) -> None:
     columns = {"k": ["a", "b"] * 5, "g": [1] * 10, "x": [1, 2] * 5, "n": [1] * 10, "d": [1.0] * 10, "f": [1.0] * 10}
     slices = [ColumnBatch(each, list(range(0, 10_000, 1000)), columns, range(i, 20, 2)) for i, each in enumerate(types)]
     batch.run(slices)
+    gc.collect()
     gc.disable()
-    gc.freeze()  # what was there before is not looked at
+    gc.freeze()  # for good, as tests/conftest.py does: all modules and tests would be looked through again
     try:
         batch.run([ColumnBatch(s.type, [t + 10_000 for t in s.times], s.columns, s.ranks) for s in slices])
         assert gc.collect() == 0
     finally:
-        gc.unfreeze()
         gc.enable()
 
 
