@@ -103,7 +103,7 @@ class EventRoutes:
         self._failed = failed
         self._updated: dict[str, EventHandler] = {}
         self._updates: dict[str, Callable[[Any], Any] | None] = {}
-        self._indexed: dict[str, tuple[list[Subscription], int, FilterIndexNode]] = {}  # by types not yet routed
+        self._indexed: dict[str, tuple[list[Subscription], int, FilterIndexNode]] = {}  # by type
 
     def rewired(self) -> None:
         """Drop routes that are built anew at the next event."""
@@ -116,12 +116,17 @@ class EventRoutes:
         return handler_after_updates(_updates(self._registry, type_name, None), self._build_updated(type_name))
 
     def _build_updated(self, type_name: str) -> EventHandler:
-        subscriptions, contexts, index = self._indexed.pop(type_name, None) or (
-            *_subscriptions(self._registry, type_name, None),
-            None,
-        )
+        subscriptions, contexts, index = self._subscriptions(type_name)
         dispatch = build_dispatcher(subscriptions, self._failed, contexts, index)
         return _with_type(self._registry, type_name, _with_former_variables(self._registry, type_name, dispatch))
+
+    def _subscriptions(self, type_name: str) -> tuple[list[Subscription], int, FilterIndexNode]:
+        """Return all subscriptions to a type, the number of contexts in them, and their index."""
+        indexed = self._indexed.get(type_name)
+        if indexed is None:
+            subscriptions, contexts = _subscriptions(self._registry, type_name, None)
+            indexed = self._indexed[type_name] = subscriptions, contexts, build_filter_index(subscriptions)
+        return indexed
 
     def update(self, type_name: str, rows: list[Any]) -> list[Any]:
         """Return derived events as `update istream` changes them, without those that are dropped."""
@@ -151,9 +156,7 @@ class EventRoutes:
 
     def call_counter(self, type_name: str) -> Callable[[Any], int]:
         """Return a function that counts the handlers that the filter index calls for an event; valid until a change."""
-        subscriptions, contexts = _subscriptions(self._registry, type_name, None)
-        index = build_filter_index(subscriptions)
-        self._indexed[type_name] = subscriptions, contexts, index
+        _, _, index = self._subscriptions(type_name)
 
         def count(event: Any) -> int:
             handlers: list[tuple[StatementOrder, EventHandler]] = []

@@ -316,7 +316,7 @@ class BatchReplayer:
                 return obstacle
             reached[statement.name] = statement
             targets.update(statement.steps.emit.targets)
-        contexts = {s.steps.context for s in statements}
+        contexts = {s.steps.context for s in statements if s.steps.context is not None}
         opens = any(c.name in contexts for name in self.types for c, _ in allocating_contexts(self._runtime, name))
         store_obstacle = self._store_obstacle(statements, list(reached.values()))
         obstacle = store_obstacle or self._context_obstacle(contexts, targets) or _partition_ahead(nodes)
@@ -416,7 +416,9 @@ class BatchReplayer:
                     return f"`{statement.name}` reads the rows of `{name}`, which `{changing[name].name}` changes"
         return None
 
-    def _context_obstacle(self, contexts: set[str | None], targets: set[str]) -> str | None:
+    def _context_obstacle(self, contexts: set[str], targets: set[str]) -> str | None:
+        if not contexts:
+            return None
         opened: dict[str, str] = {}
         for name in sorted({*self.types, *targets}):
             for context, _ in allocating_contexts(self._runtime, name):

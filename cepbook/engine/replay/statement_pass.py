@@ -49,7 +49,7 @@ class ReplayNode:
     """A statement with the replayed types and the statements that it reads from.
 
     `keyed`: the order of its rows will matter. `whole`: it reads events as wholes, and events of a subtype have more
-    properties than the columns that it reads.
+    properties than the columns that it reads. (A statement that needs the order of events gets all properties anyway.)
     """
 
     statement: RunningStatement
@@ -71,7 +71,8 @@ def replay_nodes(statements: Iterable[RunningStatement], types: Sequence[str]) -
     for statement in statements:
         raw = [name for name in types if statement.reads(name)]
         producers = [name for name, target in inserts if statement.reads(target)]
-        whole = any(name != statement.steps.source.event_type for name in raw) and reads_whole_events(statement.plan)
+        others = any(name != statement.steps.source.event_type for name in raw)
+        whole = others and not statement.steps.needs_event_order and reads_whole_events(statement.plan)
         nodes[statement.name] = ReplayNode(statement, raw, producers, whole=whole)
     ordered: list[ReplayNode] = []
     placed: set[str] = set()

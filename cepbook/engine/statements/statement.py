@@ -477,7 +477,8 @@ class RunningStatement(StoreAccess, ContextMember):
         if self.steps.inputs:
             own = [scan.source for scan in self.steps.scans if self._takes(scan.source, type_name)]
             return indexable_filter(own[0].filter) if len(own) == 1 and own[0].pattern is None else None
-        return indexable_filter(self.steps.source.filter)
+        condition = self.steps.source.filter
+        return indexable_filter(condition) if self.program.subqueries else condition
 
     @cached_property
     def leading(self) -> tuple[IndexCondition, ...]:
@@ -523,6 +524,8 @@ class RunningStatement(StoreAccess, ContextMember):
         """Return the type of the from-clause that events of `type_name` belong to. Rows of stores are not events."""
         if self.steps.owned_store is not None:
             return None
+        if self._event_types[:1] == (type_name,):
+            return type_name
         is_a = self._services.catalog.is_a
         return next((read for read in self._event_types if is_a(type_name, read)), None)
 
