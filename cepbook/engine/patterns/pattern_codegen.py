@@ -62,9 +62,10 @@ class PatternCodegen:
         self._scope = own.at(events={p.EVENT_STREAM: "e"})
         self._prefix = prefix
         self._count = 0
-        self._filters = [split_filter(atom.filter) for atom in pattern.atoms]
+        self._pattern_atoms = pattern.atoms
+        self._filters = [split_filter(atom.filter) for atom in self._pattern_atoms]
         self._under_every = {id(n.operand) for n in p.walk(pattern.root) if isinstance(n, p.EveryPattern)}
-        self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._filters, strict=True)]
+        self._atoms = [self._atom(atom, parts) for atom, parts in zip(self._pattern_atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
         self._entries = {name: self._entry(name, matcher) for name in self.types} if matcher else {}
         self._picks = {name: self._pick(name) for name in self.types}
@@ -73,12 +74,12 @@ class PatternCodegen:
     @property
     def types(self) -> tuple[str, ...]:
         """The event types of the atoms, without repetition."""
-        return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
+        return tuple(dict.fromkeys(atom.event_type for atom in self._pattern_atoms))
 
     def _conditions(self, filters: Sequence[AtomFilter]) -> dict[str, x.BoundExpr]:
         """Return the conditions that all atoms of a type have in common, by type."""
         by_type: dict[str, list[tuple[x.BoundExpr, ...]]] = {}
-        for atom, parts in zip(self.pattern.atoms, filters, strict=True):
+        for atom, parts in zip(self._pattern_atoms, filters, strict=True):
             by_type.setdefault(atom.event_type, []).append(parts.event)
         common = {
             name: [e for e in first if all(e in conditions for conditions in others)]
@@ -90,7 +91,7 @@ class PatternCodegen:
         """Return the compiled pattern with the functions of the loaded source: this one, or a `pattern` that differs
         from it in constants only.
         """
-        nodes, filters = self.pattern.atoms, self._filters
+        nodes, filters = self._pattern_atoms, self._filters
         if pattern is not None and pattern is not self.pattern:
             nodes = pattern.atoms
             filters = [split_filter(atom.filter) for atom in nodes]
@@ -207,7 +208,7 @@ class PatternCodegen:
     def _write_bits(self, event_type: str, scope: CodeScope) -> None:
         conditions = [
             parts.event
-            for atom, parts in zip(self.pattern.atoms, self._filters, strict=True)
+            for atom, parts in zip(self._pattern_atoms, self._filters, strict=True)
             if atom.event_type == event_type
         ]
         scope = self._read_event([e for parts in conditions for e in parts], scope)
@@ -221,7 +222,7 @@ class PatternCodegen:
         """Write ``pick(columns)``, which returns per event whether an atom may take it; None if columns alone do not
         decide.
         """
-        atoms = zip(self.pattern.atoms, self._filters, strict=True)
+        atoms = zip(self._pattern_atoms, self._filters, strict=True)
         conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
         exprs = [e for parts in conditions for e in parts]
         if not all(conditions) or any(isinstance(q, _NOT_IN_COLUMNS) for e in exprs for q in x.walk(e)):
@@ -241,7 +242,7 @@ class PatternCodegen:
 
     def _alternatives(self, event_type: str, filters: Sequence[AtomFilter]) -> tuple[tuple[IndexCondition, ...], ...]:
         """Return the simple conditions of each atom of a type; none if a condition of an atom is not simple."""
-        atoms = zip(self.pattern.atoms, filters, strict=True)
+        atoms = zip(self._pattern_atoms, filters, strict=True)
         conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
         simple = all(parts and all(map(index_conditions, parts)) for parts in conditions)
         return tuple(map(leading_conditions, conditions)) if simple else ()

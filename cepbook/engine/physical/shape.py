@@ -8,7 +8,7 @@ functions from Python, contexts and output clauses. Nor have long plans one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from operator import attrgetter
@@ -60,51 +60,54 @@ class PlanShape:
         self._key: list[Any] = []
         self._nodes: dict[int, int] = {}  # numbers of nodes, by identity
         self._values: dict[tuple[type, str], int] = {}  # number of the first constant with a value
-        self._visit(steps)
+        self._add_node(steps)
         places: dict[tuple[int, int], int] = {}
         self._key += [places.setdefault((span.start, span.end), number) for number, span in enumerate(self.spans)]
         self.key = tuple(self._key)
 
-    def _visit(self, value: Any) -> None:
-        kind = value.__class__
+    def _add(self, values: Iterable[Any]) -> None:
+        """Add values to the key. One loop takes all plain values of a node, which are most of a plan."""
         key = self._key
-        if kind in _PLAIN:
-            key.append(value)
-        elif kind is Span:
-            self.spans.append(value)
-        elif kind in _TYPED:
-            key += (kind, value)
-        elif kind is tuple:
-            key += (tuple, len(value))
-            for item in value:
-                self._visit(item)
-        elif kind is Type:
-            key += (value, value.primitive, value.dated)
-        elif kind is dict:
-            key += (dict, len(value), *value)
-            for item in value.values():
-                self._visit(item)
-        elif kind is frozenset or issubclass(kind, Enum):
-            key.append(value)
+        for value in values:
+            kind = value.__class__
+            if kind in _PLAIN:
+                key.append(value)
+            elif kind is Span:
+                self.spans.append(value)
+            elif kind in _TYPED:
+                key += (kind, value)
+            elif kind is tuple:
+                key += (tuple, len(value))
+                self._add(value)
+            elif kind is Type:
+                key += (value, value.primitive, value.dated)
+            elif kind is dict:
+                key += (dict, len(value), *value)
+                self._add(value.values())
+            elif kind is frozenset or issubclass(kind, Enum):
+                key.append(value)
+            else:
+                self._add_node(value)
+
+    def _add_node(self, node: Any) -> None:
+        kind, key = node.__class__, self._key
+        number = self._nodes.get(id(node))
+        if number is not None:
+            key += (None, number)
+            return
+        if len(self._nodes) > _MOST_NODES:
+            raise _NoShape
+        self._nodes[id(node)] = len(self._nodes)
+        key.append(kind)
+        if kind is x.Const:
+            identity = constant_identity(node.value)
+            key.append(self._values.setdefault(identity, len(self.constants)))
+            key.append(identity[0] if identity[0] in _VARYING else identity)
+            self.constants.append(node.value)
+            self.spans.append(node.span)
+            self._add((node.type,))
         else:
-            number = self._nodes.get(id(value))
-            if number is not None:
-                key += (None, number)
-                return
-            if len(self._nodes) > _MOST_NODES:
-                raise _NoShape
-            self._nodes[id(value)] = len(self._nodes)
-            key.append(kind)
-            if kind is x.Const:
-                identity = constant_identity(value.value)
-                key.append(self._values.setdefault(identity, len(self.constants)))
-                key.append(identity[0] if identity[0] in _VARYING else identity)
-                self.constants.append(value.value)
-                self.spans.append(value.span)
-                self._visit(value.type)
-                return
-            for field in (_FIELDS.get(kind) or _fields_of(kind))(value):
-                self._visit(field)
+            self._add((_FIELDS.get(kind) or _fields_of(kind))(node))
 
     def fixed_constants(self) -> set[tuple[type, str]]:
         """Return the identities of constants that may differ between plans of the shape and are no placeholders."""

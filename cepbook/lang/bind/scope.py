@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from cepbook.errors import NO_SPAN, Diagnostic, Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
@@ -275,8 +275,9 @@ class Scope(Reporting):
     def problems(self) -> DiagnosticCollector:
         return self.module.problems
 
-    def without_aggregates(self, where: str) -> Scope:
-        return replace(self, no_aggregates=where, calls={}, aliases={})
+    def without_aggregates(self, where: str, **changes: Any) -> Scope:
+        """Return a copy for expressions `where` aggregates are not allowed, with other fields changed as well."""
+        return replace(self, no_aggregates=where, calls={}, aliases={}, **changes)
 
     def event_names(self) -> list[str]:
         """Return the names of streams, tags, properties that are events, and events that began the partition."""

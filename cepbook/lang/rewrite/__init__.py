@@ -1,4 +1,4 @@
-"""Rewrite plans to simpler plans with the same meaning. A rule is a function of one statement."""
+"""Rewrite plans to simpler plans with the same meaning, in one walk from the leaves to the root."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cepbook.lang.plan.nodes import ModulePlan, StatementPlan
+from cepbook.lang.plan.plan_node import PlanNode
+from cepbook.lang.plan.traversal import transform
 from cepbook.lang.rewrite.compare_intervals import compare_intervals
-from cepbook.lang.rewrite.fold_constants import fold_constants
-from cepbook.lang.rewrite.simplify_conditions import drop_tautologies, push_filters
+from cepbook.lang.rewrite.fold_constants import fold_expr
+from cepbook.lang.rewrite.simplify_conditions import drop_tautology, push_filters
 
-Rule = Callable[[StatementPlan], StatementPlan]
-RULES: tuple[Rule, ...] = (fold_constants, drop_tautologies, compare_intervals, push_filters)
+Rule = Callable[[PlanNode], PlanNode]  # of a node below which everything is rewritten, and whose constants are folded
+RULES: tuple[Rule, ...] = (drop_tautology, compare_intervals)
+
+
+def _rewrite_node(node: PlanNode) -> PlanNode:
+    for rule in RULES:
+        node = rule(node)
+    return node
 
 
 def rewrite_statement(statement: StatementPlan) -> StatementPlan:
-    """Apply all rules in the order of `RULES`."""
-    for rule in RULES:
-        statement = rule(statement)
-    return statement
+    """Fold constants, apply all rules in the order of `RULES`, and push filters down."""
+    return push_filters(transform(statement, _rewrite_node, fold_expr))
 
 
 def rewrite(module: ModulePlan) -> ModulePlan:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
-from cepbook.lang.plan.traversal import transform
 from cepbook.lang.rewrite.fold_constants import fold_expr_node
 
 # per relation: comparisons of (start, end) of one interval with (start, end) of the other
@@ -35,12 +34,8 @@ _POINT = x.Const(t.LONG, 0)
 _Interval = tuple[x.BoundExpr, x.BoundExpr]  # start, end
 
 
-def compare_intervals(statement: nodes.StatementPlan) -> nodes.StatementPlan:
-    """Rewrite the filters and where-clauses of `statement` and of its subqueries."""
-    return transform(statement, _compared)
-
-
-def _compared(node: nodes.PlanNode) -> nodes.PlanNode:
+def compare_intervals(node: nodes.PlanNode) -> nodes.PlanNode:
+    """Rewrite the condition of a node that is a filter or a where-clause."""
     match node:
         case nodes.Selection(predicate=predicate):
             condition = _condition(predicate)

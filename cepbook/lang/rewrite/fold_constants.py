@@ -14,14 +14,8 @@ from typing import Any
 from cepbook.lang import types as t
 from cepbook.lang.java.numbers import COMPARISONS, integer_divide, wrap
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.nodes import StatementPlan
-from cepbook.lang.plan.traversal import map_expressions, rebuild_expr
+from cepbook.lang.plan.traversal import rebuild_expr
 from cepbook.lang.types import Type
-
-
-def fold_constants(statement: StatementPlan) -> StatementPlan:
-    """Fold all expressions of `statement`; conversions of text stay for run time."""
-    return map_expressions(statement, fold_expr)
 
 
 def _wrap(value: int, type_: Type) -> int:
@@ -31,7 +25,7 @@ def _wrap(value: int, type_: Type) -> int:
 
 
 def fold_expr(e: x.BoundExpr) -> x.BoundExpr:
-    """Fold all constant parts of `e`."""
+    """Fold all constant parts of `e`; conversions of text stay for run time."""
     return rebuild_expr(e, fold_expr_node)
 
 

@@ -23,12 +23,8 @@ from cepbook.lang.types import BOOLEAN
 _OF_ROWS = (x.Prior, x.Prev, x.InsertStream, x.SubqueryRef, x.TableRead)
 
 
-def drop_tautologies(statement: nodes.StatementPlan) -> nodes.StatementPlan:
-    """Drop filters, where- and having-clauses that are constantly true."""
-    return transform(statement, _simpler)
-
-
-def _simpler(node: nodes.PlanNode) -> nodes.PlanNode:
+def drop_tautology(node: nodes.PlanNode) -> nodes.PlanNode:
+    """Drop the condition of a filter, where- or having-clause that is constantly true."""
     match node:
         case nodes.Having() | nodes.Selection() if _holds(node.predicate):
             return node.input

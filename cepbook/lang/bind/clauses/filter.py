@@ -42,11 +42,13 @@ def _check(looked_up: x.BoundExpr, values: tuple[x.BoundExpr, ...], scope: Scope
     if not isinstance(looked_up, x.Prop):
         return
     for value in values:
-        known = isinstance(fold_expr(value), x.Const)
-        read = [e for e in x.walk(value) if isinstance(e, x.Prop)]
-        other = tags and bool(read) and all(e.stream != looked_up.stream for e in read)
         type_ = value.type.of or value.type
-        if (known or other) and _wider(type_, looked_up.type):
+        if not _wider(type_, looked_up.type):
+            continue
+        known = isinstance(fold_expr(value), x.Const)
+        read = x.find(x.Prop, value)
+        other = tags and bool(read) and all(e.stream != looked_up.stream for e in read)
+        if known or other:
             fact = f"{type_text(type_)} is wider than `{looked_up.name}`, which is {type_text(looked_up.type)}"
             hint = f"cast(…, {looked_up.type}), or a column of the wider type"
             scope.report("type-mismatch", fact, value.span, hint)

@@ -117,14 +117,21 @@ class _Binder:
         own_type = arriving.event_type
         tags = {name: type_ for name, type_ in tags.items() if name != arriving.alias}
         hidden = self.known.difference(tags, (arriving.alias,), own_type.properties if own_type is not None else ())
-        for chain in walk(node):
+        for chain in walk(node) if hidden else ():
             if isinstance(chain, ast.Chain) and chain.steps[0].name in hidden and chain.steps[0].args is None:
                 first = chain.steps[0]
                 self.scope.report("unknown-property", f"the tag `{first.name}` is not known here", first.span, hint)
         correlated = {**self.unqualified(tags), **self.scope.correlated, **dict.fromkeys(hidden, error_expression())}
         streams = (arriving, ScopeStream(None, EventType(MATCH_TYPE, tags), fallback=True))
-        own = replace(self.scope.without_aggregates(PATTERN), streams=streams, unwindowed=False)
-        return replace(own, data_windows=(), no_row_functions=PATTERN, unchecked=False, correlated=correlated)
+        return self.scope.without_aggregates(
+            PATTERN,
+            streams=streams,
+            unwindowed=False,
+            data_windows=(),
+            no_row_functions=PATTERN,
+            unchecked=False,
+            correlated=correlated,
+        )
 
     def unqualified(self, tags: Tags) -> dict[str, x.BoundExpr]:
         """Return properties of tagged events that may be written without the tag: those that no variable hides.

@@ -134,6 +134,8 @@ def _order_by(
     node: ast.Select, scope: Scope, columns: Sequence[nodes.OutputColumn]
 ) -> tuple[tuple[x.BoundExpr, bool], ...]:
     """Return the sort keys. Their aggregates must occur in the select-clause, also inside of other expressions."""
+    if not node.order_by:
+        return ()
     aliases = {column.name: column.value for column in columns}
     own = replace(scope, aliases=aliases, no_subqueries="order by")
     keys = tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)

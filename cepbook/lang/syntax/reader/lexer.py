@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lark import Token
 from lark.common import LexerConf
@@ -69,8 +69,7 @@ def quoted_name(name: str) -> str:
     return name if plain else f"`{name}`"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceToken:
+class SourceToken(NamedTuple):
     """One word, number, string or sign. `kind` is word, tick, NUMBER, STRING, SCRIPT, RAW, or the sign itself."""
 
     kind: str
