@@ -501,9 +501,8 @@ def walk(e: BoundExpr) -> list[BoundExpr]:
     while pending:
         node = pending.pop()
         nodes.append(node)
-        inner = children(node)
-        if inner:
-            pending.extend(reversed(inner))
+        if operand_fields(type(node)):  # most nodes are leaves
+            pending.extend(reversed(children(node)))
     return nodes
 
 
