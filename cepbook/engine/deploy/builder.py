@@ -139,7 +139,7 @@ _NO_ROWS = _NoRows()
 def try_to_start(host: EngineServices, plan: p.SelectStatement, compiled: CompiledModule, live: Iterable[Any]) -> None:
     """Create trial states. Errors: BindError if parameters of windows do not allow the statement to start."""
     steps = compiled.programs[plan.name].steps
-    if not any(window.args for part in (steps, *steps.subqueries) for window in part.windows):
+    if not any(window.args for own in (steps, *steps.subqueries) for window in own.windows):
         return
     statement = RunningStatement(host, plan, compiled.programs[plan.name], (0, 0), "", compiled.plan.source)
     for program in (statement.program, *statement.program.subqueries):

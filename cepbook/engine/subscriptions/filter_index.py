@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from cepbook.engine.subscriptions.intervals import Interval, IntervalTree
@@ -114,30 +113,32 @@ class FilterIndexNode:
 def index_conditions(e: x.BoundExpr) -> tuple[IndexCondition, ...]:
     """Return the indexable conditions that together say what `e` says; none if `e` is not indexable."""
     match e:
-        case x.ComparisonExpr(_, op, x.Prop() as operand, bound) if op in _MIRRORED:
-            return _bounded(operand, (op, bound))
-        case x.ComparisonExpr(_, op, bound, x.Prop() as operand) if op in _MIRRORED:
-            return _bounded(operand, (_MIRRORED[op], bound))
-        case x.RangeTest(_, x.Prop() as operand, x.Const() as low, x.Const() as high, negated=False):
-            if None in (low.value, high.value):
-                return ()
-            first, last = sorted((low, high), key=attrgetter("value"))  # bounds may come in either order
-            return _bounded(operand, (">=" if e.include_low else ">", first), ("<=" if e.include_high else "<", last))
-        case x.InList(_, x.Prop() as operand, options, negated=False) if operand.type.name in _SCALARS:
-            if all(isinstance(o, x.Const) and isinstance(o.value, (str, int, float)) for o in options):
-                values = tuple(dict.fromkeys(o.value for o in options))  # type: ignore[attr-defined]
-                return (IndexCondition(operand.name, "=", values),)
+        case x.ComparisonExpr(_, op, left, right) if op in _MIRRORED:
+            return _comparisons(left, (op, right)) or _comparisons(right, (_MIRRORED[op], left))
+        case x.RangeTest(_, operand, low, high, negated=False):
+            above, below = ">=" if e.include_low else ">", "<=" if e.include_high else "<"
+            conditions = _comparisons(operand, (above, low), (below, high))
+            if conditions and conditions[0].values > conditions[1].values:  # bounds may come in either order
+                return _comparisons(operand, (above, high), (below, low))
+            return conditions
+        case x.InList(_, operand, options, negated=False):
+            conditions = _comparisons(operand, *(("=", option) for option in options))
+            values = [condition.values[0] for condition in conditions]
+            if values and all(isinstance(value, (str, int, float)) for value in values):
+                return (IndexCondition(conditions[0].name, "=", tuple(dict.fromkeys(values))),)
     return ()
 
 
-def _bounded(operand: x.Prop, *bounds: tuple[str, x.BoundExpr]) -> tuple[IndexCondition, ...]:
-    """Return the comparisons (operator, constant) of a property; none if null, NaN or another type is in them."""
-    conditions = tuple(
-        IndexCondition(operand.name, op, (bound.value,))
-        for op, bound in bounds
-        if isinstance(bound, x.Const) and bound.value is not None and bound.value == bound.value
-    )
-    return conditions if len(conditions) == len(bounds) and operand.type.name in _SCALARS else ()
+def _comparisons(operand: x.BoundExpr, *sides: tuple[str, x.BoundExpr]) -> tuple[IndexCondition, ...]:
+    """Return the comparisons (operator, constant) of `operand`; none if it is no property of a scalar type, or if null
+    or NaN is a constant.
+    """
+    if not isinstance(operand, x.Prop) or operand.type.name not in _SCALARS:
+        return ()
+    values = [(op, side.value) for op, side in sides if isinstance(side, x.Const)]
+    if len(values) < len(sides) or any(value is None or value != value for _, value in values):
+        return ()
+    return tuple(IndexCondition(operand.name, op, (value,)) for op, value in values)
 
 
 def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
