@@ -36,9 +36,12 @@ POSIX = (
 )  # fmt: skip
 collect_ignore = list(POSIX) if sys.platform == "win32" else []
 HERE = f"{Path(__file__).resolve().parent}{os.sep}"
+# These wait for other processes, up to minutes: they begin first, because at the end nothing would run beside them.
+FIRST = ("test_site.py", "test_package.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in FIRST)
     for item in items:
         if not str(item.path).startswith(HERE):
             continue
