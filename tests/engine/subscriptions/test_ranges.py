@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.subscriptions.intervals import Interval, IntervalTree
 from cepbook.engine.vectorized.array_columns import ArrayColumns
@@ -103,8 +104,12 @@ class Rules:
         return [(delta.time, name, repr(delta.insert)) for delta in self.sinks[name]]
 
 
-@pytest.mark.parametrize("seed", range(several(6)))
-def test_many_ranges_deliver_what_each_delivers_alone(seed: int) -> None:
+@pytest.mark.parametrize("by_events", [True, False], ids=["event loop", "statement pass"])
+@pytest.mark.parametrize("seed", range(several(4)))
+def test_many_ranges_deliver_what_each_delivers_alone(
+    seed: int, by_events: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: by_events)
     rng, at = Random(seed), 0
     together, replayed = Rules(), Rules()
     alone: dict[str, Rules] = {}
