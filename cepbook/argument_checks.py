@@ -7,7 +7,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from cepbook.errors import UsageError, did_you_mean, printable
@@ -15,6 +15,8 @@ from cepbook.errors import UsageError, did_you_mean, printable
 _Kind = tuple[str, Callable[[Any], bool]]
 _Class = TypeVar("_Class")
 _Called = TypeVar("_Called", bound=Callable[..., Any])
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 MAX_REPR_LENGTH = 40  # characters of a value in a message
 MAX_INTEGER_BITS = 1000  # of a number in a message, and of any argument
 
@@ -137,25 +139,32 @@ def check_argument(where: str, name: str, annotation: str, value: object) -> Non
 
 def check_arguments(method: _Called) -> _Called:
     """Decorator: a wrong argument raises UsageError, an unknown name TypeError."""
-    signature = inspect.signature(method)
-    kinds = {p.name: kind for p in signature.parameters.values() if (kind := _kind(str(p.annotation))) is not None}
-    names = _names_of(signature)
-    if not kinds and names is None:
+    parameters = inspect.signature(method).parameters
+    checks = {
+        name: partial(check_argument, method.__name__, name, str(parameter.annotation))
+        for name, parameter in parameters.items()
+        if _kind(str(parameter.annotation)) is not None
+    }
+    names = _names_of(parameters.values())
+    if not checks and names is None:
         return method
+    by_position = [checks.get(name) for name, parameter in parameters.items() if parameter.kind in _BY_POSITION]
+    takes_any = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
+    most = sys.maxsize if takes_any else len(by_position)
+    by_name = {name: check for name, check in checks.items() if parameters[name].kind in _BY_NAME}
 
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         if names is not None and not kwargs.keys() <= names.keys():
             raise TypeError(_unknown(method.__name__, next(name for name in kwargs if name not in names), names))
-        if not kinds:
+        if len(args) > most:  # Python's own message is best
             return method(*args, **kwargs)
-        try:
-            bound = signature.bind(*args, **kwargs).arguments
-        except TypeError:  # Python's own message is best
-            return method(*args, **kwargs)
-        for name in kinds:
-            if name in bound:
-                check_argument(method.__name__, name, str(signature.parameters[name].annotation), bound[name])
+        for check, value in zip(by_position, args, strict=False):
+            if check is not None:
+                check(value)
+        for name, value in kwargs.items():
+            if name in by_name:
+                by_name[name](value)
         return method(*args, **kwargs)
 
     return call  # type: ignore[return-value]
@@ -172,12 +181,10 @@ def caller_stacklevel() -> int:
     return level + 1
 
 
-def _names_of(signature: inspect.Signature) -> dict[str, None] | None:
-    parameters = list(signature.parameters.values())
+def _names_of(parameters: Collection[inspect.Parameter]) -> dict[str, None] | None:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return dict.fromkeys(p.name for p in parameters if p.kind in named and p.name != "self")
+    return dict.fromkeys(p.name for p in parameters if p.kind in _BY_NAME and p.name != "self")
 
 
 def _unknown(where: str, name: str, names: Collection[str]) -> str:
