@@ -11,7 +11,7 @@ import numpy as np
 
 from cepbook.display import DATE_THRESHOLD_MS, format_time
 from cepbook.errors import UsageError
-from cepbook.widgets.live_view.text_matrix import WIDTH, Array, TextMatrix
+from cepbook.widgets.live_view.column_texts import WIDTH, Array, TextMatrix
 
 _TIME_CHARACTERS = frozenset("0123456789-:. dms")
 _DAY = 86_400_000  # ms

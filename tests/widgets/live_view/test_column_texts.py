@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cepbook.widgets.live_view.number_texts import is_in_numbers, number_texts
-from cepbook.widgets.live_view.text_matrix import WIDTH
+from cepbook.widgets.live_view.column_texts import WIDTH, is_in_numbers, number_texts
 from cepbook.widgets.live_view.value_columns import value_column
 from tests.random_cases import seeds
 
