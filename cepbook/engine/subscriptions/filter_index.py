@@ -225,7 +225,7 @@ def build_dispatcher(
         return dispatch if alone is None or len(handlers) > 2 or contexts > 1 else alone(dispatch)
     root = index or build_filter_index(ordered)
     single = None if contexts else _single_table(root)
-    return _tree(root, failed, contexts) if single is None else _table(*single, failed)
+    return _tree(root, ordered, failed, contexts) if single is None else _table(*single, failed)
 
 
 def _linear(handlers: list[EventHandler], failed: Callable[[Exception], None]) -> EventHandler:
@@ -312,13 +312,21 @@ def _table(name: str, table: dict[Any, list[EventHandler]], failed: Callable[[Ex
     return dispatch
 
 
-def _tree(root: FilterIndexNode, failed: Callable[[Exception], None], contexts: int) -> EventHandler:
+def _tree(
+    root: FilterIndexNode, ordered: list[Subscription], failed: Callable[[Exception], None], contexts: int
+) -> EventHandler:
+    """Dispatch by the index. A value of another type than its property may not compare with the constants of the index;
+    then each statement tests its filter, so that the failure is its own.
+    """
     blank: ContextSlots = [None] * contexts
 
     def dispatch(event: Any) -> None:
         arguments = (event, blank.copy()) if blank else (event,)
         handlers: list[tuple[StatementOrder, EventHandler]] = []
-        root.match(event, handlers)
+        try:
+            root.match(event, handlers)
+        except TypeError:
+            handlers = [(s.order, s.checked) for s in ordered]
         if len(handlers) > 1:
             handlers.sort(key=_order)
         for _, handler in handlers:

@@ -140,6 +140,20 @@ def test_many_ranges_deliver_what_each_delivers_alone(
     assert expected
 
 
+@pytest.mark.parametrize("value", ["text", [1]])
+def test_a_value_of_another_type_fails_in_each_statement_and_reaches_the_others(value: object) -> None:
+    runtime, called, failures = Runtime(), list[str](), list[str]()
+    runtime.add_error_listener(lambda error: failures.append(error.statement))
+    runtime.deploy(SCHEMA)
+    conditions = [f"d between {n} and {n + 1}" for n in range(6)] + ["i = 1", "i = 2"]
+    for number, text in enumerate(conditions):
+        runtime.deploy(f"@name('s{number}') select * from E({text})")
+        runtime.statement(f"s{number}").add_listener(lambda delta, name=f"s{number}": called.append(name))
+    runtime.send("E", {"d": value, "i": 2})
+    assert failures == [f"s{number}" for number in range(6)]
+    assert called == ["s7"]
+
+
 numbers = st.integers(-3, 3) | st.sampled_from([-0.0, 0.5, 2.5, math.inf, -math.inf, 2.0**53, 2**53 + 1, 10**30])
 intervals = st.builds(
     lambda low, high: low & high,
