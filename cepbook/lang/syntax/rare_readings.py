@@ -116,6 +116,15 @@ def _patterns(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
                 yield _rarely("a pattern without every matches once", node.pattern.span, hint)
 
 
+def _annotations(statement: ast.Statement, source: str) -> Iterator[Diagnostic]:
+    """An annotation of a pattern at the beginning of the statement, where it has no meaning."""
+    for annotation in statement.annotations:
+        if annotation.name.lower() in (ast.SUPPRESS.lower(), ast.DISCARD.lower()):
+            written = _written(annotation, source)
+            hint = f"put it behind `pattern`: from pattern {written} [ … ]"
+            yield _rarely(f"`{written}` has no effect on the whole statement", annotation.span, hint)
+
+
 def _is_every(node: object) -> TypeGuard[ast.PatternEvery]:
     return isinstance(node, ast.PatternEvery) and node.distinct is None
 
@@ -160,6 +169,7 @@ _RULES: tuple[Callable[[ast.Statement, str], Iterator[Diagnostic]], ...] = (
     _null,
     _texts,
     _patterns,
+    _annotations,
     _percentages,
     _limit,
     _contexts,

@@ -40,7 +40,7 @@ from cepbook.lang.types import Type
 
 PATTERN_OBSERVERS = ("interval", "at", "schedule")
 PATTERN_GUARDS = ("within", "withinmax")
-SUPPRESS, DISCARD, CONSUME = "SuppressOverlappingMatches", "DiscardPartialsOnMatch", "consume"
+CONSUME = "consume"
 EARLIER_TAGS_HINT = "expressions see the tags of the steps before their `->`"
 NO_EVENT_STREAM = ScopeStream(None, EventType("", {}))
 
@@ -54,13 +54,13 @@ def bind_pattern(node: ast.PatternNode, annotations: Sequence[ast.Annotation], s
     root, tags = binder.bind(node, {})
     names = {annotation.name.lower() for annotation in annotations}
     for annotation in annotations:
-        _known_annotation(annotation, (SUPPRESS, DISCARD), scope)
+        _known_annotation(annotation, (ast.SUPPRESS, ast.DISCARD), scope)
     single = {name: type_ for name, type_ in tags.items() if type_.of is None}
     return p.Pattern(
         root,
         EventType(MATCH_TYPE, {**single, **tags}),
-        SUPPRESS.lower() in names,
-        DISCARD.lower() in names,
+        ast.SUPPRESS.lower() in names,
+        ast.DISCARD.lower() in names,
         span=node.span,
     )
 

@@ -25,6 +25,9 @@ class Window(SyntaxNode):
     named: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
 
 
+SUPPRESS, DISCARD = "SuppressOverlappingMatches", "DiscardPartialsOnMatch"  # the annotations of a pattern
+
+
 @dataclass(frozen=True, slots=True)
 class PatternStream(SyntaxNode):
     """``pattern @SuppressOverlappingMatches [ … ]``"""
