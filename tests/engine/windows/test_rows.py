@@ -14,6 +14,7 @@ from tests.engine.windows.references import Change, Event, Skipped
 from tests.engine.windows.rows import Rows, drawn
 from tests.engine.windows.test_histories import BYTES, SCHEMA, SUBJECTS, Advance, alike, history
 from tests.engine.windows.texts import build
+from tests.random_cases import seeds
 
 pytestmark = pytest.mark.histories
 
@@ -75,6 +76,5 @@ def same(found: Any, wanted: Any, loose: bool) -> bool:
 @pytest.mark.parametrize("chain", CHAINS)
 def test_rows_of_every_kind(chain: str) -> None:
     loose = next(s.open_order for s in SUBJECTS if s.chain == chain)
-    chance = Random(chain)
-    for _ in range(EACH):
-        tried(chain, chance, loose)
+    for seed in seeds(EACH):
+        tried(chain, Random(f"{chain} {seed}"), loose)
