@@ -33,9 +33,10 @@ STAGES = {
 }
 # Spark and the browser start at once and run beside the other stages: they wait more than they calculate.
 BESIDE = {"spark", "browser"}
-# The page of a browser test answers somebody who waits seconds at most: its processes come first, the others calculate
-# when these wait.
-NICENESS = 10
+# The page of a browser test answers somebody who waits seconds at most, and Spark gives a worker ten seconds to start:
+# their processes come first, the others calculate when these wait.
+NICENESS = {"browser": 0, "spark": 3}
+NICENESS_OF_OTHERS = 10
 # What is worth running after every change; `make test` runs it as a part of "unit".
 QUICK = {"quick": [*PYTEST, "tests", "-m", "not spark and not browser and not histories"]}
 NO_BROWSER = """
@@ -65,8 +66,9 @@ def run(name: str, environment: dict[str, str], say: Callable[[str], object]) ->
         command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
     )  # fmt: skip
-    if name != "browser" and sys.platform != "win32":
-        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+    if sys.platform != "win32":
+        own = os.getpriority(os.PRIO_PROCESS, 0)  # only root may go below it
+        os.setpriority(os.PRIO_PROCESS, process.pid, max(own, NICENESS.get(name, NICENESS_OF_OTHERS)))
     assert process.stdout is not None
     with process.stdout:
         for line in process.stdout:
