@@ -21,6 +21,7 @@ from cepbook.magics.shell.options import OptionsError
 from cepbook.magics.shell.output import event_type_table, stack, text
 from cepbook.magics.shell.variable_hints import with_variables
 from cepbook.session import Workbench
+from cepbook.session.core.garbage_collection import exclude_modules
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
 from cepbook.spark.spark_session import use_progress_display
 from cepbook.widgets import show_live
@@ -54,6 +55,7 @@ class InstalledExtension:
         if getattr(self._host.shell, "kernel", None) is not None:  # a terminal shows it by itself
             self._undo.append(use_progress_display(SparkProgress(lambda: int(self._host.shell.execution_count))))
             self._snapshots()
+            self._collection()
         self._undo.append(show_live(self._host.shell, display))
         self._undo.append(show_marbles(self._host.shell))
         self._undo.append(show_timelines(self._host.shell))
@@ -156,6 +158,13 @@ class InstalledExtension:
         """Let replays keep snapshots for the replay bar, unless they are told not to."""
         before, Workbench.keep = Workbench.keep, True
         self._undo.append(lambda: setattr(Workbench, "keep", before))
+
+    def _collection(self) -> None:
+        """Let events of a notebook wait less for garbage collection, if its process only has modules yet."""
+        cells = self._host.shell.user_ns.get("In", ())  # an empty text, and those that ran or run
+        undo = exclude_modules() if len(cells) <= 2 else None
+        if undo is not None:
+            self._undo.append(undo)
 
     def _front_end(self) -> None:
         for target in (lint, panel):

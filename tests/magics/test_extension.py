@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,6 +95,38 @@ def test_inspection_is_put_back(bare: InteractiveShell) -> None:
     unload_ipython_extension(bare)
     assert "do_inspect" not in kernel.__dict__
     assert SimpleNamespace(**kernel.__dict__) == SimpleNamespace()
+
+
+_COLLECTED = """
+import gc
+from IPython.core.interactiveshell import InteractiveShell
+from cepbook import load_ipython_extension, unload_ipython_extension
+
+class Kernel:
+    def do_inspect(self, *of):
+        return {}
+
+shell, counts = InteractiveShell.instance(), []
+shell.kernel = Kernel()
+for cells in (["", "%load_ext cepbook"], ["", "pass", "%load_ext cepbook"]):
+    shell.user_ns["In"] = cells
+    load_ipython_extension(shell)
+    counts.append(gc.get_freeze_count() > 50_000)
+    unload_ipython_extension(shell)
+    counts.append(gc.get_freeze_count() > 0)
+print(counts)
+"""
+
+
+def test_the_modules_of_a_notebook_are_excluded_from_collection_in_its_first_cell(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _COLLECTED],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+    )
+    assert run.stdout.split("\n")[-2] == "[True, False, False, False]"
 
 
 def test_braces_and_dollars_are_epl(trades: Notebook) -> None:
