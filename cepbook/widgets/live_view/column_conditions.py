@@ -16,7 +16,8 @@ import re
 from collections.abc import Callable
 
 from cepbook.errors import UsageError
-from cepbook.widgets.live_view.value_columns import Array, ValueColumn
+from cepbook.widgets.live_view.column_texts import Array
+from cepbook.widgets.live_view.value_columns import ValueColumn
 
 Test = Callable[[ValueColumn], Array]
 

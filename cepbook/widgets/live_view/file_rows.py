@@ -10,9 +10,9 @@ from cepbook.display import lost_rows_text
 from cepbook.feeds import Feed
 from cepbook.lang.types import Type
 from cepbook.session.io.output.result_frames import change_columns
+from cepbook.widgets.live_view.column_texts import Array
 from cepbook.widgets.live_view.row_filter import NamedColumns, RowSheet, SheetColumns
 from cepbook.widgets.live_view.stream_sheet import StreamRequest, StreamSheet
-from cepbook.widgets.live_view.value_columns import Array
 
 
 class FileRows(NamedTuple):

@@ -14,9 +14,9 @@ import numpy as np
 
 from cepbook.errors import UsageError, printable
 from cepbook.widgets.live_view.column_conditions import column_test
-from cepbook.widgets.live_view.column_texts import is_in_numbers
+from cepbook.widgets.live_view.column_texts import Array, is_in_numbers
 from cepbook.widgets.live_view.time_texts import is_in_times
-from cepbook.widgets.live_view.value_columns import Array, ValueColumn, value_column
+from cepbook.widgets.live_view.value_columns import ValueColumn, value_column
 
 Row = Mapping[str, object]
 

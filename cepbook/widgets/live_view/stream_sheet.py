@@ -16,8 +16,9 @@ import numpy as np
 from cepbook.display import unused_name
 from cepbook.feeds import Feed, FeedColumns
 from cepbook.widgets.base.column_encoding import BinaryBuffers, encode_values
+from cepbook.widgets.live_view.column_texts import Array
 from cepbook.widgets.live_view.row_filter import NO_FILTER, FoundRows, NamedColumns, RowFilter
-from cepbook.widgets.live_view.value_columns import Array, NumberValues, ValueColumn, value_column
+from cepbook.widgets.live_view.value_columns import NumberValues, ValueColumn, value_column
 
 READ_AT_ONCE = 50_000  # deliveries that are read while the page waits
 MAX_ROWS = 700_000  # of one table: browsers cannot scroll further

@@ -17,10 +17,8 @@ import numpy as np
 
 from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
-from cepbook.widgets.live_view.column_texts import TextMatrix, is_in_numbers, number_texts
+from cepbook.widgets.live_view.column_texts import Array, TextMatrix, is_in_numbers, number_texts
 from cepbook.widgets.live_view.time_texts import is_in_times, time_span, time_texts
-
-Array = np.ndarray[Any, Any]
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
