@@ -2,10 +2,10 @@
 
 Equality, `in`, `between` and other comparisons of a property with constants become lookups, nested as a tree (Esper
 reference, "filter indexes"): a hash table per property for equality, a tree of intervals per property for ranges. All
-bounds of one property in one filter are one interval. The statement tests the rest of its filter itself. The cost per
-event grows with the statements that match, not with those that differ only in values.
+bounds of one property in one filter are one interval. A statement whose filter has other conditions, too, tests the
+whole filter itself. The cost per event grows with the statements that match, not with those that differ only in values.
 
-::
+Up to `MAX_UNINDEXED` statements are all tested. With more of each kind, the tree is::
 
     symbol = 'A' and price > 5   ┐         symbol ─ 'A' ─ price in (5, ∞) ─ statement 1
     symbol = 'B'                 ├──►             └ 'B' ─ statement 2
@@ -88,7 +88,9 @@ class IndexCondition:
 
 @dataclass(slots=True)
 class FilterIndexNode:
-    """A node of the index: `leaves` match unconditionally here, `equal` and `ranges` lead to further nodes."""
+    """A node of the index: `leaves` are called for every event that gets here, `equal` and `ranges` lead to further
+    nodes.
+    """
 
     leaves: list[tuple[StatementOrder, EventHandler]] = field(default_factory=list)
     equal: dict[str, dict[Any, FilterIndexNode]] = field(default_factory=dict)
@@ -142,7 +144,7 @@ def _comparisons(operand: x.BoundExpr, *sides: tuple[str, x.BoundExpr]) -> tuple
 
 
 def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
-    """Return the indexable conditions at the beginning of `conjuncts`; none of them can fail with an error."""
+    """Return the indexable conditions at the beginning of `conjuncts`; none of them fails for a value of its type."""
     return tuple(chain.from_iterable(takewhile(bool, map(index_conditions, conjuncts))))
 
 

@@ -39,20 +39,22 @@ class Interval(NamedTuple):
 
 
 class IntervalTree(Generic[Item]):
-    """Items by interval: n of them take O(n log n) memory, and `containing` takes O(log n) steps and one per item."""
+    """Items by interval: n of them take O(n log n) memory, and `containing` takes O(log n) steps and one per item. All
+    bounds, and the values that are looked for, compare with each other.
+    """
 
     __slots__ = ("_cuts", "_nodes")
 
     def __init__(self, items: Mapping[Interval, Item]) -> None:
         self._cuts = sorted({cut for interval in items for cut in interval if cut is not None})
         segments = len(self._cuts) + 1
-        after = {cut: segment for segment, cut in enumerate(self._cuts, 1)}
-        # node n has the nodes 2n and 2n + 1 below it; the segments are the last nodes
+        segment_after = {cut: segment for segment, cut in enumerate(self._cuts, 1)}
+        # Node i has the nodes 2i and 2i + 1 below it. The segments are the last nodes, whatever their number is.
         self._nodes: list[list[Item]] = [[] for _ in range(2 * segments)]
         for (low, high), item in items.items():
-            begin = segments if low is None else segments + after[low]
-            end = 2 * segments if high is None else segments + after[high]
-            while begin < end:  # an interval whose ends exclude each other is empty
+            begin = segments if low is None else segments + segment_after[low]
+            end = 2 * segments if high is None else segments + segment_after[high]
+            while begin < end:  # else the interval is empty
                 if begin % 2:
                     self._nodes[begin].append(item)
                     begin += 1

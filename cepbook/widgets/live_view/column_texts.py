@@ -1,4 +1,4 @@
-"""Search for a word in the texts of a whole column of numbers or times.
+"""Search for a word in the texts of a whole column of numbers, or of times (`time_texts`).
 
 The texts form one matrix of bytes, a row of equal width for each text. Comparing all bytes with the characters of a
 word takes an eighth of the time of a search text by text.
@@ -15,7 +15,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-WIDTH = 24  # bytes of a text: no number and no time has more characters; three words of the processor
+WIDTH = 24  # bytes of a text: no number and no time has more characters; three integers of 64 bits
 _BLOCK = 32_768 * WIDTH  # bytes that are compared in one step, so that they stay in the processor's cache
 _SECTION = re.compile(r"-?[0-9]*(\.[0-9]*)?(e([-+][0-9]*)?)?|\+[0-9]*")  # of texts such as -1.5, 1.5e+16 and 1e-05
 _TEXT = np.dtype(f"S{WIDTH}")
@@ -55,13 +55,14 @@ def is_in_numbers(word: str) -> bool:
 def number_texts(numbers: Array) -> TextMatrix:
     """Return the texts of an array of numbers, whole or floating, as `str` writes them.
 
-    Arrow, if it is installed, writes whole numbers and most others, in a fifth of the time of `str`. It writes the
-    remaining ones differently (0.00001 for 1e-05, 1.5e+10 for 15000000000.5): `str` writes these, equal ones once.
+    Arrow, if it is installed, writes whole numbers and most others, in a fifth of the time of `str`. It gets
+    whole floats as integers. The remaining ones it writes differently (0.00001 for 1e-05, 1.5e+10 for 15000000000.5):
+    `str` writes these, each distinct number once.
     """
     try:
         from pyarrow import compute  # optional: it only saves time
     except ImportError:
-        return TextMatrix(_written(numbers))
+        return TextMatrix(_written_by_str(numbers))
     if numbers.dtype.kind == "i":
         return TextMatrix(_written_by_arrow(compute, numbers))
     size = np.abs(numbers)
@@ -70,7 +71,7 @@ def number_texts(numbers: Array) -> TextMatrix:
     ways: tuple[tuple[Array, Callable[[Array], Array]], ...] = (
         (whole, partial(_written_by_arrow, compute, suffix=".0")),
         (decimal, partial(_written_by_arrow, compute)),
-        (~(whole | decimal), _written),
+        (~(whole | decimal), _written_by_str),
     )
     texts = np.empty(len(numbers), _TEXT)
     for where, write in ways:
@@ -87,7 +88,7 @@ def _written_by_arrow(compute: Any, numbers: Array, *, suffix: str = "") -> Arra
     return np.frombuffer(texts.buffers()[-1], _TEXT, len(numbers))  # the characters of all texts, without gaps
 
 
-def _written(numbers: Array) -> Array:
-    bits, indexes = np.unique(numbers.view(np.int64), return_inverse=True)  # 0.0 is not -0.0
+def _written_by_str(numbers: Array) -> Array:
+    bits, indexes = np.unique(numbers.view(np.int64), return_inverse=True)  # `==` would merge 0.0 and -0.0
     distinct: Array = np.array([str(number) for number in bits.view(numbers.dtype).tolist()], _TEXT)
     return distinct[indexes]
