@@ -117,6 +117,11 @@ class HashedStream(PlanNode):
     args: tuple[BoundExpr, ...]
     filter: BoundExpr | None
 
+    @property
+    def key_properties(self) -> tuple[str, ...]:
+        """Those of `args` that are properties whose values can divide events."""
+        return tuple(prop.name for arg in self.args if (prop := arg.key_property) is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class HashSpec(ContextLevel):

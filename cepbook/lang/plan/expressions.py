@@ -7,11 +7,12 @@ Null propagates through every node unless its docstring says otherwise: `Compari
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from cepbook.errors import NO_SPAN, Span
-from cepbook.lang.types import Type
+from cepbook.lang.types import BITS, EXACT_KEY_TYPES, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,29 @@ class BoundExpr:
 
     type: Type
     span: Span = field(default=NO_SPAN, kw_only=True, compare=False)
+
+    @property
+    def key_property(self) -> Prop | None:
+        """The property that can divide events: its values have one form. None for all other expressions."""
+        return None
+
+    @property
+    def copied_property(self) -> Prop | None:
+        """The property that the expression repeats, perhaps as a wider whole number; None for other values."""
+        return None
+
+    @property
+    def constant_millis(self) -> int | float | None:
+        """The length of a constant period in milliseconds; None for months, variables and all other expressions."""
+        return None
+
+    def tag_member(self, stream: int) -> tuple[str, str] | None:
+        """Return tag and property of ``tag.property`` of the matches of a stream; None for any other expression."""
+        return None
+
+    def of_group(self, keys: Sequence[BoundExpr]) -> BoundExpr:
+        """Return the group-by expression that a `KeyRef` stands for; any other expression is itself."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +60,14 @@ class Prop(BoundExpr):
     stream: int
     name: str
 
+    @property
+    def key_property(self) -> Prop | None:
+        return self if self.type.name in EXACT_KEY_TYPES else None
+
+    @property
+    def copied_property(self) -> Prop:
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class MemberAccess(BoundExpr):
@@ -43,6 +75,11 @@ class MemberAccess(BoundExpr):
 
     target: BoundExpr
     name: str
+
+    def tag_member(self, stream: int) -> tuple[str, str] | None:
+        if isinstance(self.target, Prop) and self.target.stream == stream:
+            return self.target.name, self.name
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +216,9 @@ class KeyRef(BoundExpr):
     """The value of group-by key `index` of the current group (used for properties of fully aggregated rows)."""
 
     index: int
+
+    def of_group(self, keys: Sequence[BoundExpr]) -> BoundExpr:
+        return keys[self.index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,6 +465,12 @@ class Convert(BoundExpr):
 
     operand: BoundExpr
 
+    @property
+    def copied_property(self) -> Prop | None:
+        before, after = BITS.get(self.operand.type.name), BITS.get(self.type.name)
+        widened = before is not None and after is not None and before <= after
+        return self.operand.copied_property if widened else None
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf(BoundExpr):
@@ -458,6 +504,11 @@ class Period(BoundExpr):
 
     months: BoundExpr | None
     millis: BoundExpr | None
+
+    @property
+    def constant_millis(self) -> int | float | None:
+        millis = self.millis.value if self.months is None and isinstance(self.millis, Const) else None
+        return millis if isinstance(millis, int | float) else None
 
 
 Kind = TypeVar("Kind", bound=BoundExpr)

@@ -14,7 +14,8 @@ from cepbook.lang.plan.catalog import ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan.context import *
 from cepbook.lang.plan.crontab import *
 from cepbook.lang.plan.cycles import Correlation, StreamPartition
-from cepbook.lang.plan.expressions import BoundExpr, Const, Period
+from cepbook.lang.plan.destinations import *
+from cepbook.lang.plan.expressions import BoundExpr, conjuncts
 from cepbook.lang.plan.plan_node import *
 from cepbook.lang.plan.relational import *
 
@@ -51,68 +52,6 @@ class SubqueryPlan(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class VariableAssignment(PlanNode):
-    """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type.
-
-    With a `path` it is that of a part: keys are ints for elements of arrays, strings for properties of an event and
-    for values of a map. With an index out of range, or null on the way, the assignment is left out; so is null for an
-    element of an array of `primitive` values.
-    """
-
-    variable: str
-    value: BoundExpr
-    path: tuple[BoundExpr, ...] = ()
-    primitive: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OutputClause(PlanNode):
-    """The output clause (output rate limiting).
-
-    `which`: what is delivered (None: the default). `kind`: what triggers it; None with only `after`. `rate` is the
-    number of events (int) or the `expr.Period`; `after` likewise. `when` may refer to `expr.OutputCounter`.
-    `and_terminated`: what is pending is delivered when the context partition ends (always so with kind
-    ``terminated``), if `terminated_when` holds; `terminated_then` is executed in any case. `every_row`: it is to keep
-    all rows, not only what it needs of them (a hint).
-    """
-
-    kind: Literal["events", "time", "at", "when", "terminated"] | None
-    which: Literal["all", "first", "last", "snapshot"] | None = None
-    rate: BoundExpr | None = None
-    after: BoundExpr | None = None
-    crontab: CrontabSpec | None = None
-    when: BoundExpr | None = None
-    then_set: tuple[VariableAssignment, ...] = ()
-    and_terminated: bool = False
-    terminated_when: BoundExpr | None = None
-    terminated_then: tuple[VariableAssignment, ...] = ()
-    every_row: bool = False
-
-    @property
-    def has_constant_rate(self) -> bool:
-        """True if the number of events or the period does not change."""
-        rate = self.rate
-        amounts = (rate.months, rate.millis) if isinstance(rate, Period) else (rate,)
-        return all(amount is None or isinstance(amount, Const) for amount in amounts)
-
-
-@dataclass(frozen=True, slots=True)
-class Insert(PlanNode):
-    """The destination of rows: event type `target` and which of the statement's streams feeds it.
-
-    Columns that need widening hold `expr.Convert`; properties of the target that are not selected are null columns. The
-    `precedence` reads the inserted event.
-    """
-
-    target: str
-    selector: Selector
-    creates: bool  # the target type is created by this statement
-    table: bool = False  # the target is a table, whose rows are inserted at once
-    inside: bool = False  # the table is in the statement's context: each partition's rows go into its own
-    precedence: BoundExpr | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class StatementPlan(PlanNode):
     """A statement. `name` is written or chosen by the binder (``stmt_1``, ``W`` for ``create window W``), `epl` its
     text.
@@ -128,11 +67,18 @@ class StatementPlan(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class IntoTable(PlanNode):
-    """``into table``: the cells of aggregate calls, by number, are those of columns of `store`."""
+class StoreLookup:
+    """The rows of `store` that an on-trigger visits for an event of `source`: all `conditions` hold.
+
+    In the conditions stream 0 is the row and stream 1 the event.
+    """
 
     store: StoreType
-    columns: tuple[tuple[int, str], ...]
+    source: SourceNode
+    conditions: tuple[BoundExpr, ...]
+
+
+_HIDES_EVENTS = "it may hide events from other statements (@Drop)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +120,22 @@ class SelectStatement(StatementPlan):
     @property
     def inserts(self) -> tuple[Insert, ...]:
         return () if self.insert is None else (self.insert,)
+
+    @property
+    def lookup(self) -> StoreLookup | None:
+        """The rows of a store that each event visits; None if the statement visits none."""
+        return None
+
+    @property
+    def changed_properties(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    @property
+    def order_reason(self) -> str:
+        """The reason why one task must process all events in order; empty if the clauses of the statement decide."""
+        if self.drop:
+            return _HIDES_EVENTS
+        return "it treats events that arrive together as one change" if self.lots else ""
 
     @property
     def iterable_unbound(self) -> bool:
@@ -236,6 +198,10 @@ class OnSelectStatement(SelectStatement):
     deletes: bool = field(default=False, kw_only=True)
     silent: bool = field(default=False, kw_only=True)
 
+    @property
+    def lookup(self) -> StoreLookup:
+        return StoreLookup(self.target, self.sources[1], tuple(where_conjuncts(self.root)))
+
 
 @dataclass(frozen=True, slots=True)
 class CreateSchemaStatement(StatementPlan):
@@ -289,7 +255,46 @@ class CreateVariableStatement(StatementPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class OnSetStatement(StatementPlan):
+class ActionStatement(StatementPlan):
+    """A statement that events trigger and that has no query, so none of the clauses of one."""
+
+    priority: int = field(default=0, kw_only=True)
+    drop: bool = field(default=False, kw_only=True)
+
+    aggregation: ClassVar[Aggregation | None] = None
+    lots: ClassVar[bool] = False
+    output: ClassVar[OutputClause | None] = None
+    recognition: ClassVar[Recognition | None] = None
+    windows: ClassVar[tuple[WindowSpec, ...]] = ()
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """The variables that the statement assigns."""
+        return frozenset()
+
+    @property
+    def inserts(self) -> tuple[Insert, ...]:
+        """The destinations of rows that the statement inserts, in the order of its text."""
+        return ()
+
+    @property
+    def lookup(self) -> StoreLookup | None:
+        """The rows of a store that each event visits; None if the statement visits none."""
+        return None
+
+    @property
+    def changed_properties(self) -> tuple[tuple[str, str], ...]:
+        """The properties of arrived events or of rows that the statement changes: (event type or store, property)."""
+        return ()
+
+    @property
+    def order_reason(self) -> str:
+        """The reason why one task must process all events in order; empty if the clauses of the statement decide."""
+        return _HIDES_EVENTS if self.drop else ""
+
+
+@dataclass(frozen=True, slots=True)
+class OnSetStatement(ActionStatement):
     """``on <stream> set a = …, b = …``: in order, each seeing the ones before. Delivers the new (and former) values."""
 
     source: SourceNode
@@ -298,14 +303,14 @@ class OnSetStatement(StatementPlan):
     selector: Selector
     context: str | None
     output_type: EventType
-    priority: int = 0
-
-    drop: ClassVar[bool] = False
-    inserts: ClassVar[tuple[Insert, ...]] = ()
 
     @property
     def assigned(self) -> frozenset[str]:
         return _assigned(self.assignments)
+
+    @property
+    def order_reason(self) -> str:
+        return "it assigns variables, which all keys share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +329,7 @@ class SplitBranch(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class SplitStatement(StatementPlan):
+class SplitStatement(ActionStatement):
     """``on <stream> insert into A select … where … insert into B …``: an event goes to the first branch that takes it.
 
     With `output_all` it goes to every one. The statement itself delivers the events that no branch takes.
@@ -335,10 +340,6 @@ class SplitStatement(StatementPlan):
     output_all: bool
     context: str | None
     output_type: EventType
-    priority: int = 0
-    drop: bool = False
-
-    assigned: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def inserts(self) -> tuple[Insert, ...]:
@@ -360,7 +361,7 @@ class PropertyAssignment(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateStatement(StatementPlan):
+class UpdateStatement(ActionStatement):
     """``update istream``: changes the events that pass `predicate` before any other statement sees them.
 
     Assignments see the event as it was. Of several updates the one with the highest priority comes last. The statement
@@ -371,12 +372,12 @@ class UpdateStatement(StatementPlan):
     changes: tuple[PropertyAssignment, ...]
     predicate: BoundExpr | None
     output_type: EventType
-    priority: int = 0
-    drop: bool = False
 
     context: ClassVar[str | None] = None
-    assigned: ClassVar[frozenset[str]] = frozenset()
-    inserts: ClassVar[tuple[Insert, ...]] = ()
+
+    @property
+    def changed_properties(self) -> tuple[tuple[str, str], ...]:
+        return tuple((self.source.event_type, change.name) for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +407,7 @@ class MergeBranchPlan(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class MergeStatement(StatementPlan):
+class MergeStatement(ActionStatement):
     """``on … merge``, ``on … delete`` and ``on … update`` of the named window or table `target`.
 
     In expressions input 0 is a row of the target, 1 the event, 2 the row as it was before. Of the branches the first
@@ -421,11 +422,7 @@ class MergeStatement(StatementPlan):
     branches: tuple[MergeBranchPlan, ...]
     context: str | None
     output_type: EventType
-    priority: int = 0
-    drop: bool = False
     silent: bool = False
-
-    assigned: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def event_type(self) -> str:
@@ -435,8 +432,20 @@ class MergeStatement(StatementPlan):
     @property
     def inserts(self) -> tuple[Insert, ...]:
         """The inserts, in the order of the actions."""
-        actions = [action for branch in self.branches for action in branch.actions]
-        return tuple(action.insert for action in actions if action.insert is not None)
+        return tuple(action.insert for action in self.actions if action.insert is not None)
+
+    @property
+    def actions(self) -> tuple[MergeActionPlan, ...]:
+        """The actions of all branches."""
+        return tuple(action for branch in self.branches for action in branch.actions)
+
+    @property
+    def lookup(self) -> StoreLookup:
+        return StoreLookup(self.target, self.source, tuple(conjuncts(self.predicate)))
+
+    @property
+    def changed_properties(self) -> tuple[tuple[str, str], ...]:
+        return tuple((self.target.name, change.name) for action in self.actions for change in action.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +458,7 @@ class InsertRows(StatementPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class CycleStatement(StatementPlan):
+class CycleStatement(ActionStatement):
     """A query that is run in cycles: `select` reads the relations of `partitions`, or of the `correlation`.
 
     With `every`, in units of the clock, cycles are run at fixed times, else as soon as there is a cause. `fills`: the
@@ -467,10 +476,11 @@ class CycleStatement(StatementPlan):
     tables: tuple[tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...]], ...] = ()
 
     context: ClassVar[str | None] = None
-    priority: ClassVar[int] = 0
-    drop: ClassVar[bool] = False
-    assigned: ClassVar[frozenset[str]] = frozenset()
-    inserts: ClassVar[tuple[Insert, ...]] = ()
+    lots: ClassVar[bool] = True
+
+    @property
+    def order_reason(self) -> str:
+        return "each of its cycles processes the waiting events of all keys"
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
@@ -497,6 +507,8 @@ class CreateContextStatement(StatementPlan):
     spec: KeyedStreams
     priority: int = 0
 
+    permanent: ClassVar[bool] = True  # partitions begin with the first event of their key, and none ends
+
     @property
     def levels(self) -> tuple[tuple[str, ContextLevel], ...]:
         """The context itself, by its name."""
@@ -510,6 +522,8 @@ class CreateContextTreeStatement(StatementPlan):
     context: ContextType
     spec: ContextSpec
     priority: int = 0
+
+    permanent: ClassVar[bool] = False
 
     @property
     def levels(self) -> tuple[tuple[str, ContextSpec], ...]:

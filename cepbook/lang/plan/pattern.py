@@ -8,7 +8,7 @@ something matches.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from cepbook.lang.plan import traversal
 from cepbook.lang.plan.catalog import EventType
@@ -21,7 +21,27 @@ EVENT_STREAM, MATCH_STREAM = 0, 1  # the streams of a pattern's expressions
 
 @dataclass(frozen=True, slots=True)
 class PatternExpr(PlanNode):
-    """A subexpression. It starts, may become true several times, and may end as false."""
+    """A subexpression. It starts, may become true several times, and may end as false.
+
+    A `timer` becomes true at a time, without an event.
+    """
+
+    timer: ClassVar[bool] = False
+
+    @property
+    def uses_clock(self) -> bool:
+        """True if an advance of the clock can make this node true, or end it; its operands do not count."""
+        return self.timer
+
+    @property
+    def steps(self) -> tuple[PatternExpr, ...]:
+        """The operands of ``a -> b``, and any other expression alone."""
+        return (self,)
+
+    @property
+    def first_atom(self) -> Atom | None:
+        """The atom of ``a`` and ``every a``, which must match first; None for other expressions."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +60,17 @@ class Atom(PatternExpr):
     consume: int = 0
     contained: tuple[ContainedSelection, ...] = ()
 
+    @property
+    def first_atom(self) -> Atom:
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class IntervalTimer(PatternExpr):
     """``timer:interval(period)``: becomes true one `period` after its start."""
 
     period: BoundExpr
+    timer: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +78,7 @@ class CrontabTimer(PatternExpr):
     """``timer:at(…)``: becomes true at the next matching time, strictly after its start."""
 
     crontab: CrontabSpec
+    timer: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +94,7 @@ class ScheduleTimer(PatternExpr):
     period: BoundExpr | None
     repetitions: BoundExpr | None
     delayed: bool = False
+    timer: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +103,10 @@ class FollowedByPattern(PatternExpr):
 
     operands: tuple[PatternExpr, ...]
     maxima: tuple[BoundExpr | None, ...]
+
+    @property
+    def steps(self) -> tuple[PatternExpr, ...]:
+        return self.operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +131,14 @@ class EveryPattern(PatternExpr):
     operand: PatternExpr
     keys: tuple[BoundExpr, ...] | None = None
     expiry: BoundExpr | None = None
+
+    @property
+    def uses_clock(self) -> bool:
+        return self.expiry is not None
+
+    @property
+    def first_atom(self) -> Atom | None:
+        return self.operand if isinstance(self.operand, Atom) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +165,10 @@ class WithinGuard(PatternExpr):
     period: BoundExpr
     count: BoundExpr | None = None
 
+    @property
+    def uses_clock(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class WhileGuard(PatternExpr):
@@ -147,6 +190,30 @@ class Pattern(PlanNode):
     @property
     def atoms(self) -> tuple[Atom, ...]:
         return tuple(sorted((n for n in walk(self.root) if isinstance(n, Atom)), key=lambda atom: atom.number))
+
+    @property
+    def uses_clock(self) -> bool:
+        """True if it has a timer, or a part that ends at a time."""
+        return any(node.uses_clock for node in walk(self.root))
+
+    @property
+    def leading_every(self) -> tuple[Atom | None, tuple[PatternExpr, ...]]:
+        """The atom of ``every a=A -> …`` and the steps behind it, which begin anew for each event; else None and ()."""
+        first, *rest = self.root.steps
+        plain = isinstance(first, EveryPattern) and first.keys is None and not self._limited
+        alone = plain and not any(atom.consume or atom.contained for atom in self.atoms)
+        atom = first.first_atom if alone else None
+        return (None, ()) if atom is None else (atom, tuple(rest))
+
+    @property
+    def _limited(self) -> bool:
+        return isinstance(self.root, FollowedByPattern) and any(m is not None for m in self.root.maxima)
+
+    @property
+    def single_tags(self) -> dict[str, str]:
+        """The tags that have exactly one event in every match, with their event types."""
+        atoms = [step.first_atom for step in self.root.steps]
+        return {atom.tag: atom.event_type for atom in atoms if atom is not None and atom.tag is not None}
 
 
 def operands(node: PatternExpr) -> tuple[PatternExpr, ...]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from cepbook.lang.plan.catalog import EventType, StoreType
-from cepbook.lang.plan.expressions import BoundExpr, conjuncts
+from cepbook.lang.plan.expressions import BoundExpr, Const, Prop, UserClass, conjuncts
 from cepbook.lang.plan.pattern import Atom, Pattern
 from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
 from cepbook.lang.plan.row_pattern import RowRegex
@@ -110,6 +110,17 @@ class WindowSpec(PlanNode):
     @property
     def row(self) -> WindowRow:
         return WINDOWS[self.name]
+
+    @property
+    def constants(self) -> tuple[object, ...]:
+        """The values of those parameters that are constants, such as a size or a reference point; no periods."""
+        return tuple(arg.value for arg in self.args if isinstance(arg, Const))
+
+    @property
+    def written_name(self) -> str:
+        """The name that the statement uses: of a window written in Python, that of its class."""
+        last = self.args[-1] if self.args else None
+        return last.name if isinstance(last, UserClass) else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +257,12 @@ class AggregateCall(PlanNode):
     criteria: tuple[tuple[BoundExpr, bool], ...] = ()
     reference: bool = False
     options: tuple[tuple[str, float | int], ...] = ()
+
+    @property
+    def property_name(self) -> str:
+        """The property that is aggregated; empty for ``count(*)`` and for calculated values."""
+        argument = self.args[0] if self.args else None
+        return argument.name if isinstance(argument, Prop) else ""
 
 
 @dataclass(frozen=True, slots=True)

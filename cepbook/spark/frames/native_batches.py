@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from cepbook.lang.plan import expressions, nodes
+from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
 from cepbook.spark.frames.job_output import JobOutput
 from cepbook.spark.frames.native_filter import delivery_metadata
@@ -37,8 +37,7 @@ def native_batches_output(
     if form.filter is not None:
         events = events.where(condition_sql(form.filter, column_of))
     at = bounded_event_time(TIME, type_name, program.start, program.config.second)
-    calls = [c for c in form.columns if isinstance(c, nodes.AggregateCall)]
-    bases = {base: f"b{i}" for i, base in enumerate(_base_aggregates(calls))}
+    bases = {base: f"b{i}" for i, base in enumerate(_base_aggregates(form.calls))}
     key_columns = [f"{key} AS k{i}" for i, key in enumerate(_key_sql(form, column_of, program.nested[type_name]))]
     read = [*key_columns, *dict.fromkeys(column_of[p] for _, p in bases if p)]
     aggregates = [
@@ -66,8 +65,7 @@ def _base_aggregates(calls: Sequence[nodes.AggregateCall]) -> list[tuple[str, st
     """Return the aggregates of Spark that the aggregates of a statement are computed from, each with its property."""
     bases: dict[tuple[str, str], None] = {}
     for call in calls:
-        property_ = call.args[0].name if call.args and isinstance(call.args[0], expressions.Prop) else ""
-        base = BASE_AGGREGATE[call.name]
+        property_, base = call.property_name, BASE_AGGREGATE[call.name]
         if base == "total":
             names = ("low", "high") if call.args[0].type.name == "long" else (base,)
             bases |= {(name, property_): None for name in (*names, *(["number"] if call.name == "avg" else []))}
@@ -91,13 +89,10 @@ def _aggregate_sql(name: str, value: Sql) -> Sql:
 
 def _value_sql(call: nodes.AggregateCall, bases: BaseColumns) -> Sql:
     """Return the value of an aggregate as the engine has it: a sum wraps at the width of its Java type."""
-    argument = call.args[0] if call.args else None
-    name = argument.name if isinstance(argument, expressions.Prop) else ""
-    base = BASE_AGGREGATE[call.name]
+    name, base = call.property_name, BASE_AGGREGATE[call.name]
     if base != "total":
         return bases[base if name else "rows", name]
-    assert argument is not None
-    if argument.type.name == "long":
+    if call.args[0].type.name == "long":
         low, high = bases["low", name], bases["high", name]
         total = f"shiftleft({high} + shiftright({low}, 32), 32) | ({low} & {_LOW}L)"
     else:

@@ -20,12 +20,10 @@ from typing import Any
 
 from cepbook.engine.contexts.hashing import bucket, hasher
 from cepbook.lang.plan import context as contexts
-from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies, event_sources
 from cepbook.lang.plan.references import event_types_read
-from cepbook.lang.types import EXACT_KEY_TYPES
 from cepbook.spark.frames.sql_conditions import is_expressible
 from cepbook.spark.plan.key_propagation import key_copies, mutated_properties
 from cepbook.spark.plan.partitioning import inserted_windows, partition_local_stores, partition_obstacle
@@ -59,17 +57,16 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
     Returns the obstacle as text if they cannot, and None if the statements do not run in exactly one context whose
     outermost level has categories or hash buckets. `ticks`: a statement delivers rows when the clock advances.
     """
-    trees = [c for c in deps.contexts if isinstance(c, nodes.CreateContextTreeStatement)]
-    level = _outer_level(trees[0]) if len(trees) == len(deps.contexts) == 1 else None
+    level = _outer_level(deps.contexts[0]) if len(deps.contexts) == 1 else None
     if level is None:
         return None
-    context = trees[0]
+    (context,) = deps.contexts
     name = context.context.name
     created = deps.named_windows
     for statement in (*deps.readers, *created):
         if statement.context != name:
             return f"{statement.name} does not run in the context {name}, but shares state with its statements"
-        if isinstance(statement, nodes.CycleStatement) or statement.drop:
+        if statement.drop:
             return f"{statement.name} sees the events of all partitions"
         pattern_types = {atom.event_type for source in event_sources(statement) for atom in source.atoms}
         watched = pattern_types & {window.store.name for window in created}
@@ -94,15 +91,13 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
             return f"the categories of the context {name} have conditions that cannot be written in Spark SQL"
         return ContextShards(name, categories=level)
     for stream in level.streams:
-        exact = all(isinstance(a, expr.Prop) and a.type.name in EXACT_KEY_TYPES for a in stream.args)
+        exact = len(stream.key_properties) == len(stream.args)
         if stream.function not in _BUILT_IN_HASHES or not exact:
             return f"the hashes of the context {name} are not those of a built-in function over properties"
     for window in inserted_windows(deps, context):
         target, source = window.store.name, window.store.partitioned_as or ""
-        args = next((stream.args for stream in level.streams if catalog.is_a(source, stream.event_type)), ())
-        if not args or not all(
-            _copies_property(target, a.name, deps, catalog) for a in args if isinstance(a, expr.Prop)
-        ):
+        names = next((s.key_properties for s in level.streams if catalog.is_a(source, s.event_type)), ())
+        if not names or not all(_copies_property(target, copied, deps, catalog) for copied in names):
             return f"rows of {target} get their partition of the context {name} only at run time"
     if level.preallocate and ticks:
         return f"all partitions of the context {name} exist from the start (preallocate) and follow the clock"
@@ -126,7 +121,7 @@ def _copies_property(window: str, name: str, deps: StatementDependencies, catalo
     return always_copied and name not in mutated_properties(window, deps, catalog)
 
 
-def _outer_level(context: nodes.CreateContextTreeStatement) -> contexts.CategorySpec | contexts.HashSpec | None:
+def _outer_level(context: nodes.ContextStatement) -> contexts.CategorySpec | contexts.HashSpec | None:
     first = context.levels[0][1]
     return first if isinstance(first, contexts.CategorySpec | contexts.HashSpec) else None
 
@@ -168,5 +163,4 @@ def hash_buckets(shards: ContextShards, name: str, columns: Sequence[Sequence[An
 def hashed_properties(shards: ContextShards, name: str) -> tuple[str, ...]:
     """Return the properties of an input type whose values are hashed."""
     assert shards.hashes is not None
-    stream = shards.hashes.streams[dict(shards.inputs)[name]]
-    return tuple(a.name for a in stream.args if isinstance(a, expr.Prop))
+    return shards.hashes.streams[dict(shards.inputs)[name]].key_properties

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
-from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies, event_sources, properties_read
-from cepbook.lang.types import BITS, EXACT_KEY_TYPES
+from cepbook.lang.types import EXACT_KEY_TYPES
 
 _MOST_KEYS_TRIED = 4096
 KeyColumns = tuple[str, frozenset[str]]  # of a type, of which properties one must hold the key
@@ -56,8 +55,7 @@ def _propagate_keys(
     """
     changed = {name: mutated_properties(name, deps, catalog) for name in (*catalog.event_types, *catalog.stores)}
     carried = {name: frozenset({p}) - changed[name] for name, p in choice.items()}
-    readers = [r for r in deps.readers if not isinstance(r, nodes.CycleStatement)]
-    writers = [*readers, *(window for window in deps.named_windows if window not in readers)]
+    writers = [*deps.readers, *(window for window in deps.named_windows if window not in deps.readers)]
     targets = {target for w in writers for target, _ in key_copies(w, carried, catalog)}
     for target in targets:
         declared = frozenset(catalog.event_types[target].properties) if target in catalog.event_types else frozenset()
@@ -84,15 +82,8 @@ def _with_key_positions(target: str, copies: frozenset[str], catalog: Catalog) -
 
 def mutated_properties(name: str, deps: StatementDependencies, catalog: Catalog) -> frozenset[str]:
     """Return the properties of a type or store that statements change after an event or row has arrived."""
-    names = set[str]()
-    for reader in deps.readers:
-        if isinstance(reader, nodes.UpdateStatement):
-            if catalog.is_a(name, reader.source.event_type):
-                names |= {change.name for change in reader.changes}
-        elif isinstance(reader, nodes.MergeStatement) and reader.target.name == name:
-            actions = (action for branch in reader.branches for action in branch.actions)
-            names |= {change.name for action in actions for change in action.changes}
-    return frozenset(names)
+    changes = (change for reader in deps.readers for change in reader.changed_properties)
+    return frozenset(changed for of, changed in changes if catalog.is_a(name, of))
 
 
 def key_copies(
@@ -102,7 +93,7 @@ def key_copies(
     keys = [_carried(source.event_type, carried, catalog) for source in event_sources(writer)]
     if isinstance(writer, nodes.MergeStatement):
         rows = [_carried(writer.target.name, carried, catalog), keys[0]]
-        for action in (action for branch in writer.branches for action in branch.actions):
+        for action in writer.actions:
             if action.insert is not None or action.kind == "insert":
                 target = writer.target.name if action.insert is None else action.insert.target
                 yield target, frozenset(c.name for c in action.columns if _is_key_copy(c.value, rows))
@@ -135,10 +126,10 @@ def _copies(
     """Return the output columns of a statement that repeat one of `keys`, the key properties of its streams."""
     join, source, columns = statement.join, statement.source, statement.root.columns
     if source.pattern is not None or statement.derived is not None or statement.recognition is not None:
-        single = {} if source.pattern is None else _tags_of_every_match(source.pattern)
+        single = {} if source.pattern is None else source.pattern.single_tags
         copies = set()
         for column in columns if len(statement.sources) == 1 else ():
-            tag = tag_member(column.value, 0)
+            tag = column.value.tag_member(0)
             if tag is not None and tag[0] in single and tag[1] in _carried(single[tag[0]], carried, catalog):
                 copies.add(column.name)
         return frozenset(copies)
@@ -146,10 +137,8 @@ def _copies(
         return frozenset()  # a stream without a partner has null for its key
     copies = set(_copied_columns(columns, statement.root.wildcard and join is None, keys))
     aggregation = statement.aggregation
-    for column in columns:
-        key = aggregation.keys[column.value.index] if aggregation and isinstance(column.value, expr.KeyRef) else None
-        if key is not None and _is_key_copy(key, keys):
-            copies.add(column.name)
+    group_keys = () if aggregation is None else aggregation.keys
+    copies |= {column.name for column in columns if _is_key_copy(column.value.of_group(group_keys), keys)}
     return frozenset(copies)
 
 
@@ -162,12 +151,8 @@ def _copied_columns(
 
 def _is_key_copy(value: expr.BoundExpr, keys: Sequence[frozenset[str]]) -> bool:
     """Return whether `value` is one of the properties `keys` of its stream; widening a whole number keeps the key."""
-    if isinstance(value, expr.Convert):
-        before, after = BITS.get(value.operand.type.name), BITS.get(value.type.name)
-        if before is None or after is None or after < before:
-            return False
-        value = value.operand
-    return isinstance(value, expr.Prop) and value.stream < len(keys) and value.name in keys[value.stream]
+    copied = value.copied_property
+    return copied is not None and copied.stream < len(keys) and copied.name in keys[copied.stream]
 
 
 def _is_satisfied(need: KeyRequirement, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:
@@ -178,18 +163,3 @@ def _is_satisfied(need: KeyRequirement, carried: Mapping[str, frozenset[str]], c
         return not fed or bool(side[1] & _carried(side[0], carried, catalog))
 
     return all(any(all(map(meets, choice)) for choice in choices) for choices in need)
-
-
-def _tags_of_every_match(pattern: patterns.Pattern) -> dict[str, str]:
-    """Return the tags that have exactly one event in every match, with their event types."""
-    root = pattern.root
-    steps = root.operands if isinstance(root, patterns.FollowedByPattern) else (root,)
-    atoms = [step.operand if isinstance(step, patterns.EveryPattern) else step for step in steps]
-    return {a.tag: a.event_type for a in atoms if isinstance(a, patterns.Atom) and a.tag is not None}
-
-
-def tag_member(value: expr.BoundExpr, stream: int) -> tuple[str, str] | None:
-    """Return tag and property of ``tag.property``; None for any other expression."""
-    if isinstance(value, expr.MemberAccess) and isinstance(value.target, expr.Prop) and value.target.stream == stream:
-        return value.target.name, value.name
-    return None

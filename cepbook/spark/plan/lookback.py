@@ -31,7 +31,6 @@ from cepbook.lang.plan.references import event_types_read, expressions_in
 from cepbook.lang.registry.aggregates import aggregate_row
 from cepbook.lang.types import BITS
 from cepbook.spark.frames.sql_conditions import is_expressible
-from cepbook.spark.plan.partitioning import leading_every
 
 _DAY = 86_400_000  # milliseconds
 
@@ -133,7 +132,7 @@ def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: EventTimeProp
         raise _Unbounded
     if statement.derived is not None or statement.recognition is not None or statement.iterable_unbound:
         raise _Unbounded
-    if any(isinstance(e, expr.VariableRead | expr.TableRead) for e in expressions_in(statement)):
+    if any(expressions_in(statement, expr.VariableRead)) or any(expressions_in(statement, expr.TableRead)):
         raise _Unbounded
     aggregation = statement.aggregation
     if aggregation is not None:
@@ -151,14 +150,12 @@ def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: EventTimeProp
         alone = statement.join is None and aggregation is None
         stream_steps.append(_stream_steps(stream, alone or number in one_sided, fed, stamps))
     for subquery in statement.subqueries:
-        nodes = list(plan.chain(subquery.root))
-        if any(isinstance(n, plan.Derivation | plan.Recognition) for n in nodes):
+        if any(plan.stages(subquery.root, plan.Derivation)) or any(plan.stages(subquery.root, plan.Recognition)):
             raise _Unbounded
-        for node in nodes:
-            if isinstance(node, plan.Aggregation):
-                _check_calls(node.calls)
-        inner = next(n for n in nodes if isinstance(n, plan.Windowed | plan.SourceNode))
-        stream_steps.append(_stream_steps(inner, False, fed, stamps))
+        for inner in plan.stages(subquery.root, plan.Aggregation):
+            _check_calls(inner.calls)
+        (stream,) = plan.streams(subquery.root)
+        stream_steps.append(_stream_steps(stream, False, fed, stamps))
     counts = [e.index for e in expressions_in(statement.root, expr.Prior)]
     if counts:
         if statement.join is not None or statement.subqueries or fed:
@@ -184,13 +181,11 @@ def _stream_steps(
     stream: plan.StreamNode, free: bool, fed: bool, stamps: EventTimeProperties
 ) -> tuple[LookbackStep, ...]:
     """Return the steps of the events that a stream keeps; unless `free`, an event must leave at some time."""
-    nodes = list(plan.chain(stream))
-    source = nodes[-1]
-    assert isinstance(source, plan.SourceNode)
+    source = plan.source_of(stream)
     if source.without_from or source.store is not None or source.contained or source.lot:
         raise _Unbounded
     below = () if source.pattern is None else _pattern_steps(source.pattern)
-    stages = [n for n in nodes if isinstance(n, plan.Windowed)]
+    stages = plan.stages(stream, plan.Windowed)
     windows = [w for stage in stages for w in stage.windows]
     if windows and windows[0].row.grouping and windows[0].reclaim is None:
         windows = windows[1:]
@@ -205,13 +200,13 @@ def _stream_steps(
     (window,) = windows
     if window.row.stamped:
         return _stamped_window_steps(window, source, fed, stamps)
-    forgets, constant = window.row.forgets, [a for a in window.args if isinstance(a, expr.Const)]
+    forgets, constants = window.row.forgets, window.constants
     if forgets == "period":
         return ((_constant_millis(window.args[0]),), *below)
-    if forgets == "grid" and len(window.args) == 2 and constant and not window.options:
+    if forgets == "grid" and len(window.args) == 2 and constants and not window.options:
         period = _grid_millis(window.args[0])
         return ((period,), (period,), *below)  # the batch that is collected, and the one before it
-    size = 1 if forgets == "one" else constant[0].value if forgets == "size" and constant else None
+    size = 1 if forgets == "one" else constants[0] if forgets == "size" and constants else None
     if isinstance(size, int) and not fed:
         return ((_last_events(source, size),),)
     raise _Unbounded
@@ -224,13 +219,13 @@ def _stamped_window_steps(
     forgets = window.row.forgets
     if not forgets or fed or window.options:
         raise _Unbounded
-    stamp, period, *reference = window.args
+    stamp, period, *_ = window.args
     if not (isinstance(stamp, expr.Prop) and (source.event_type, stamp.name) in stamps):
         raise _Unbounded(f"the timestamps of its window {window.name} are not those of a time column that is long")
     back: tuple[LookbackStep, ...] = ((_last_events(source, 1),), (_constant_millis(period),))
     if forgets == "period":
         return back
-    if not (reference and isinstance(reference[0], expr.Const)):
+    if not window.constants:
         raise _Unbounded(f"the first event sets the batches of its window {window.name}, which has no reference point")
     # the batch that is collected, and the one before it, however long ago
     return ((_last_events(source, 1),), (_grid_millis(period),)) * 2
@@ -250,15 +245,14 @@ def _grid_millis(period: expr.BoundExpr) -> float:
 
 def _constant_millis(period: expr.BoundExpr) -> float:
     """Return the length of a period that never changes, in milliseconds."""
-    millis = period.millis if isinstance(period, expr.Period) and period.months is None else None
-    if isinstance(millis, expr.Const) and isinstance(millis.value, int | float):
-        return float(millis.value)
-    raise _Unbounded
+    if period.constant_millis is None:
+        raise _Unbounded
+    return float(period.constant_millis)
 
 
 def _pattern_steps(pattern: patterns.Pattern) -> tuple[LookbackStep, ...]:
     """Return the steps of ``every a=A -> …`` if everything after the first event ends in time."""
-    first, rest = leading_every(pattern)
+    first, rest = pattern.leading_every
     if first is None or pattern.suppress_overlapping or pattern.discard_partials:
         raise _Unbounded
     steps: tuple[LookbackStep, ...] = ()

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cepbook.lang.plan import context as contexts
+from cepbook.engine.physical.lowering import lower_statement
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as patterns
@@ -34,9 +34,7 @@ from cepbook.lang.plan.references import (
     stores_written,
 )
 from cepbook.lang.registry.windows import WINDOWS
-from cepbook.lang.types import EXACT_KEY_TYPES as KEY_TYPES
-from cepbook.spark.plan.clock_dependence import depends_on_clock, pattern_uses_clock
-from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyChoice, KeyRequirement, tag_member
+from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyChoice, KeyRequirement
 
 _ROW_PER_PARTITION = "it has a row for each context partition, in the order in which they began"
 
@@ -45,14 +43,8 @@ def key_requirement_of(
     statement: nodes.StreamStatement, deps: StatementDependencies, catalog: Catalog
 ) -> KeyRequirement | str:
     """Return which rows of `statement` must have equal keys, or the reason why it cannot be divided."""
-    if isinstance(statement, nodes.CycleStatement):
-        return "each of its cycles processes the waiting events of all keys"
-    if statement.drop:
-        return "it may hide events from other statements (@Drop)"
-    if isinstance(statement, nodes.OnSetStatement):
-        return "it assigns variables, which all keys share"
-    if isinstance(statement, nodes.SelectStatement) and statement.lots:
-        return "it treats events that arrive together as one change"
+    if statement.order_reason:
+        return statement.order_reason
     context = next((c for c in deps.contexts if c.context.name == statement.context), None)
     if context is not None:
         return _requirement_in_context(statement, context, deps, catalog)
@@ -73,19 +65,15 @@ def key_requirement_of(
 
 
 def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDependencies) -> KeyRequirement | str:
-    if isinstance(statement, nodes.MergeStatement):
-        if statement.source.pattern is not None:
-            return _pattern_refusal(statement)
-        sides = (statement.target.name, statement.source.event_type)
-        choices = _equality_choices(expr.conjuncts(statement.predicate), sides)
-        return (choices,) if choices else f"its condition does not look up rows of {statement.target.name} by a key"
-    if not isinstance(statement, nodes.SelectStatement):
-        return "its events come from a pattern" if statement.source.pattern is not None else NO_REQUIREMENT
-    if isinstance(statement, nodes.OnSelectStatement):
-        return _lookup_requirement(statement)
-    patterned = [source for source in statement.sources if source.pattern is not None]
+    patterned = any(source.pattern is not None for source in event_sources(statement))
+    if statement.lookup is not None and patterned:
+        return _pattern_refusal(statement)
     if statement.output is not None:
         return _output_refusal(statement.output)
+    if statement.lookup is not None:
+        return _lookup_requirement(statement.lookup)
+    if not isinstance(statement, nodes.SelectStatement):
+        return "its events come from a pattern" if patterned else NO_REQUIREMENT
     if patterned:
         return _pattern_requirement(statement)
     if statement.root.arranged and depends_on_clock(statement):
@@ -152,18 +140,15 @@ def _equality_choices(parts: Iterable[expr.BoundExpr], types: Sequence[str]) -> 
     )
 
 
-def _lookup_requirement(statement: nodes.OnSelectStatement) -> KeyRequirement | str:
-    """Return the requirement of ``on … select``: it keeps nothing, and each event looks up rows of its own key."""
-    if any(source.pattern is not None for source in statement.sources):
-        return _pattern_refusal(statement)
-    if statement.output is not None:
-        return _output_refusal(statement.output)
-    choices = _equality_choices(nodes.where_conjuncts(statement.root), [s.event_type for s in statement.sources])
-    return (choices,) if choices else f"its condition does not look up rows of {statement.target.name} by a key"
+def _lookup_requirement(lookup: nodes.StoreLookup) -> KeyRequirement | str:
+    """Return the requirement of ``on …``: it keeps nothing, and each event looks up rows of its own key."""
+    choices = _equality_choices(lookup.conditions, (lookup.store.name, lookup.source.event_type))
+    return (choices,) if choices else f"its condition does not look up rows of {lookup.store.name} by a key"
 
 
 def _table_requirement(statement: nodes.StreamStatement) -> KeyRequirement | str:
     requirements: list[tuple[KeyChoice, ...]] = []
+    group_keys = _group_keys(statement)
     names = [source.event_type for source in event_sources(statement)]
     within = not _reads_only_its_streams(statement)
     for read in expressions_in(statement, expr.TableRead):
@@ -173,9 +158,9 @@ def _table_requirement(statement: nodes.StreamStatement) -> KeyRequirement | str
         if within or statement.subqueries:
             return f"it may look at {table}"
         choices = [
-            ((names[key.stream], frozenset({key.name})), (read.table, frozenset({f"#{i}"})))
-            for i, key in enumerate(_key_expression(key_, statement) for key_ in read.keys)
-            if isinstance(key, expr.Prop) and key.type.name in KEY_TYPES
+            ((names[prop.stream], frozenset({prop.name})), (read.table, frozenset({f"#{i}"})))
+            for i, key in enumerate(read.keys)
+            if (prop := key.of_group(group_keys).key_property) is not None
         ]
         if not choices:
             return f"it looks at {table}"
@@ -203,6 +188,7 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
     refusal = "its subqueries read the events of all keys"
     if not (_reads_only_its_streams(statement) or isinstance(statement, nodes.OnSelectStatement)):
         return refusal
+    group_keys = _group_keys(statement)
     outer = [source.event_type for source in event_sources(statement)]
     for number, subquery in enumerate(statement.subqueries):
         nested = any(expressions_in(subquery, expr.SubqueryRef))
@@ -223,8 +209,7 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
             choices = [
                 ((name, frozenset({prop.name})), (outer[arg.stream], frozenset({arg.name})))
                 for prop, i in pairs
-                for arg in (_key_expression(ref.args[i], statement),)
-                if isinstance(arg, expr.Prop) and arg.type == prop.type
+                if (arg := ref.args[i].of_group(group_keys).key_property) is not None and arg.type == prop.type
             ]
             if not choices:
                 return f"{refusal}; a comparison with a key of the outer event would divide them"
@@ -232,10 +217,8 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
     return tuple(requirements)
 
 
-def _key_expression(value: expr.BoundExpr, statement: nodes.StreamStatement) -> expr.BoundExpr:
-    """Return the group-by expression that a key reference stands for; any other expression as it is."""
-    keyed = statement.aggregation if isinstance(statement, nodes.SelectStatement) else None
-    return keyed.keys[value.index] if keyed is not None and isinstance(value, expr.KeyRef) else value
+def _group_keys(statement: nodes.StreamStatement) -> tuple[expr.BoundExpr, ...]:
+    return () if statement.aggregation is None else statement.aggregation.keys
 
 
 def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | None:
@@ -243,8 +226,8 @@ def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | N
     value.
     """
     for inner, other in expr.equality_sides(condition):
-        if isinstance(inner, expr.Prop) and inner.type.name in KEY_TYPES and isinstance(other, expr.SubqueryParameter):
-            return inner, other.index
+        if inner.key_property is not None and isinstance(other, expr.SubqueryParameter):
+            return inner.key_property, other.index
     return None
 
 
@@ -252,13 +235,12 @@ def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | N
 
 
 def _pattern_refusal(statement: nodes.StreamStatement) -> str:
-    timed = any(pattern_uses_clock(source.pattern) for source in event_sources(statement))
+    timed = any(source.pattern is not None and source.pattern.uses_clock for source in event_sources(statement))
     return f"its pattern follows the events {'and the clock ' if timed else ''}of the whole stream"
 
 
 def _output_refusal(output: nodes.OutputClause) -> str:
-    counted = output.kind in (None, "events") and not isinstance(output.after, expr.Period)
-    effect = "counts the events" if counted else "follows the events and the clock"
+    effect = "follows the events and the clock" if output.uses_clock else "counts the events"
     return f"its output clause {effect} of the whole stream"
 
 
@@ -269,14 +251,10 @@ def _pattern_requirement(statement: nodes.SelectStatement) -> KeyRequirement | s
     pattern = statement.source.pattern
     if pattern is None or aggregated or pattern.suppress_overlapping or pattern.discard_partials:
         return refusal
-    first, rest = leading_every(pattern)
+    first, rest = pattern.leading_every
     if first is None or first.tag is None:
         return refusal
-    if any(
-        isinstance(n, patterns.IntervalTimer | patterns.CrontabTimer | patterns.ScheduleTimer)
-        for e in rest
-        for n in patterns.walk(e)
-    ):
+    if any(node.timer for step in rest for node in patterns.walk(step)):
         return f"{refusal}, whose matches come together"
     others = [atom for atom in pattern.atoms if atom is not first]
     if not others:
@@ -297,30 +275,12 @@ def _pattern_requirement(statement: nodes.SelectStatement) -> KeyRequirement | s
     )
 
 
-def leading_every(pattern: patterns.Pattern) -> tuple[patterns.Atom | None, tuple[patterns.PatternExpr, ...]]:
-    """Return the first event of ``every a=A -> …`` and the rest, which begins anew for each such event; else None and
-    ().
-    """
-    root = pattern.root
-    steps = root.operands if isinstance(root, patterns.FollowedByPattern) else (root,)
-    maxima = root.maxima if isinstance(root, patterns.FollowedByPattern) else ()
-    first = steps[0]
-    plain_ = (
-        isinstance(first, patterns.EveryPattern) and first.keys is None and isinstance(first.operand, patterns.Atom)
-    )
-    if not plain_ or any(m is not None for m in maxima) or any(a.consume or a.contained for a in pattern.atoms):
-        return None, ()
-    assert isinstance(first, patterns.EveryPattern) and isinstance(first.operand, patterns.Atom)
-    return first.operand, steps[1:]
-
-
 def _tag_equality(condition: expr.BoundExpr) -> tuple[str, str, str] | None:
     """Return the event's property, the tag and the tag's property of ``property = tag.property``; else None."""
     for inner, other in expr.equality_sides(condition):
-        if isinstance(inner, expr.Prop) and inner.stream == patterns.EVENT_STREAM and inner.type.name in KEY_TYPES:
-            tag = tag_member(other, patterns.MATCH_STREAM)
-            if tag is not None and other.type == inner.type:
-                return inner.name, *tag
+        prop, tag = inner.key_property, other.tag_member(patterns.MATCH_STREAM)
+        if prop is not None and prop.stream == patterns.EVENT_STREAM and tag is not None and other.type == prop.type:
+            return prop.name, *tag
     return None
 
 
@@ -351,7 +311,7 @@ def _join_requirement(
     ]
     aggregation = statement.aggregation
     if aggregation is not None:
-        keys = {(e.stream, e.name) for e in aggregation.keys if isinstance(e, expr.Prop)}
+        keys = {(prop.stream, prop.name) for key in aggregation.keys if (prop := key.key_property) is not None}
         sides = [{stream for stream, props in g.items() if any((stream, p) in keys for p in props)} for g in groups]
         tree = JoinTree(join.inputs)
         made_of = [tree.required(start) for start in range(len(names))]  # without the sides all keys are null
@@ -368,8 +328,7 @@ def _equal_properties(parts: Iterable[expr.BoundExpr], count: int) -> list[list[
     """Return by stream the groups of properties that are equal in all rows, of groups that cover every stream."""
     sets: list[set[tuple[int, str]]] = []
     for condition in parts:
-        sides = (left for left, _ in expr.equality_sides(condition))
-        pair = [e for e in sides if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES]
+        pair = [prop for side, _ in expr.equality_sides(condition) if (prop := side.key_property) is not None]
         if len(pair) < 2 or pair[0].type != pair[1].type or max(e.stream for e in pair) >= count:
             continue
         equal = {(e.stream, e.name) for e in pair}
@@ -386,18 +345,14 @@ def _equal_properties(parts: Iterable[expr.BoundExpr], count: int) -> list[list[
 
 def partition_streams(context: nodes.ContextStatement) -> tuple[nodes.KeyedStream, ...] | str:
     """Return the streams whose keys divide the partitions of a context, or the reason why there are none."""
-    if isinstance(context, nodes.CreateContextStatement):
-        return context.spec.streams
     refusal = f"the partitions of the context {context.context.name} begin and end with the whole stream"
     levels = [level for _, level in context.levels]
     for position, level in enumerate(levels):
-        if isinstance(level, contexts.KeyedSpec):
-            around = [
-                outer for outer in levels[:position] if not isinstance(outer, contexts.CategorySpec | contexts.HashSpec)
-            ]
-            if list(event_types_read(tuple(around))):
+        if level.keyed_streams:
+            around = tuple(outer for outer in levels[:position] if not outer.event_types)
+            if list(event_types_read(around)):
                 return f"{refusal}: its outer level begins and ends with events of all keys"
-            return level.streams.streams
+            return level.keyed_streams
     return refusal
 
 
@@ -442,7 +397,7 @@ def partition_obstacle(
     if statement.source.without_from:
         return _ROW_PER_PARTITION
     if isinstance(statement, nodes.SelectStatement):
-        together = depends_on_clock(statement) or not isinstance(context, nodes.CreateContextStatement)
+        together = depends_on_clock(statement) or not context.permanent
         if statement.root.arranged and together:
             return "rows of all keys that are delivered together are sorted, limited or made distinct"
         if any(expressions_in(statement.output, expr.VariableRead)):
@@ -487,12 +442,37 @@ def _divided_types(context: nodes.ContextStatement) -> list[str]:
     streams = partition_streams(context)
     if not isinstance(streams, str):
         return [stream.event_type for stream in streams]
-    assert isinstance(context, nodes.CreateContextTreeStatement)
-    outermost = context.levels[0][1]
-    return list(outermost.event_types) if isinstance(outermost, contexts.CategorySpec | contexts.HashSpec) else []
+    return list(context.levels[0][1].event_types)
 
 
 # ---- the rest
+
+
+def depends_on_clock(statement: nodes.StreamStatement) -> bool:
+    """Return whether an advance of the clock can make the statement deliver rows, or drop state that a row would show.
+
+    The answer is conservative: True may be returned for a statement whose timers never fire.
+    """
+    if isinstance(statement, nodes.CycleStatement):
+        return True
+    if any(source.pattern is not None and source.pattern.uses_clock for source in event_sources(statement)):
+        return True
+    recognition, output = statement.recognition, statement.output
+    if recognition is not None and recognition.interval is not None:
+        return True
+    if output is not None and output.uses_clock:
+        return True
+    inner = [stage for subquery in statement.subqueries for stage in nodes.stages(subquery.root, nodes.Windowed)]
+    if any(window.row.timed and not window.row.lazy_expiry for stage in inner for window in stage.windows):
+        return True
+    arguments = tuple(window.args for window in statement.windows)
+    if any(expressions_in(arguments, expr.VariableRead)):
+        return True
+    if not any(window.row.timed for window in statement.windows):
+        return False
+    # No row shows the events that leave a lazy window.
+    plain = type(statement) is nodes.SelectStatement and not statement.subqueries
+    return not (plain and lower_statement(statement).lazy)
 
 
 def _recognition_requirement(recognize: nodes.Recognition, statement: nodes.SelectStatement) -> KeyRequirement | str:
@@ -504,8 +484,8 @@ def _recognition_requirement(recognize: nodes.Recognition, statement: nodes.Sele
         return "the intervals of its matches follow the clock of the whole stream"
     if statement.windows or statement.context is not None:
         return "rows of all keys in its window, or of its context, make matches"
-    of_matches = expressions_in((statement.root.columns, tuple(e for e, _ in statement.root.order_by)))
-    if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in of_matches):
+    of_matches = statement.root.columns, tuple(e for e, _ in statement.root.order_by)
+    if statement.kind != "unaggregated" or any(expressions_in(of_matches, expr.Prior)):
         return "its matches are aggregated together"
     return single_key(statement.source.event_type, keys) if keys else "its matches are in the rows of the whole stream"
 
@@ -515,34 +495,29 @@ def _windows_of_named_window(source: nodes.SourceNode, deps: StatementDependenci
     return next((window.windows for window in deps.named_windows if window.store == source.store), ())
 
 
-def _window_requirement(windows: Sequence[nodes.WindowSpec], name: str, without_order: bool) -> KeyRequirement | str:
+def _window_requirement(
+    windows: Sequence[nodes.WindowSpec], event_type: str, without_order: bool
+) -> KeyRequirement | str:
     """Return the requirement of windows over a type, at most one of which may keep events."""
     grouping = windows[0] if windows and windows[0].row.grouping else None
     rest = windows[1:] if grouping is not None else windows
     if len(rest) > 1:
         return "several data windows keep events together"
     row = WINDOWS[rest[0].name if rest else "keepall"]
+    window = rest[0].written_name if rest else row.name
     if row.alone and row.timed and not without_order:
         return "events of all keys that expire together leave in one delivery, in order of arrival"
     if grouping is not None:
         keys = plain_key_properties(grouping.args)
         if not row.independent_groups:
-            return f"the window {_window_name(rest)} is not known to run for each group by itself"
-        return single_key(name, keys) if keys else "no groupwin key is a plain property"
+            return f"the window {window} is not known to run for each group by itself"
+        return single_key(event_type, keys) if keys else "no groupwin key is a plain property"
     if row.alone:
         return NO_REQUIREMENT
     if row.divides:
         keys = plain_key_properties(rest[0].args)
-        return single_key(name, keys) if keys else "no unique criterion is a plain property"
-    return f"the window {_window_name(rest)} holds events of all keys"
-
-
-def _window_name(windows: Sequence[nodes.WindowSpec]) -> str:
-    """Return the name of the window as users know it; a window written in Python has its own."""
-    if not windows:
-        return "keepall"
-    last = windows[0].args[-1] if windows[0].args else None
-    return last.name if isinstance(last, expr.UserClass) else windows[0].name
+        return single_key(event_type, keys) if keys else "no unique criterion is a plain property"
+    return f"the window {window} holds events of all keys"
 
 
 def _expiry_has_no_order(statement: nodes.SelectStatement, deps: StatementDependencies) -> bool:
@@ -556,4 +531,4 @@ def _expiry_has_no_order(statement: nodes.SelectStatement, deps: StatementDepend
 
 def plain_key_properties(keys: Iterable[expr.BoundExpr]) -> frozenset[str]:
     """Return the keys that are properties by whose values Spark and the engine divide events alike."""
-    return frozenset(e.name for e in keys if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES)
+    return frozenset(prop.name for key in keys if (prop := key.key_property) is not None)

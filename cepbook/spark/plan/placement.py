@@ -26,11 +26,15 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies, created_store
 from cepbook.spark.frames.sql_conditions import is_native
-from cepbook.spark.plan.clock_dependence import depends_on_clock
 from cepbook.spark.plan.context_shards import ContextShards, context_shards_of
 from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyRequirement, common_partition_keys
 from cepbook.spark.plan.lookback import Lookback, lookback_of
-from cepbook.spark.plan.partitioning import key_requirement_of, partition_streams, store_key_requirement
+from cepbook.spark.plan.partitioning import (
+    depends_on_clock,
+    key_requirement_of,
+    partition_streams,
+    store_key_requirement,
+)
 from cepbook.spark.plan.vectorized_windows import vectorized_window_of
 from cepbook.spark.task.program import VectorizedWindow
 
@@ -70,9 +74,7 @@ def place(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, st
     if clocks is None:
         clocks = event_time_properties({name: catalog.event_types[name].time_property for name in deps.inputs}, catalog)
     created = deps.named_windows
-    ticks = any(depends_on_clock(s) for s in (*deps.readers, *created)) or any(
-        isinstance(c, nodes.CreateContextTreeStatement) for c in deps.contexts
-    )
+    ticks = any(map(depends_on_clock, (*deps.readers, *created))) or not all(c.permanent for c in deps.contexts)
     if not deps.inputs:
         if ticks:
             return Placement("ordered", (), ticks, "no frame has events that it reads: only the clock drives it")
@@ -148,7 +150,7 @@ def _ordered(
 ) -> Placement:
     """Return the placement in one task, with the reason that forbids to divide the statement."""
     refused = [(name, reason) for name, reason in needs.items() if isinstance(reason, str)]
-    together = any(isinstance(s, nodes.CycleStatement) or s.lots for s in deps.selects)  # which have no contexts
+    together = any(s.lots for s in deps.selects)  # which have no contexts
     advice = "" if deps.contexts or together else PARTITION_ADVICE
     if any(isinstance(partition_streams(context), str) for context in deps.contexts):
         advice = NESTED_CONTEXT_ADVICE

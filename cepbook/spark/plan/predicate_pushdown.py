@@ -75,9 +75,9 @@ def _ignores_creation(statement: nodes.StreamStatement, context: nodes.ContextSt
 
     It does if the statement reads a type that the context does not divide: such events go to all existing partitions.
     """
-    if not isinstance(context, nodes.CreateContextStatement):
+    if not context.permanent:
         return False
-    divided = [stream.event_type for stream in context.spec.streams]
+    divided = [event_type for _, level in context.levels for event_type in level.event_types]
     return all(any(catalog.is_a(name, event_type) for event_type in divided) for name in event_types_read(statement))
 
 

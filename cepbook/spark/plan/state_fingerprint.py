@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 from cepbook.engine.snapshot.runtime_parts import RuntimeParts
-from cepbook.lang.plan.expressions import Prop
 from cepbook.spark.plan.placement import Placement
 from cepbook.spark.task.program import STATE_FORMAT, TaskProgram
 from cepbook.spark.task.task_runner import load_runtime
@@ -39,6 +38,5 @@ def _division(placement: Placement) -> str:
     assert spec is not None
     hashes = []
     for stream in spec.streams:
-        names = ", ".join(arg.name for arg in stream.args if isinstance(arg, Prop))
-        hashes.append(f"{stream.event_type} by {stream.function}({names})")
+        hashes.append(f"{stream.event_type} by {stream.function}({', '.join(stream.key_properties)})")
     return f"{spec.granularity} hash buckets of {context}, {'; '.join(hashes)}"

@@ -26,7 +26,7 @@ from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.types import BITS, EXACT_KEY_TYPES
 from cepbook.spark.frames.sql_conditions import is_expressible, is_plain_query
-from cepbook.spark.plan.clock_dependence import depends_on_clock
+from cepbook.spark.plan.partitioning import depends_on_clock
 from cepbook.spark.task.program import BASE_AGGREGATE, VectorizedWindow
 
 _MAX_SIZE = 2**31 - 1  # rows of a window, or units of its time
@@ -46,12 +46,10 @@ def vectorized_window_of(
         return None
     if statement.delivery_key is not None:
         return None
-    nodes = list(plan.chain(statement.root))
-    if [type(node) for node in nodes] != [plan.Projection, plan.Aggregation, plan.Windowed, plan.SourceNode]:
+    aggregation, windowed, source = statement.aggregation, plan.stage(statement.root, plan.Windowed), statement.source
+    other_clauses = len(list(plan.chain(statement.root))) > 4  # than projection, aggregation, windows and source
+    if aggregation is None or windowed is None or other_clauses:
         return None
-    _, aggregation, windowed, source = nodes
-    assert isinstance(aggregation, plan.Aggregation) and isinstance(windowed, plan.Windowed)
-    assert isinstance(source, plan.SourceNode)
     keys = _partition_keys(deps, statement, aggregation, windowed)
     if keys is None or [name for name in deps.inputs if catalog.is_a(name, source.event_type)] != [source.event_type]:
         return None
@@ -68,15 +66,16 @@ def vectorized_window_of(
         return None
     form: VectorizedWindow | str | None = None
     if batches:
-        days = config.time_zone != "UTC" and (_millis(window.args[1]) or 1) % _DAY == 0  # not all of one length
+        period = _whole(window.args[1].constant_millis) or 1
+        days = config.time_zone != "UTC" and period % _DAY == 0  # not all of one length
         if keys and aggregation.kind in ("fully_aggregated", "fully_aggregated_grouped") and not days:
             form = _batch_window(source.event_type, keys, source.filter, columns, window, config.second)
     elif window.name == "time" and len(window.args) == 1 and not depends_on_clock(statement) and config.second == 1000:
-        span = _millis(window.args[0])
+        span = _whole(window.args[0].constant_millis)
         if span is not None and 0 < span < _MAX_SIZE:
             form = VectorizedWindow(source.event_type, keys, source.filter, columns, span=span)
     elif window.name == "length" and len(window.args) == 1:
-        size = _whole_constant(window.args[0])
+        size = _whole(*window.constants)
         if size is not None and 0 < size < _MAX_SIZE:
             form = VectorizedWindow(source.event_type, keys, source.filter, columns, length=size)
     return (_aggregate_obstacle(form, config) or form) if isinstance(form, VectorizedWindow) else form
@@ -101,13 +100,14 @@ def _partition_keys(
             return None
     else:
         (context,) = deps.contexts
-        if not isinstance(context, plan.CreateContextStatement) or len(windowed.windows) != 1 or aggregation.keys:
+        if not context.permanent or len(windowed.windows) != 1 or aggregation.keys:
             return None
-        streams = [s for s in context.spec.streams if s.event_type == statement.source.event_type]
+        keyed = [stream for _, level in context.levels for stream in level.keyed_streams]
+        streams = [stream for stream in keyed if stream.event_type == statement.source.event_type]
         if len(streams) != 1 or streams[0].filter is not None:  # the others' events are not in the window
             return None
         key_expressions = streams[0].keys
-    plain = [e.name for e in key_expressions if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES]
+    plain = [prop.name for key in key_expressions if (prop := key.key_property) is not None]
     return tuple(plain) if len(plain) == len(key_expressions) else None
 
 
@@ -118,7 +118,7 @@ def _columns(
     columns: list[str | plan.AggregateCall] = []
     types = statement.output_type.properties
     for column in statement.root.columns:
-        value = column.value
+        value = column.value.of_group(aggregation.keys)
         if types.get(column.name) != value.type:
             return None
         if isinstance(value, expr.AggregateRef):
@@ -127,8 +127,6 @@ def _columns(
             if not (value.name in keys or (rows and value.type.name in _OUTPUT_TYPES)):
                 return None
             columns.append(value.name)
-        elif isinstance(value, expr.KeyRef) and isinstance(key := aggregation.keys[value.index], expr.Prop):
-            columns.append(key.name)
         elif isinstance(value, expr.ContextProp) and value.name in (names := [f"key{i + 1}" for i in range(len(keys))]):
             columns.append(keys[names.index(value.name)])
         else:
@@ -147,12 +145,12 @@ def _batch_window(
     clock, period = window.args[:2]
     if not isinstance(clock, expr.Prop) or clock.type.name != "long":
         return None
-    length = _millis(period)
+    length = _whole(period.constant_millis)
     if length is None or not 0 < length < _MAX_PERIOD or second != 1000 or clock.name in keys:
         return None
     if len(window.args) < 3:
         return "Spark itself could compute batches with a reference point"
-    reference = _whole_constant(window.args[2])
+    reference = _whole(*window.constants)
     if reference is None:
         return None
     return VectorizedWindow(
@@ -160,29 +158,22 @@ def _batch_window(
     )
 
 
-def _millis(e: expr.BoundExpr) -> int | None:
-    """Return the length of a constant period in whole milliseconds; None for any other period."""
-    return _whole_constant(e.millis) if isinstance(e, expr.Period) and e.months is None else None
-
-
-def _whole_constant(e: expr.BoundExpr | None) -> int | None:
-    value = e.value if isinstance(e, expr.Const) else None
+def _whole(value: object = None) -> int | None:
+    """Return the value of a parameter if it is a whole number; None for any other and for one that is not constant."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _aggregate_obstacle(form: VectorizedWindow, config: Config) -> str:
     """Return why an aggregate cannot be computed as the engine computes it; empty if all can."""
     executor = "Spark itself" if form.clock is not None else "columns"
-    for call in form.columns:
-        if not isinstance(call, plan.AggregateCall):
-            continue
+    for call in form.calls:
         plain = not (call.distinct or call.filter or call.ever or call.index or call.group_by or call.criteria)
         (argument,) = call.args if len(call.args) == 1 else (None,)
         if not plain or call.options or call.reference or call.name not in BASE_AGGREGATE:
             return f"{call.name} is not an aggregate of properties that {executor} could compute"
-        if call.name == "count" and (not call.args or isinstance(argument, expr.Prop)):
+        if call.name == "count" and (not call.args or call.property_name):
             continue
-        kind = argument.type.name if isinstance(argument, expr.Prop) else ""
+        kind = argument.type.name if argument is not None and call.property_name else ""
         if kind == "double" and BASE_AGGREGATE[call.name] == "total" and form.clock is None:
             if config.compensated_sums:
                 return "compensated sums of doubles need the engine"

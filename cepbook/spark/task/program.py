@@ -57,6 +57,11 @@ class VectorizedWindow:
     clock: str | None = None
 
     @property
+    def calls(self) -> tuple[nodes.AggregateCall, ...]:
+        """The aggregates among the columns."""
+        return tuple(column for column in self.columns if isinstance(column, nodes.AggregateCall))
+
+    @property
     def reason(self) -> str:
         """How the window is computed, for reports."""
         of_keys = f" of each {'+'.join(self.keys)}" if self.keys else ""

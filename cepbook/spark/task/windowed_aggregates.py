@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cepbook.lang.plan import expressions, nodes
+from cepbook.lang.plan import nodes
 from cepbook.lang.types import BITS
 from cepbook.spark.task.program import BASE_AGGREGATE, VectorizedWindow
 from cepbook.spark.task.stream_columns import TIME
@@ -33,10 +33,9 @@ class KeyedWindows:
 
     def __init__(self, form: VectorizedWindow, place: dict[str, str]) -> None:
         self._form, self._place = form, place
-        calls = [c for c in form.columns if isinstance(c, nodes.AggregateCall)]
-        self._values = tuple(dict.fromkeys(place[p] for p in map(property_of, calls) if p))
-        totals = [c for c in calls if BASE_AGGREGATE[c.name] == "total"]
-        self._doubles = tuple(dict.fromkeys(place[property_of(c)] for c in totals if c.args[0].type.name == "double"))
+        self._values = tuple(dict.fromkeys(place[c.property_name] for c in form.calls if c.property_name))
+        totals = [c for c in form.calls if BASE_AGGREGATE[c.name] == "total"]
+        self._doubles = tuple(dict.fromkeys(place[c.property_name] for c in totals if c.args[0].type.name == "double"))
         keys = [place[key] for key in form.keys]
         self._read = tuple(dict.fromkeys([TIME, *keys, *self._values]))
         self._held: pa.Table | None = None
@@ -73,7 +72,7 @@ class KeyedWindows:
         columns: dict[str, _NumberColumn],
         sums: dict[str, Float64Array],
     ) -> pa.Array:
-        p, base = property_of(call), BASE_AGGREGATE[call.name]
+        p, base = call.property_name, BASE_AGGREGATE[call.name]
         if not p:
             return pa.array(layout.back(layout.size))
         name, kind = self._place[p], call.args[0].type.name
@@ -246,11 +245,6 @@ class _NumberColumn:
             at = layout.place[larger]
             extremes[at] = better(best[at], best[layout.first[at] + width - 1])
         return extremes
-
-
-def property_of(call: nodes.AggregateCall) -> str:
-    """Return the property that an aggregate is of; "" for count(*)."""
-    return call.args[0].name if call.args and isinstance(call.args[0], expressions.Prop) else ""
 
 
 def wrap_to_bits(values: Int64Array, bits: int) -> Int64Array:

@@ -95,6 +95,12 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
             "stmt_2, which feeds it: its condition does not look up rows of W by a key",
         ),
         (
+            "on Bid as b merge W as w where w.symbol = b.symbol when not matched and (select count(*) from Tick#keepall"
+            " as t where t.symbol = b.symbol) = 0 then insert select b.symbol as symbol; select price from W",
+            False,
+            "stmt_1, which feeds it: its subqueries read the events of all keys",
+        ),
+        (
             "select (select count(*) from Bid#keepall) as n from Tick",
             False,
             "a comparison with a key of the outer event would",
