@@ -85,7 +85,7 @@ class JournalMixin(ReplayMixin):
         return journal
 
     def _use_journal(self, journal: Journal | None) -> None:
-        self._engine.journal = journal
+        self._engine.use_journal(journal)
         if journal is None:
             self._engine.spill_into(ANONYMOUS)
         self._checks = {}  # they record

@@ -138,7 +138,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             self._end_replay()
             former = self._engine
             self._begin()
-            self._engine.journal = former.journal
+            self._engine.use_journal(former.journal)
             former.release()
             del former
         garbage.clear()

@@ -63,34 +63,40 @@ class UninterruptedCall(InterruptGuard):
 
 
 class JournaledCall(UninterruptedCall):
-    """Guard of one call of an engine that has a journal.
+    """Guard of calls of an engine that has a journal, one after the other.
 
     Its methods contain those of `InterruptGuard`, because two calls more would be a thirtieth of `Workbench.send`.
     """
 
     def __init__(self, engine: EngineHandle, journal: Journal) -> None:
         self._engine = engine
-        self._journal = journal
+        self.journal = journal
+        self._handler = self._on_signal
+
+    def _order(self) -> None:
+        super()._order()
+        self.journal.uncertain = True  # even if the call only begins
 
     def __enter__(self) -> JournaledCall:
+        self.any = False
         if threading.get_ident() == interrupts.main_thread:
-            self._former = set_handler(SIGINT, self._on_signal)
-        self._journal.depth += 1
+            self._former = set_handler(SIGINT, self._handler)
+        self.journal.depth += 1
         return self
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
-        journal = self._journal
+        journal = self.journal
         try:
             if failure is not None:
                 self._note_failure(failure)
-            if self.any:
-                journal.doubt()
             journal.depth -= 1
             if journal.uncertain:
                 journal.settle()
         finally:
-            if self._former is not None:
-                set_handler(SIGINT, self._former)
+            former = self._former
+            if former is not None:
+                self._former = None  # the next call may be one of another thread
+                set_handler(SIGINT, former)
                 if self.any:
                     self._raise_interrupt(failure)
 
@@ -135,6 +141,7 @@ class EngineHandle(SinkHooks):
         self.loads = 0  # how often a saved workbench has replaced the contents
         self._restarting = False  # the runtime is being replaced
         self.journal: Journal | None = None
+        self._outer_call: JournaledCall | None = None  # the guard of calls that are not within another one
         self._calls_out: tuple[int, bool] | None  # the version of the runtime that the answer is for
         lock.torn = WeakMethod(self._mark_torn)
         self._attend(runtime)
@@ -162,6 +169,11 @@ class EngineHandle(SinkHooks):
             self._calls_out = version, _calls_out(self.runtime)
         return self._calls_out[1]
 
+    def use_journal(self, journal: Journal | None) -> None:
+        """Record stimuli in `journal` from now on, or in none."""
+        self.journal = journal
+        self._outer_call = None if journal is None else JournaledCall(self, journal)
+
     def halt(self, on: bool) -> None:
         """Ask the loops of the engine to stop at the next point where nothing is lost (`on`), or withdraw that."""
         self.runtime.turn.halt = on
@@ -184,7 +196,10 @@ class EngineHandle(SinkHooks):
     def manual_call(self) -> UninterruptedCall:
         """Return the guard for an action of the user: Ctrl-C waits for the engine and makes it stop early."""
         self.manual_actions += 1
-        return UninterruptedCall(self) if self.journal is None else JournaledCall(self, self.journal)
+        outer = self._outer_call
+        if outer is None:
+            return UninterruptedCall(self)
+        return JournaledCall(self, outer.journal) if outer.journal.depth else outer
 
     def uninterrupted(self) -> UninterruptedCall:
         """Return the guard for several stimuli from outside, such as live events."""

@@ -33,7 +33,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -47,23 +46,20 @@ from cepbook.locks import members, survives_fork
 from cepbook.session.history.event_log import UnwrittenEntries
 from cepbook.session.io.output.sinks import end_all_sinks
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.journal.event_columns import RANKS, TIMES, BatchWriter, arrow, as_graph, check_event, column_type
+from cepbook.session.journal.entry_columns import CLOCK, STEPS, EntryColumn, entry_columns, pack_entries
+from cepbook.session.journal.event_columns import RANKS, BatchWriter, arrow, as_graph, check_event, column_type
 from cepbook.session.journal.journal_files import JournalFiles
 from cepbook.session.journal.log_file import LogWriter
 
 MAX_GROUP = 2048  # entries that are written together
 FULL_LENGTH = 2 * MAX_GROUP  # of `Journal.entries`, where each entry is a name and a value
 MAX_RUN = 32_768  # events of a replay that are written together; the last batch may exceed it
-MAX_AS_JSON = 16  # entries of a group that is written as JSON, because a record batch has fixed costs
 FLUSH_INTERVAL = 0.05  # seconds that entries wait at most
 RETRY_INTERVAL = 1.0  # seconds until they are written again after a failure
 LOG_LIMIT = 256 << 20  # bytes of a log
 MIN_LOG_SIZE = 4 << 20  # bytes; a smaller log makes no snapshot due
 SNAPSHOT_SHARE = 100  # snapshots take at most 1/100 of the time
 SNAPSHOT_INTERVAL = 10.0  # seconds before which none is due again, because the cost of the next one is not known
-CLOCK, STEPS = "", "+"  # names of entries that are advances; no event type has them
-
-Entry = tuple[str, Any]  # event type and event, or how the clock moves and to what time
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +132,7 @@ class Journal(UnwrittenEntries):
         self._run: WaitingRun | None = None  # while it waits, `entries` is empty
         self._overdue = False  # the next stimulus flushes
         self._flushes = 0
-        self._types: dict[str, EventType] = {}
+        self._columns: dict[str, list[EntryColumn]] = {}  # of the events that become entries
         self._dictionaries: list[Any] = []  # arrays of texts, at the number that the log has for them
         self.uncertain = False  # the last stimulus may not happen again in the same way
         self._snapshot_size = 0
@@ -177,7 +173,7 @@ class Journal(UnwrittenEntries):
 
     def open_type(self, name: str, event_type: EventType) -> Callable[[Mapping[str, Any]], None] | None:
         """Note the type of events that become entries. Return `check_event` of the type."""
-        self._types[name] = event_type
+        self._columns[name] = entry_columns(event_type)
         return check_event(event_type)
 
     def record_clock(self, time: int, stepping: bool) -> None:
@@ -301,12 +297,12 @@ class Journal(UnwrittenEntries):
             self._run = None
             self._set_failure(None)
         elif group:
-            header, blocks = self._group(group)
-            self._write(header, blocks)
+            heads, blocks = pack_entries(group, self._columns)
+            self._write({"is": "group", "parts": heads}, blocks)
             del self.entries[: len(group)]
             self.stimuli += len(group) // 2 - 1  # `_write` has counted one
         elif self.failure is not None:  # try whether the file can be written again
-            self._write({"is": "few", "entries": as_graph([])}, count=0)
+            self._write({"is": "group", "parts": []}, count=0)
 
     @contextmanager
     def stimulus(self) -> Iterator[None]:
@@ -502,28 +498,6 @@ class Journal(UnwrittenEntries):
                 raise
             self._set_failure(None)
             self.stimuli += count
-
-    def _group(self, flat: list[Any]) -> tuple[dict[str, Any], list[Any]]:
-        names, all_values = flat[::2], flat[1::2]
-        if len(names) <= MAX_AS_JSON:
-            return {"is": "few", "entries": as_graph(list(zip(names, all_values, strict=True)))}, []
-        alone = names.count(names[0]) == len(names)
-        parts, blocks = [], []
-        for name in names[:1] if alone else dict.fromkeys(names):
-            ranks = [] if alone else [rank for rank, other in enumerate(names) if other == name]
-            values = all_values if alone else [all_values[rank] for rank in ranks]
-            section = BatchWriter(name, len(values))
-            if not alone:
-                section.add(RANKS, "int64", ranks)
-            if name in (CLOCK, STEPS):
-                section.add(TIMES, "int64", values)
-            else:
-                properties = self._types[name].properties
-                for column, of in properties.items():
-                    section.add(column, column_type(of), list(map(itemgetter(column), values)))
-            parts.append(section.header)
-            blocks.append(section.block())
-        return {"is": "group", "parts": parts}, blocks
 
 
 _OPEN: WeakSet[Journal] = WeakSet()

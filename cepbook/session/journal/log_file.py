@@ -2,7 +2,7 @@
 
 ::
 
-    cepbook journal 1\\n
+    cepbook journal 2\\n
     <length> <length of the header> <checksum of the header> <checksum of these three> <header> <block> <block> …
 
 Numbers have four bytes and are little-endian, the checksums are CRC-32. The length counts the header and the blocks.
@@ -26,12 +26,13 @@ import numpy as np
 from cepbook.descriptors import to_disk
 from cepbook.errors import JournalError
 
-MAGIC = b"cepbook journal 1\n"
+MAGIC = b"cepbook journal 2\n"
 Header = dict[str, Any]
 Frame = tuple[Header, list[memoryview]]
 _HEAD_FIELDS, _CHECKSUM = struct.Struct("<III"), struct.Struct("<I")
 _HEAD = _HEAD_FIELDS.size + _CHECKSUM.size
 _MOST_PARTS = 512  # buffers of one call of the operating system
+_AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class LogWriter:
@@ -61,7 +62,7 @@ class LogWriter:
         """Append a frame. Raises JournalError if that fails; the file is then as before."""
         views = [memoryview(block).cast("B") for block in blocks]
         described = {**header, "blocks": list(map(len, views)), "sums": list(map(_sum, views))}
-        text = json.dumps(described, separators=(",", ":")).encode()
+        text = _AS_JSON(described).encode()
         try:
             head = _HEAD_FIELDS.pack(len(text) + sum(map(len, views)), len(text), zlib.crc32(text))
             self._append([head + _CHECKSUM.pack(zlib.crc32(head)) + text, *views])

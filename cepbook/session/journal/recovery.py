@@ -7,7 +7,7 @@ and are no errors of the recovery. An action that did not fail when it was recor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,8 +16,8 @@ from cepbook.engine.snapshot.file_format import WRITTEN_BY, unpack_document
 from cepbook.errors import JournalError, SnapshotError, StatementError, UsageError, exception_text
 from cepbook.session.io.frame_source import EventChunk
 from cepbook.session.io.source_merge import SourceBatch
+from cepbook.session.journal.entry_columns import CLOCK, STEPS, Entry, unpack_entries
 from cepbook.session.journal.event_columns import RANKS, TIMES, from_graph, read_batch
-from cepbook.session.journal.journal import CLOCK, STEPS, Entry
 from cepbook.session.journal.log_file import Frame, LogReader
 
 TakeBatches = Callable[[Sequence[SourceBatch], bool], object]
@@ -141,10 +141,8 @@ class LogRepeater:
                 self._dictionaries[header["number"]] = header["texts"]
             case "action":
                 return partial(self._actions[header["do"]], **from_graph(header["with"]))
-            case "few":
-                return partial(self._entries, from_graph(header["entries"]))
             case "group":
-                return partial(self._entries, self._group(header["parts"], blocks))
+                return partial(self._entries, unpack_entries(header["parts"], blocks))
             case "batches":
                 return self._batches(header, blocks)
             case kind:
@@ -152,7 +150,7 @@ class LogRepeater:
         return None
 
     def _act(self, header: Mapping[str, Any], act: Callable[[], object], may_fail: bool) -> None:
-        if header["is"] in ("few", "group"):
+        if header["is"] == "group":
             act()
             return
         failure = self._attempt(act)
@@ -184,21 +182,6 @@ class LogRepeater:
                 self._attempt(self._advance, value, name == STEPS)
             else:
                 self._attempt(self._send, name, value)
-
-    def _group(self, parts: Sequence[Mapping[str, Any]], blocks: Sequence[memoryview]) -> list[Entry]:
-        ranked: list[tuple[int, Entry]] = []
-        for section, block in zip(parts, blocks, strict=True):
-            columns = read_batch(section, block, self._dictionaries)
-            ranks: Sequence[int] = columns.pop(RANKS) if len(parts) > 1 else range(section["count"])
-            if section["type"] in (CLOCK, STEPS):
-                values: Iterator[Any] = iter(columns[TIMES])
-            else:
-                names = list(columns)
-                rows = zip(*columns.values(), strict=True) if names else iter([()] * section["count"])
-                values = (dict(zip(names, row, strict=True)) for row in rows)
-            ranked += ((rank, (section["type"], value)) for rank, value in zip(ranks, values, strict=True))
-        ranked.sort(key=lambda item: item[0])
-        return [entry for _, entry in ranked]
 
     def _batches(self, header: Mapping[str, Any], blocks: Sequence[memoryview]) -> Callable[[], object]:
         batches = []
