@@ -33,13 +33,12 @@ EXTRAS = [
     "cep.spark({})",
     "cep.chart('q')",
     "cep.to_frame('q', as_='arrow')",
-    "cep.journal('there')",
     "from cepbook.session.inlets import kafka",
     "async def read():\n    await cep.live({'A': kafka('host:9092', 'topic')})\nawait read()",
 ]
 ANSWERS = {
     "cepbook[spark]": "Spark needs the package pyspark",
-    "cepbook[lab]": "a journal needs pyarrow",
+    "cepbook[lab]": "frames of Arrow need pyarrow",
     "cepbook[kafka]": "Kafka needs aiokafka",
 }
 

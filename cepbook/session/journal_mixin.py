@@ -19,7 +19,7 @@ from cepbook.lang.types import Type
 from cepbook.session.core import saved_state
 from cepbook.session.inspect.fire_and_forget import repeat_query
 from cepbook.session.io.output.sinks import FileSink, Successor
-from cepbook.session.journal.event_columns import arrow, from_graph
+from cepbook.session.journal.event_columns import from_graph
 from cepbook.session.journal.journal import LOG_LIMIT, Journal, JournalOptions, Subject
 from cepbook.session.journal.journal_files import JournalFiles, is_journal
 from cepbook.session.journal.recovery import LogRepeater, Recovered, functions_needed, read_log
@@ -50,7 +50,6 @@ class JournalMixin(ReplayMixin):
         `path` holds a journal already (unless `replace`) or another process writes it, SnapshotError if the workbench
         cannot be saved.
         """
-        arrow()
         if limit < 1:
             raise UsageError(f"the limit of a journal is a number of bytes, not {limit}")
         with self._lock:
@@ -102,7 +101,6 @@ class JournalMixin(ReplayMixin):
         registered and for an action that worked and fails now, JournalError for a damaged log, SinkError for a file
         with other rows. Then nothing has changed.
         """
-        arrow()
         target = os.path.abspath(os.path.expanduser(os.fspath(path)))
         if not is_journal(target):
             raise UsageError(f"{target!r} holds no journal\n  hint: `cep.journal(path)` begins one")

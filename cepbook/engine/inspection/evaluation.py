@@ -16,6 +16,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import Refusal, exception_text
 from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.references import expressions_in
 
 
 class UnknownValue:
@@ -50,6 +51,15 @@ _INSIDE = {
 def python_functions_called(e: x.BoundExpr) -> list[str]:
     """Return the names of the Python functions that an expression calls."""
     return [node.name for node in x.walk(e) if isinstance(node, x.UserCall | x.UserClass)]
+
+
+def calls_user_code(runtime: Runtime) -> bool:
+    """Return whether events call user code: functions in statements, windows from Python, or listeners."""
+    windows = (item.kind == "window" for item in runtime.catalog.functions.values())
+    if any(item.has_listeners for item in runtime.statements.values()) or any(windows):
+        return True
+    plans = tuple(runtime.plans)
+    return bool(runtime.functions) and any(python_functions_called(item) for item in expressions_in(plans))
 
 
 def evaluate(

@@ -13,7 +13,7 @@ from weakref import WeakMethod, WeakSet
 from cepbook import interrupts
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
-from cepbook.engine.inspection.evaluation import python_functions_called
+from cepbook.engine.inspection.evaluation import calls_user_code
 from cepbook.engine.replay.batch_replayer import Until
 from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.engine.statements.state_limit import AFTER_THE_LAST
@@ -24,7 +24,6 @@ from cepbook.feed_segments import ANONYMOUS, SpillMedium
 from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.interrupts import SIGINT, InterruptGuard, set_handler
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.plan.references import expressions_in
 from cepbook.locks import EngineLock, members
 from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, EventRecorder, LogPosition, ManualAction
@@ -101,14 +100,6 @@ class JournaledCall(UninterruptedCall):
                     self._raise_interrupt(failure)
 
 
-def _calls_out(runtime: Runtime) -> bool:
-    windows = (item.kind == "window" for item in runtime.catalog.functions.values())
-    if any(item.has_listeners for item in runtime.statements.values()) or any(windows):
-        return True
-    plans = tuple(runtime.plans)
-    return bool(runtime.functions) and any(python_functions_called(item) for item in expressions_in(plans))
-
-
 class EngineHandle(SinkHooks):
     """A `Runtime` with feeds, listeners, sinks, the event log and the partition lifetimes.
 
@@ -120,7 +111,7 @@ class EngineHandle(SinkHooks):
         self.lock = lock
         self.version = 0
         self.failures = 0
-        self.manual_actions = 0  # actions of the user, without replays
+        self.manual_actions = 0  # actions of the user, without replays: a replay takes a snapshot after them
         self.failed: Counter[str] = Counter()
         self.failed_since_deployed: Counter[str] = Counter()  # since the statement or context was deployed
         self._contexts: dict[str, object] = {}
@@ -166,7 +157,7 @@ class EngineHandle(SinkHooks):
         """True if events call user code: functions in statements, windows from Python, or listeners."""
         version = self.runtime.version
         if self._calls_out is None or self._calls_out[0] != version:
-            self._calls_out = version, _calls_out(self.runtime)
+            self._calls_out = version, calls_user_code(self.runtime)
         return self._calls_out[1]
 
     def use_journal(self, journal: Journal | None) -> None:
@@ -203,7 +194,7 @@ class EngineHandle(SinkHooks):
 
     def uninterrupted(self) -> UninterruptedCall:
         """Return the guard for several stimuli from outside, such as live events."""
-        self.count_manual_action()
+        self.manual_actions += 1
         return UninterruptedCall(self)
 
     def stimulus(self) -> AbstractContextManager[None]:
@@ -302,8 +293,7 @@ class EngineHandle(SinkHooks):
     def reach(self, progress: SourceProgress) -> None:
         """Note how far live sources are, if no event leads there. Raises JournalError."""
         with self.stimulus():
-            if self.journal is not None:
-                self.record_in_journal("reach", **progress.plain())
+            self.record_in_journal("reach", **progress.plain())
             progress.commit(self.offsets)
 
     def repeat_progress(self, offsets: Sequence[Sequence[Any]] = (), waiting: Sequence[Any] | None = None) -> None:
@@ -313,10 +303,6 @@ class EngineHandle(SinkHooks):
             number, gone, events = waiting
             self.buffers.repeat(number, gone, events)
 
-    def count_manual_action(self) -> None:
-        """Count an action of the user, so that a replay takes a snapshot after it."""
-        self.manual_actions += 1
-
     def record_manual_action(
         self, manual_action: ManualAction, stores: Set[str] = frozenset(), *, query: str | None = None, what: str = ""
     ) -> None:
@@ -325,7 +311,7 @@ class EngineHandle(SinkHooks):
         `query` is the text if the action is a query, `what` describes any other action. `stores` are the stores that
         the action reads or changes.
         """
-        self.count_manual_action()
+        self.manual_actions += 1
         self.event_log.record_action(self.now, manual_action, query, what, frozenset(stores))
 
     def due_after(self, time: int) -> int | None:
@@ -499,9 +485,8 @@ class EngineHandle(SinkHooks):
         runtime.add_partition_listener(None, self.partition_lifetimes.take)
         for context in runtime.catalog.contexts:  # partitions that exist from the start
             for partition in runtime.partitions(context):
-                self.partition_lifetimes.take(
-                    PartitionNotice("allocated", context, partition["id"], partition, runtime.now)
-                )
+                notice = PartitionNotice("allocated", context, partition["id"], partition, runtime.now)
+                self.partition_lifetimes.take(notice)
         for context, fn in self._partition_listeners:
             runtime.add_partition_listener(context, fn)
 

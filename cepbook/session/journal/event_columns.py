@@ -1,23 +1,28 @@
-"""Events as record batches of Arrow, and back.
+"""Events as columns of bytes, and back.
 
-A column is a list ``[name, type, form, detail]`` in the header of the frame. The name is that of a property, or the
-number `TIMES` or `RANKS`. The type is that of Arrow: ``int64`` (byte, short, int, long, and biginteger if it has them
-all), ``double``, ``bool``, ``string``; for whole numbers from an array the smallest that has them all, from ``int8`` to
-``uint64``. The forms:
+The columns of a batch are described in the header of its frame. A column is a list ``[name, type, form, detail]``, and
+the next block of the frame has its bytes. The name is that of a property, or the number `TIMES` or `RANKS`. The type is
+``text``, or that of an array of numpy, in the order of bytes of the machine: ``<i8`` (byte, short, int, long, and
+biginteger if it has them all), ``<f8``, ``|b1``; for whole numbers from an array the smallest that has them all, from
+``|i1`` to ``<u8``. The forms:
 
 ========  ==============================================================================================
-values    the values; null is Arrow's null
+values    the values; texts are UTF-8 with a NUL between two of them
+present   the values that are not null; `detail` has the positions of the others
 gaps      fractions from an array, in which NaN stands for null
 codes     positions in the dictionary with the number `detail`, which an earlier frame wrote; the last one is null
-steps     times that ascend: the distance of each one to the one before; `detail` is the first
-graph     `detail` has the values, in the form of `value_graph`; there is no array. Other types have this form, and any
-          column with a value that Arrow refuses (half a surrogate, a number beyond 64 bits)
+steps     times that ascend: `detail` is the first, the values are the distances of the others to the one before
+graph     `detail` has the values, in the form of `value_graph`; there is no block. Other types have this form, and any
+          column with a value that its type does not have: a number beyond 64 bits, a NUL or half a surrogate in a text
 ========  ==============================================================================================
+
+Record batches of Arrow would take longer to make: of lists of Python's values twice as long, of arrays one copy more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,32 +31,26 @@ import numpy.typing as npt
 
 from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
 from cepbook.engine.vectorized.array_columns import StoredColumn, with_nulls
-from cepbook.errors import JournalError, SnapshotError, UsageError
+from cepbook.errors import JournalError, SnapshotError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_integral
 
 TIMES, RANKS = 0, 1  # names of columns that no property has, which are texts
+WHOLE, FRACTION, TRUTH, TEXT, GRAPH = "<i8", "<f8", "|b1", "text", "graph"
 NumberOf = Callable[[Any], int]  # the number of an array of texts, which is written into a frame if it has none yet
-
-
-def arrow() -> Any:
-    """Return pyarrow. Raises UsageError if it is not installed."""
-    try:
-        import pyarrow  # optional: only files of Arrow need it
-    except ImportError:
-        raise UsageError("a journal needs pyarrow: pip install 'cepbook[lab]'") from None
-    return pyarrow
+Columns = dict[str | int, list[Any]]
+_ARRAY_TYPES = {np.dtype(code).str for code in "?bBhHiIlLqQfd"}
+_CODES = {WHOLE: "q", FRACTION: "d"}  # of `struct`
 
 
 def column_type(of: Type) -> str:
-    """Return the type of the column that values of a type go into."""
+    """Return the type of the column that values of a type go into, or `GRAPH`."""
     if of.of is not None or of.event is not None:
-        return "graph"
+        return GRAPH
     if is_integral(of):
-        return "int64"
-    return {"float": "double", "double": "double", "boolean": "bool", "string": "string", "char": "string"}.get(
-        of.name, "graph"
-    )
+        return WHOLE
+    types = {"float": FRACTION, "double": FRACTION, "boolean": TRUTH, "string": TEXT, "char": TEXT}
+    return types.get(of.name, GRAPH)
 
 
 def as_graph(value: Any) -> Any:
@@ -77,87 +76,109 @@ def from_graph(data: Any) -> Any:
 
 
 class BatchWriter:
-    """One record batch: columns are added one by one, then `block` gives the bytes and `header` what describes them."""
+    """A batch: columns are added one by one to `blocks`, and `header` has what describes them."""
 
     def __init__(self, name: str, count: int) -> None:
         self.header: dict[str, Any] = {"type": name, "count": count, "columns": []}
-        self._arrays: list[Any] = []
-        self._arrow = arrow()
+        self.blocks: list[Any] = []
 
     def add(self, name: str | int, type: str, values: Sequence[Any]) -> None:
-        """Add a column of engine values."""
-        array = None
-        if type != "graph":
-            with suppress(ValueError, TypeError, OverflowError, self._arrow.ArrowException):
-                array = self._arrow.array(values, self._arrow.type_for_alias(type))
-        if array is None:
-            self.header["columns"].append([name, type, "graph", as_graph(list(values))])
-        else:
-            self._add(name, "values", array)
+        """Add a column of engine values. Raises JournalError for one that nothing can hold."""
+        if type != GRAPH:
+            with suppress(ValueError, TypeError, struct.error):
+                return self._add(name, type, "values", _packed(type, values))
+            with suppress(ValueError, TypeError, struct.error):
+                packed = _packed(type, [value for value in values if value is not None])
+                nulls = [position for position, value in enumerate(values) if value is None]
+                return self._add(name, type, "present", packed, nulls)
+        self.header["columns"].append([name, type, "graph", as_graph(list(values))])
 
     def add_times(self, times: npt.NDArray[np.int64]) -> None:
         """Add times that ascend."""
-        steps = np.diff(times, prepend=times[:1])
-        small = np.min_scalar_type(int(steps.max()))
-        self._add(TIMES, "steps", self._arrow.array(steps.astype(small)), int(times[0]))
+        self._add_array(TIMES, "steps", _small(np.diff(times)), int(times[0]))
 
     def add_stored(self, name: str, column: StoredColumn, number_of: NumberOf) -> None:
         """Add a column that is an array. If it has texts, `number_of` may write a frame of its own for them."""
         if column.texts is None:
-            self._add(name, "gaps" if column.gaps else "values", self._arrow.array(_small(column.values)))
+            self._add_array(name, "gaps" if column.gaps else "values", _small(column.values))
         else:
             codes = column.values.astype(np.min_scalar_type(-len(column.texts)), copy=False)
-            self._add(name, "codes", self._arrow.array(codes), number_of(column.texts))
+            self._add_array(name, "codes", codes, number_of(column.texts))
 
-    def _add(self, name: str | int, form: str, array: Any, detail: int | None = None) -> None:
-        self._arrays.append(array)
-        self.header["columns"].append([name, str(array.type), form, detail])
+    def _add_array(self, name: str | int, form: str, array: npt.NDArray[Any], detail: int | None = None) -> None:
+        self._add(name, array.dtype.str, form, np.ascontiguousarray(array), detail)
 
-    def block(self) -> Any:
-        """Return the record batch as a message of Arrow's stream format, without its schema."""
-        names = [str(number) for number in range(len(self._arrays))]
-        return self._arrow.RecordBatch.from_arrays(self._arrays, names).serialize()
+    def _add(self, name: str | int, type: str, form: str, block: Any, detail: Any = None) -> None:
+        self.blocks.append(block)
+        self.header["columns"].append([name, type, form, detail])
+
+
+def _packed(type: str, values: Sequence[Any]) -> bytes:
+    """Return values without null as bytes. Raises an error if the type does not have one of them."""
+    if type == TEXT:
+        joined = "\0".join(values)
+        if joined.count("\0") > max(0, len(values) - 1):
+            raise ValueError("a NUL in a text")
+        return joined.encode()
+    if type == TRUTH:
+        return bytes(values)
+    return struct.pack(f"<{len(values)}{_CODES[type]}", *values)
 
 
 def read_batch(
-    header: Mapping[str, Any], block: Any, dictionaries: Mapping[int, Sequence[Any]]
-) -> dict[str | int, list[Any]]:
-    """Return the columns of a `BatchWriter` as lists of engine values. Raises SnapshotError if it is invalid."""
-    pyarrow = arrow()
+    header: Mapping[str, Any], blocks: Iterator[memoryview], dictionaries: Mapping[int, Sequence[Any]]
+) -> Columns:
+    """Return the columns of a `BatchWriter` as lists of engine values. Raises SnapshotError if they are invalid."""
     try:
-        types = [type for _, type, form, _ in header["columns"] if form != "graph"]
-        schema = pyarrow.schema([(str(number), pyarrow.type_for_alias(type)) for number, type in enumerate(types)])
-        batch = pyarrow.ipc.read_record_batch(pyarrow.py_buffer(bytes(block)), schema)
-        arrays = iter(batch.columns)
-        columns: dict[str | int, list[Any]] = {}
-        for name, _, form, detail in header["columns"]:
+        columns: Columns = {}
+        for name, of, form, detail in header["columns"]:
             if form == "graph":
                 columns[name] = from_graph(detail)
-            elif form == "gaps":
-                columns[name] = with_nulls(next(arrays).to_numpy())
-            elif form == "codes":
-                texts = dictionaries[detail]
-                columns[name] = [texts[code] for code in next(arrays).to_pylist()]
-            elif form == "steps":
-                columns[name] = (detail + np.cumsum(next(arrays).to_numpy(), dtype=np.int64)).tolist()
+            elif form == "present":
+                absent = set(detail)
+                present = iter(_values(of, "values", None, header["count"] - len(absent), next(blocks), dictionaries))
+                columns[name] = [None if at in absent else next(present) for at in range(header["count"])]
             else:
-                columns[name] = next(arrays).to_pylist()
+                columns[name] = _values(of, form, detail, header["count"], next(blocks), dictionaries)
         return columns
-    except (LookupError, TypeError, ValueError, OSError, pyarrow.ArrowException) as error:
+    except (LookupError, TypeError, ValueError, StopIteration) as error:
         raise SnapshotError(f"the journal is damaged: {type(error).__name__}: {error}") from error
+
+
+def _values(
+    of: str, form: str, detail: Any, count: int, block: memoryview, dictionaries: Mapping[int, Sequence[Any]]
+) -> list[Any]:
+    values: list[Any]
+    if of == TEXT:
+        values = str(block, "utf-8").split("\0") if count else []
+    elif of not in _ARRAY_TYPES:
+        raise ValueError(f"unknown type {of!r}")
+    else:
+        array: npt.NDArray[Any] = np.frombuffer(block, of)
+        if form == "gaps":
+            values = with_nulls(array)
+        elif form == "codes":
+            values = list(map(dictionaries[detail].__getitem__, array.tolist()))
+        elif form == "steps":
+            values = [detail, *(detail + np.cumsum(array, dtype=np.int64)).tolist()]
+        else:
+            values = array.tolist()
+    if len(values) != count:
+        raise ValueError(f"{len(values)} values, not {count}")
+    return values
 
 
 def _small(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return whole numbers in the smallest type that has them all, fractions as double, truth values as they are."""
     if values.dtype.kind not in "iu":
         return values.astype(float, copy=False) if values.dtype.kind == "f" else values
-    least, most = int(values.min()), int(values.max())
+    least, most = int(values.min(initial=0)), int(values.max(initial=0))
     return values.astype(np.min_scalar_type(most if least >= 0 else min(least, -most - 1)), copy=False)
 
 
 def check_event(event_type: EventType) -> Callable[[Mapping[str, Any]], None] | None:
     """Return a check that raises JournalError for an event that cannot be written; None if all of the type can be."""
-    graph_names = [name for name, of in event_type.properties.items() if column_type(of) == "graph"]
+    graph_names = [name for name, of in event_type.properties.items() if column_type(of) == GRAPH]
     if not graph_names:
         return None
 

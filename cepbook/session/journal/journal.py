@@ -46,14 +46,14 @@ from cepbook.locks import members, survives_fork
 from cepbook.session.history.event_log import UnwrittenEntries
 from cepbook.session.io.output.sinks import end_all_sinks
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.journal.entry_columns import CLOCK, STEPS, EntryColumn, entry_columns, pack_entries
-from cepbook.session.journal.event_columns import RANKS, BatchWriter, arrow, as_graph, check_event, column_type
+from cepbook.session.journal.entry_group import CLOCK, STEPS, EntryColumn, entry_columns, pack_entries
+from cepbook.session.journal.event_columns import RANKS, WHOLE, BatchWriter, as_graph, check_event, column_type
 from cepbook.session.journal.journal_files import JournalFiles
 from cepbook.session.journal.log_file import LogWriter
 
 MAX_GROUP = 2048  # entries that are written together
 FULL_LENGTH = 2 * MAX_GROUP  # of `Journal.entries`, where each entry is a name and a value
-MAX_RUN = 32_768  # events of a replay that are written together; the last batch may exceed it
+MAX_RUN = 131_072  # events of a replay that are written together; the last batch may exceed it
 FLUSH_INTERVAL = 0.05  # seconds that entries wait at most
 RETRY_INTERVAL = 1.0  # seconds until they are written again after a failure
 LOG_LIMIT = 256 << 20  # bytes of a log
@@ -124,7 +124,6 @@ class Journal(UnwrittenEntries):
 
     def __init__(self, files: JournalFiles, subject: Subject, options: JournalOptions, stimuli: int = 0) -> None:
         super().__init__(check_at=FULL_LENGTH)
-        arrow()
         self.path = files.path
         self.stimuli = stimuli
         self._files, self._subject, self._options = files, subject, options
@@ -245,7 +244,7 @@ class Journal(UnwrittenEntries):
             times = batch.stored(None, count)
             section.add_times(np.array(batch.times, np.int64) if times is None else times.values)
             if batch.ranks is not None:
-                section.add(RANKS, "int64", batch.ranks)
+                section.add(RANKS, WHOLE, batch.ranks)
             for name in named:
                 stored = batch.stored(name, count)
                 if stored is not None:
@@ -254,10 +253,9 @@ class Journal(UnwrittenEntries):
                     section.add(name, column_type(types[batch.type_name].properties[name]), named[name])
             sections.append(section)
         header = {"is": "batches", "types": list(types), "stepping": stepping}
-        header |= {"parts": [section.header for section in sections]}
         if progress:
             header["progress"] = as_graph(progress)
-        self._write(header, [section.block() for section in sections])
+        self._write(header, sections)
 
     def flush(self) -> None:
         """Write all waiting entries. Any thread may call this. Raises JournalError, and keeps them, if that fails."""
@@ -297,12 +295,11 @@ class Journal(UnwrittenEntries):
             self._run = None
             self._set_failure(None)
         elif group:
-            heads, blocks = pack_entries(group, self._columns)
-            self._write({"is": "group", "parts": heads}, blocks)
+            self._write({"is": "group"}, pack_entries(group, self._columns))
             del self.entries[: len(group)]
             self.stimuli += len(group) // 2 - 1  # `_write` has counted one
         elif self.failure is not None:  # try whether the file can be written again
-            self._write({"is": "group", "parts": []}, count=0)
+            self._write({"is": "group"}, count=0)
 
     @contextmanager
     def stimulus(self) -> Iterator[None]:
@@ -487,12 +484,13 @@ class Journal(UnwrittenEntries):
             self._dictionaries.append(texts)
         return number
 
-    def _write(self, header: dict[str, Any], blocks: Sequence[Any] = (), *, count: int = 1) -> None:
+    def _write(self, header: dict[str, Any], batches: Sequence[BatchWriter] = (), *, count: int = 1) -> None:
         with self._lock:
             if self._log is None:
                 raise JournalError("the journal was closed")
             try:
-                self._log.write(header, blocks)
+                heads = [batch.header for batch in batches]
+                self._log.write({**header, "parts": heads}, [block for batch in batches for block in batch.blocks])
             except JournalError as error:
                 self._set_failure(error)
                 raise

@@ -6,7 +6,7 @@
     <length> <length of the header> <checksum of the header> <checksum of these three> <header> <block> <block> …
 
 Numbers have four bytes and are little-endian, the checksums are CRC-32. The length counts the header and the blocks.
-The header is JSON. Its `blocks` are the lengths of the binary blocks behind it, which are record batches of Arrow
+The header is JSON. Its `blocks` are the lengths of the binary blocks behind it, which are the columns of events
 (`event_columns`). Its `sums` are the sums of the blocks, modulo 2 ** 64, with eight bytes as one number and a CRC-32 of
 bytes that are left over. A CRC of all of them would cost more than to write them.
 """

@@ -16,7 +16,7 @@ from cepbook.engine.snapshot.file_format import WRITTEN_BY, unpack_document
 from cepbook.errors import JournalError, SnapshotError, StatementError, UsageError, exception_text
 from cepbook.session.io.frame_source import EventChunk
 from cepbook.session.io.source_merge import SourceBatch
-from cepbook.session.journal.entry_columns import CLOCK, STEPS, Entry, unpack_entries
+from cepbook.session.journal.entry_group import CLOCK, STEPS, Entry, unpack_entries
 from cepbook.session.journal.event_columns import RANKS, TIMES, from_graph, read_batch
 from cepbook.session.journal.log_file import Frame, LogReader
 
@@ -142,7 +142,7 @@ class LogRepeater:
             case "action":
                 return partial(self._actions[header["do"]], **from_graph(header["with"]))
             case "group":
-                return partial(self._entries, unpack_entries(header["parts"], blocks))
+                return partial(self._entries, unpack_entries(header["parts"], iter(blocks)))
             case "batches":
                 return self._batches(header, blocks)
             case kind:
@@ -184,9 +184,9 @@ class LogRepeater:
                 self._attempt(self._send, name, value)
 
     def _batches(self, header: Mapping[str, Any], blocks: Sequence[memoryview]) -> Callable[[], object]:
-        batches = []
-        for section, block in zip(header["parts"], blocks, strict=True):
-            columns = read_batch(section, block, self._dictionaries)
+        batches, rest = [], iter(blocks)
+        for section in header["parts"]:
+            columns = read_batch(section, rest, self._dictionaries)
             times = columns.pop(TIMES)
             ranks = columns.pop(RANKS, None)
             chunk = EventChunk(times, _reader(section["type"], columns))

@@ -21,7 +21,6 @@ from cepbook import Workbench
 from cepbook.errors import BindError, JournalError, SnapshotError, UsageError
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.journal import journal as journal_module
-from cepbook.session.journal.event_columns import RANKS, TIMES, BatchWriter, read_batch
 from cepbook.session.journal.journal_files import is_in_use
 from cepbook.session.journal.log_file import LogReader, LogWriter
 from tests.session.journal.kill_chain import digest
@@ -345,26 +344,6 @@ def test_a_property_of_any_name_is_recovered(tmp_path: Path, name: str) -> None:
     again = recovered(tmp_path / "j")
     assert digest(again) == state
     assert again.changes("allA")[name].tolist() == cep.changes("allA")[name].tolist()
-
-
-def test_a_column_that_arrow_refuses_is_written_in_another_form() -> None:
-    import pyarrow
-
-    class Refusing:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(pyarrow, name)
-
-        def array(self, values: Any, *of: Any) -> Any:
-            raise pyarrow.ArrowNotImplementedError("such arrays are not supported")
-
-    section = BatchWriter("E", 2)
-    section._arrow = Refusing()
-    section.add("x", "int64", [1, None])
-    section._arrow = pyarrow
-    section.add(TIMES, "int64", [5, 6])
-    section.add(RANKS, "int64", [1, 0])
-    columns = read_batch(section.header, section.block(), {})
-    assert columns == {"x": [1, None], TIMES: [5, 6], RANKS: [1, 0]}
 
 
 @pytest.mark.parametrize("dtype", [">i4", ">i8", ">f8", "<f4", "f2", "u1", "u8", "?", "g"])

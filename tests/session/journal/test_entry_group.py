@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from cepbook.errors import JournalError, SnapshotError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import BOOLEAN, DOUBLE, LONG, MAP, STRING
-from cepbook.session.journal.entry_columns import CLOCK, STEPS, entry_columns, pack_entries, unpack_entries
+from cepbook.session.journal.entry_group import CLOCK, STEPS, entry_columns, pack_entries, unpack_entries
 
 TYPES = {
     "A": EventType("A", {"text": STRING, "whole": LONG, "part": DOUBLE, "yes": BOOLEAN}),
@@ -40,8 +41,13 @@ entry = st.one_of(
 
 
 def read_again(entries: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    heads, blocks = pack_entries([item for pair in entries for item in pair], COLUMNS)
-    return unpack_entries(json.loads(json.dumps(heads)), [memoryview(block) for block in blocks])
+    return unpack_entries(*written(entries))
+
+
+def written(entries: list[tuple[str, Any]]) -> tuple[list[dict[str, Any]], Iterator[memoryview]]:
+    batches = pack_entries([item for pair in entries for item in pair], COLUMNS)
+    heads = json.loads(json.dumps([batch.header for batch in batches]))
+    return heads, iter([memoryview(block) for batch in batches for block in batch.blocks])
 
 
 @given(st.lists(entry, max_size=30))
@@ -51,17 +57,17 @@ def test_entries_come_back_in_order_with_equal_values_of_equal_types(entries: li
 
 @given(st.lists(of_a, min_size=1, max_size=30))
 def test_events_of_one_type_have_no_positions(events: list[dict[str, Any]]) -> None:
-    heads, _ = pack_entries([item for event in events for item in ("A", event)], COLUMNS)
+    heads, _ = written([("A", event) for event in events])
     assert [column[0] for column in heads[0]["columns"]] == ["text", "whole", "part", "yes"]
     assert repr(read_again([("A", event) for event in events])) == repr([("A", event) for event in events])
 
 
 def test_numbers_and_texts_without_nulls_take_no_room_in_the_header() -> None:
     events = [{"text": f"s{n}", "whole": n, "part": n / 2, "yes": n % 2 == 0} for n in range(1_000)]
-    heads, blocks = pack_entries([item for event in events for item in ("A", event)], COLUMNS)
+    heads, blocks = written([("A", event) for event in events])
     texts_size = sum(len(event["text"]) for event in events) + 999
-    assert len(json.dumps(heads)) < 200
-    assert len(blocks[0]) == texts_size + 1_000 * (8 + 8 + 1)
+    assert len(json.dumps(heads)) < 250
+    assert [len(block) for block in blocks] == [texts_size, 8_000, 8_000, 1_000]
 
 
 def test_the_bits_of_a_fraction_are_kept() -> None:
@@ -81,19 +87,23 @@ def test_an_object_that_nothing_holds_is_refused() -> None:
     [
         lambda head: head.update(count=3),
         lambda head: head.update(count=-1),
-        lambda head: head.update(type="B", columns=[["text", "texts", 1]]),
-        lambda head: head["columns"][0].__setitem__(2, 1),
-        lambda head: head["columns"][0].__setitem__(2, "a"),
+        lambda head: head.update(type="B", columns=head["columns"][1:]),
+        lambda head: head["columns"][0].__setitem__(1, "<i8"),
         lambda head: head["columns"][1].__setitem__(1, "x"),
-        lambda head: head["columns"][1].__setitem__(1, "q/"),
-        lambda head: head["columns"][1].__setitem__(slice(1, 3), ["q/", [[7, 8], None]]),
+        lambda head: head["columns"][1].__setitem__(1, "<i8,<i8"),
+        lambda head: head["columns"][1].__setitem__(1, "|i1"),
+        lambda head: head["columns"][1].__setitem__(2, "present"),
+        lambda head: head["columns"][1].__setitem__(2, "codes"),
+        lambda head: head["columns"][1].__setitem__(slice(2, 4), ["present", [7, 8]]),
+        lambda head: head["columns"][1].__setitem__(slice(2, 4), ["present", [0]]),
+        lambda head: head["columns"][1].__setitem__(2, "graph"),
         lambda head: head.pop("columns"),
         lambda head: head["columns"].append(5),
+        lambda head: head["columns"].append(["more", "<i8", "values", None]),
     ],
 )
-def test_a_head_that_does_not_fit_its_block_is_refused(change: Any) -> None:
-    event = {"text": "ab", "whole": 1, "part": 0.5, "yes": True}
-    heads, blocks = pack_entries(["A", event, "A", event], COLUMNS)
+def test_a_header_that_does_not_fit_its_blocks_is_refused(change: Any) -> None:
+    heads, blocks = written([("A", {"text": "ab", "whole": 1, "part": 0.5, "yes": True})] * 2)
     change(heads[0])
     with pytest.raises(SnapshotError, match="the journal is damaged"):
-        unpack_entries(heads, [memoryview(block) for block in blocks])
+        unpack_entries(heads, blocks)
