@@ -1,6 +1,6 @@
 """Texts that are shared by all statements of one shape: generated once, with placeholders for the constants.
 
-A plan's constants are replaced by placeholders before its code is generated (`expressions.placeholder`). A fact about
+A plan's constants are replaced by placeholders before its code is generated (`lang.plan.placeholder`). A fact about
 them that the generator asks for becomes part of the shape: ``length(10)`` and ``length(20)`` have a text each if the
 generator reads the length. So a statement has the text that would be generated for it alone, whatever was deployed
 before: snapshots compare texts.
@@ -11,19 +11,20 @@ The first statement of a shape is generated as it is. The template is made with 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Generic, TypeVar
 
-from cepbook.engine.expressions.placeholder import ConstantRead, Placeholder, Question, constant_identity
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.physical.shape import PlanShape, with_placeholders
 from cepbook.errors import NO_SPAN, Span
 from cepbook.lang.plan.nodes import SelectStatement
+from cepbook.lang.plan.placeholder import Placeholder, Question, TemplateFamily, constant_identity
 from cepbook.lang.types import Type
 
 Text = TypeVar("Text")
-_MOST_SHAPES, _MOST_TEMPLATES = 256, 64  # that are remembered: shapes, and templates of each
+_MOST_SHAPES = 256  # that are remembered
 _STATELESS = frozenset((str, int, float, bool, type(None), Type))
 PORT = "clock"  # the one name that the scope of a statement binds
 
@@ -47,28 +48,13 @@ class ProgramTemplate(Generic[Text]):
         return {line: NO_SPAN if number < 0 else shape.spans[number] for line, number in self.lines.items()}
 
 
-@dataclass(slots=True)
-class _Family(Generic[Text]):
-    """The templates of one shape, by the answers to questions about its constants; None if there is none."""
-
-    questions: tuple[Question, ...] = ()
-    templates: dict[tuple[Any, ...], ProgramTemplate[Text] | None] = field(default_factory=dict)
-
-    def answers(self, shape: PlanShape) -> tuple[Any, ...]:
-        values = shape.constants
-        return tuple(
-            constant_identity(values[i]) if compare is None else compare(values[i], values[j])
-            for compare, i, j in self.questions
-        )
-
-
 class ProgramTemplates(Generic[Text]):
     """The templates of the shapes that were used last. ``generate(plan)`` returns the text of a plan with placeholders,
     and the source that it wrote.
     """
 
     def __init__(self) -> None:
-        self._families: dict[Hashable, _Family[Text]] = {}  # oldest use first
+        self._families: dict[Hashable, TemplateFamily[ProgramTemplate[Text]]] = {}  # oldest use first
 
     def find(
         self,
@@ -83,42 +69,25 @@ class ProgramTemplates(Generic[Text]):
         """
         family = self._families.pop(key, None)
         if family is None:
-            self._families[key] = _Family()
+            self._families[key] = TemplateFamily()
             if len(self._families) > _MOST_SHAPES:
                 self._families.pop(next(iter(self._families)), None)
             return None
         self._families[key] = family
-        answers = family.answers(shape)
-        if answers not in family.templates:
-            answers = self._add(family, plan, shape, generate)
-        return family.templates[answers]
+        return family.find(shape.constants, partial(_make, plan, shape, generate))
 
-    def _add(
-        self,
-        family: _Family[Text],
-        plan: SelectStatement,
-        shape: PlanShape,
-        generate: Callable[[SelectStatement], tuple[Text, SourceWriter, PlanShape | None]],
-    ) -> tuple[Any, ...]:
-        while True:
-            try:
-                text, source, blank = generate(with_placeholders(plan, shape, frozenset(family.questions)))
-            except ConstantRead as read:
-                family.questions = (*family.questions, read.question)
-                family.templates.clear()
-                continue
-            except TypeError:  # a function of Python that takes no placeholder
-                template = None
-            else:
-                known = {constant_identity(shape.constants[i]) for compare, i, _ in family.questions if compare is None}
-                # Lowering may not compute a constant from others: it would be that of the first statement.
-                same = blank is not None and blank.key == shape.key and blank.fixed_constants() <= known
-                template = _template(text, source, shape) if same else None
-            answers = family.answers(shape)
-            if len(family.templates) >= _MOST_TEMPLATES:
-                family.templates.clear()
-            family.templates[answers] = template
-            return answers
+
+def _make(
+    plan: SelectStatement,
+    shape: PlanShape,
+    generate: Callable[[SelectStatement], tuple[Text, SourceWriter, PlanShape | None]],
+    answered: frozenset[Question],
+) -> ProgramTemplate[Text] | None:
+    text, source, blank = generate(with_placeholders(plan, shape, answered))
+    known = {constant_identity(shape.constants[i]) for compare, i, _ in answered if compare is None}
+    # Lowering may not compute a constant from others: it would be that of the first statement.
+    same = blank is not None and blank.key == shape.key and blank.fixed_constants() <= known
+    return _template(text, source, shape) if same else None
 
 
 def _template(text: Text, source: SourceWriter, shape: PlanShape) -> ProgramTemplate[Text] | None:

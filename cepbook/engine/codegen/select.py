@@ -30,6 +30,7 @@ from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.physical.lowering_templates import lower_to_shape
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.physical.shape import PlanShape, shape_of
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM
@@ -52,8 +53,7 @@ def compile_select(
     those of the source's event type in order. The functions of `subqueries` are known to the scope. Errors: Refusal for
     a construct that is not supported.
     """
-    steps = lower_statement(plan)
-    steps.subqueries = subqueries
+    steps, shape = lower_to_shape(plan, subqueries)
     scope = scope_in(SourceWriter())
     properties = tuple(all_properties)
 
@@ -63,7 +63,6 @@ def compile_select(
         source.constants[PORT] = None  # a template outlives the runtime
         return _SelectText(blank, lowered, own, properties, iterable_unbound), source, shape_of(lowered)
 
-    shape = shape_of(steps)
     template = None
     if shape is not None:
         key = (shape.key, properties, iterable_unbound, scope.rules)

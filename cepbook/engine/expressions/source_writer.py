@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
-from cepbook.engine.expressions.placeholder import Placeholder, constant_identity
 from cepbook.errors import Span
+from cepbook.lang.plan.placeholder import Placeholder, constant_identity
 from cepbook.lang.types import Type
 
 _TEXTS_KEPT = 4096

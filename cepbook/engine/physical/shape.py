@@ -8,19 +8,19 @@ functions from Python, contexts and output clauses. Nor have long plans one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from operator import attrgetter
 from typing import Any
 
-from cepbook.engine.expressions.placeholder import Placeholder, Question, constant_identity
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.errors import Span
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.nodes import SelectStatement
+from cepbook.lang.plan.placeholder import Placeholder, Question, constant_identity
 from cepbook.lang.plan.traversal import map_expressions, rebuild_expr
 from cepbook.lang.types import Type
 
@@ -47,23 +47,51 @@ def _fields_of(kind: type) -> Callable[[Any], tuple[Any, ...]]:
     return single
 
 
+@dataclass(frozen=True, slots=True)
 class PlanShape:
-    """The shape of `steps`. `key` is equal for plans of one shape. `constants` and `spans` are the values and the
-    places in which these differ, in the order of a walk through the plan. Which of them are equal is part of the shape.
+    """The shape of a plan. `key` is equal for plans of one shape. `constants` and `spans` are the values and the places
+    in which these differ, in the order of a walk through the plan. Which of them are equal is part of the shape.
     """
 
-    __slots__ = ("_key", "_nodes", "_values", "constants", "key", "spans")
+    key: ShapeKey
+    constants: Sequence[Any]
+    spans: Sequence[Span]
 
+    def fixed_constants(self) -> set[tuple[type, str]]:
+        """Return the identities of constants that may differ between plans of the shape and are no placeholders."""
+        identities = {constant_identity(value) for value in self.constants if type(value) is not Placeholder}
+        return {identity for identity in identities if identity[0] in _VARYING}
+
+
+class ShapeKey:
+    """All that plans of one shape have in common. It computes its hash once."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self._parts = parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ShapeKey) and self._parts == other._parts)
+
+
+class _ShapeWalk:
     def __init__(self, steps: PhysicalPlan) -> None:
-        self.constants: list[Any] = []
-        self.spans: list[Span] = []
+        self._constants: list[Any] = []
+        self._spans: list[Span] = []
         self._key: list[Any] = []
         self._nodes: dict[int, int] = {}  # numbers of nodes, by identity
         self._values: dict[tuple[type, str], int] = {}  # number of the first constant with a value
         self._add_node(steps)
         places: dict[tuple[int, int], int] = {}
-        self._key += [places.setdefault((span.start, span.end), number) for number, span in enumerate(self.spans)]
-        self.key = tuple(self._key)
+        self._key += [places.setdefault((span.start, span.end), number) for number, span in enumerate(self._spans)]
+
+    def shape(self) -> PlanShape:
+        return PlanShape(ShapeKey(tuple(self._key)), self._constants, self._spans)
 
     def _add(self, values: Iterable[Any]) -> None:
         """Add values to the key. One loop takes all plain values of a node, which are most of a plan."""
@@ -73,7 +101,7 @@ class PlanShape:
             if kind in _PLAIN:
                 key.append(value)
             elif kind is Span:
-                self.spans.append(value)
+                self._spans.append(value)
             elif kind in _TYPED:
                 key += (kind, value)
             elif kind is tuple:
@@ -101,18 +129,13 @@ class PlanShape:
         key.append(kind)
         if kind is x.Const:
             identity = constant_identity(node.value)
-            key.append(self._values.setdefault(identity, len(self.constants)))
+            key.append(self._values.setdefault(identity, len(self._constants)))
             key.append(identity[0] if identity[0] in _VARYING else identity)
-            self.constants.append(node.value)
-            self.spans.append(node.span)
+            self._constants.append(node.value)
+            self._spans.append(node.span)
             self._add((node.type,))
         else:
             self._add((_FIELDS.get(kind) or _fields_of(kind))(node))
-
-    def fixed_constants(self) -> set[tuple[type, str]]:
-        """Return the identities of constants that may differ between plans of the shape and are no placeholders."""
-        identities = {constant_identity(value) for value in self.constants if type(value) is not Placeholder}
-        return {identity for identity in identities if identity[0] in _VARYING}
 
 
 def shape_of(steps: PhysicalPlan) -> PlanShape | None:
@@ -126,7 +149,7 @@ def shape_of(steps: PhysicalPlan) -> PlanShape | None:
     if several or any(operator is not None for operator in alone):
         return None
     try:
-        return PlanShape(steps)
+        return _ShapeWalk(steps).shape()
     except _NoShape:
         return None
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from cepbook.errors import MOST_PROBLEMS, BindError, Span, unchecked_rest
@@ -18,6 +20,7 @@ from cepbook.lang.bind.clauses.index_hints import check_subquery_hints
 from cepbook.lang.bind.clauses.insert_into import check_target_context
 from cepbook.lang.bind.clauses.subquery import bind_subquery
 from cepbook.lang.bind.expressions.declared_expressions import declare_expressions
+from cepbook.lang.bind.plan_templates import PlanTemplates
 from cepbook.lang.bind.scope import AlreadyReported, ModuleScope, Options
 from cepbook.lang.bind.statements.create_context import bind_context
 from cepbook.lang.bind.statements.create_schema import bind_schema
@@ -56,7 +59,8 @@ def bind(
     headings = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
     _reserve(module, headings, state)
     statements: list[nodes.StatementPlan] = []
-    for node in module.statements:
+    forms = module.forms if rules is None else ()
+    for node, form in zip_longest(module.statements, forms):
         if len(state.problems.reported) >= MOST_PROBLEMS:
             state.problems.reported.append(unchecked_rest(node.span))
             break
@@ -64,6 +68,10 @@ def bind(
         if not heading.named:
             heading = replace(heading, name=_fresh_name(state, node))
         state.statement = heading.name
+        built = None if form is None else _TEMPLATES.plan(form, node.span, heading.name, state)
+        if built is not None:
+            statements.append(built)
+            continue
         try:
             bound = _bind_statement(node, heading, state, _STATEMENTS if rules is None else rules)
         except AlreadyReported:  # of a part that cannot do without it
@@ -211,6 +219,8 @@ _STATEMENTS: dict[type[ast.Statement], StatementRule] = {
     ast.CreateExpression: bind_create_expression,
     ast.UpdateIStream: bind_update_istream,
 }
+
+_TEMPLATES = PlanTemplates(partial(_bind_statement, rules=_STATEMENTS))
 
 # Rules for the actions of on-triggers
 _TRIGGERED: dict[type[ast.OnAction], StatementRule] = {

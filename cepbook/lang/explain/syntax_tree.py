@@ -35,7 +35,7 @@ def _node(node: ast.SyntaxNode, label: str, indent: str, lines: list[str]) -> No
     inside: list[tuple[str, Any]] = []
     for field in fields(node):
         value = getattr(node, field.name)
-        if field.name == "span" or value is None or value == () or value == field.default:
+        if field.name == "span" or not field.init or value is None or value == () or value == field.default:
             continue
         if _is_plain(value):
             words.append(f"{field.name}={value}")

@@ -85,6 +85,9 @@ _HIDES_EVENTS = "it may hide events from other statements (@Drop)"
 class SelectStatement(StatementPlan):
     """A continuous query. `output_type` lists the columns; its name is the insert-into target or ``<name>``.
 
+    Plans that were built by one `template` (`bind.plan_templates`) differ in constants, names and places only. A
+    changed copy of a plan has none.
+
     With `lots` it takes part in activations (`engine.activation`): all that comes in there is one change, in which what
     entered and left again is nothing, and what it inserts goes on together.
     """
@@ -103,6 +106,7 @@ class SelectStatement(StatementPlan):
     delivery_key: tuple[BoundExpr, ...] | None = (
         None  # for-clause: rows of equal values are a delivery; (): each is one
     )
+    template: object | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:

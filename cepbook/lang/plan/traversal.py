@@ -27,15 +27,15 @@ _LEAF_TYPES = frozenset(
 def _field_names(kind: type[PlanNode]) -> tuple[str, ...]:
     names = _FIELD_NAMES.get(kind)
     if names is None:
-        names = _FIELD_NAMES[kind] = tuple(field.name for field in fields(kind) if field.name != "span")
+        names = _FIELD_NAMES[kind] = tuple(field.name for field in fields(kind) if field.init and field.name != "span")
     return names
 
 
 def _child_names(kind: type[PlanNode]) -> tuple[str, ...]:
     names = _CHILD_NAMES.get(kind)
     if names is None:
-        types = {field.name: re.findall(r"\w+", str(field.type)) for field in fields(kind) if field.name != "span"}
-        names = _CHILD_NAMES[kind] = tuple(name for name, words in types.items() if not _LEAF_TYPES.issuperset(words))
+        types = {field.name: re.findall(r"\w+", str(field.type)) for field in fields(kind)}
+        names = _CHILD_NAMES[kind] = tuple(n for n in _field_names(kind) if not _LEAF_TYPES.issuperset(types[n]))
     return names
 
 

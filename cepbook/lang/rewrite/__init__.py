@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cepbook.lang.plan.nodes import ModulePlan, StatementPlan
+from cepbook.lang.plan.nodes import ModulePlan, SelectStatement, StatementPlan
 from cepbook.lang.plan.plan_node import PlanNode
 from cepbook.lang.plan.traversal import transform
 from cepbook.lang.rewrite.compare_intervals import compare_intervals
@@ -23,7 +23,11 @@ def _rewrite_node(node: PlanNode) -> PlanNode:
 
 
 def rewrite_statement(statement: StatementPlan) -> StatementPlan:
-    """Fold constants, apply all rules in the order of `RULES`, and push filters down."""
+    """Fold constants, apply all rules in the order of `RULES`, and push filters down. A plan that was built by a
+    template has been rewritten.
+    """
+    if isinstance(statement, SelectStatement) and statement.template is not None:
+        return statement
     return push_filters(transform(statement, _rewrite_node, fold_expr))
 
 

@@ -10,12 +10,15 @@ import pytest
 
 from cepbook.engine.codegen import program_template, select
 from cepbook.engine.codegen.program_template import ProgramTemplate, ProgramTemplates
-from cepbook.engine.expressions.placeholder import ConstantRead, Placeholder
 from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.physical.lowering_templates import lower_to_shape
+from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.physical.shape import shape_of
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.runtime_parts import runtime_parts
 from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import SelectStatement
+from cepbook.lang.plan.placeholder import ConstantRead, Placeholder
 from cepbook.lang.plan.traversal import map_expressions, rebuild_expr
 from tests.engine.codegen.test_fragments import told
 from tests.engine.generated_statements import Statements
@@ -41,6 +44,13 @@ def templates(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProgramTemplates[Any]
     yield own
 
 
+def without_shape(plan: SelectStatement, subqueries: tuple[PhysicalPlan, ...] = ()) -> tuple[PhysicalPlan, None]:
+    """Lower a plan whose code is generated for itself."""
+    steps = lower_statement(plan)
+    steps.subqueries = subqueries
+    return steps, None
+
+
 def deployed(*texts: str) -> tuple[Runtime, list[Any]]:
     runtime = Runtime()
     runtime.deploy(SCHEMA)
@@ -56,13 +66,27 @@ def test_statements_of_one_shape_share_code_and_have_their_own_constants(
     codes = {program.functions.new_state.__code__ for program in programs[1:]}
     assert len(codes) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(select, "shape_of", lambda steps: None)
+        patch.setattr(select, "lower_to_shape", without_shape)
         _, alone = deployed(*texts)
     for shared, own in zip(programs, alone, strict=True):
         assert shared.text == own.text
         assert list(shared.constants.items()) == list(own.constants.items())
         assert shared.spans == own.spans
         assert (shared.bound, shared.legend, shared.notes) == (own.bound, own.legend, own.notes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plans_of_one_template_are_lowered_as_each_would_be(kind: str) -> None:
+    runtime, _ = deployed(*[f"@name('s{number}') {KINDS[kind].format(number)}" for number in range(3, 8)])
+    plan = runtime.compile(f"@name('other')  {KINDS[kind].format(77)}").statements[0]
+    assert isinstance(plan, SelectStatement)
+    assert plan.template is not None
+    steps, shape = lower_to_shape(plan)
+    alone = lower_statement(plan)
+    own = shape_of(alone)
+    assert repr(steps) == repr(alone)  # with all places
+    assert shape is not None and own is not None
+    assert (shape.key, [*shape.constants], [*shape.spans]) == (own.key, [*own.constants], [*own.spans])
 
 
 def test_a_thousand_statements_generate_their_code_twice(
@@ -97,7 +121,7 @@ def test_what_the_generator_asks_for_is_part_of_the_shape(
 ) -> None:
     _, (*_, one, other) = deployed(first, first, second, second, first, second)
     with monkeypatch.context() as patch:
-        patch.setattr(select, "shape_of", lambda steps: None)
+        patch.setattr(select, "lower_to_shape", without_shape)
         _, (one_alone, other_alone) = deployed(first, second)
     assert (one.text, one.constants) == (one_alone.text, one_alone.constants)
     assert (other.text, repr(other.constants)) == (other_alone.text, repr(other_alone.constants))
@@ -176,7 +200,7 @@ def test_random_statements_with_code_of_their_own_and_of_others(number: int, mon
     seeds = part(range(number * 60, (number + 1) * 60))
     templates = TemplatesOfOthers()
     with monkeypatch.context() as patch:
-        patch.setattr(select, "shape_of", lambda steps: None)
+        patch.setattr(select, "lower_to_shape", without_shape)
         alone = [told(seed) for seed in seeds]
     monkeypatch.setattr(select, "_TEMPLATES", templates)
     shared = [told(seed) for seed in seeds]

@@ -51,7 +51,7 @@ def bind_on_select(node: ast.OnTrigger, heading: Heading, module: ModuleScope) -
         return None
     _refuse_rows_before(bound, module)
     check_index_hints(node.annotations, target.store, condition_of(bound.root), module)
-    values = {field.name: getattr(bound, field.name) for field in fields(bound)}
+    values = {field.name: getattr(bound, field.name) for field in fields(bound) if field.init}
     silent = action.delete and deletes_silently(node.annotations)
     return nodes.OnSelectStatement(**values, target=target.store, deletes=action.delete, silent=silent)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 from typing import Literal as L
 
 from cepbook.lang.syntax.ast.clauses import Assignment, ExpressionDecl, SelectItem, Statement
@@ -143,9 +144,14 @@ class CreateDataflow(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Module(SyntaxNode):
-    """``module x.y; uses a.b; import …;`` and the statements, in order."""
+    """``module x.y; uses a.b; import …;`` and the statements, in order.
+
+    `forms`: of each statement what it has beside the template that built it (`reader.syntax_templates`), or None. A
+    changed copy of a module has none.
+    """
 
     statements: tuple[Statement, ...]
     name: str | None = None
     uses: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
+    forms: tuple[Any, ...] = field(default=(), init=False, compare=False, repr=False)

@@ -24,10 +24,10 @@ from cepbook.errors import (
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import Misplaced
 from cepbook.lang.syntax.reader.lexer import EplStatementLexer, StatementTokens, tokenize
-from cepbook.lang.syntax.reader.parse_trees import ParseTrees
 from cepbook.lang.syntax.reader.parser_tables import load_parser
 from cepbook.lang.syntax.reader.statement_reader import StatementReader
 from cepbook.lang.syntax.reader.syntax_errors import diagnose
+from cepbook.lang.syntax.reader.syntax_templates import StatementForm, SyntaxTemplates
 
 GRAMMAR_FILES = (
     "grammar/common.lark",
@@ -46,8 +46,9 @@ def epl_parser() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _trees() -> ParseTrees:
-    return ParseTrees(epl_parser().parse)
+def _templates() -> SyntaxTemplates:
+    parse = epl_parser().parse
+    return SyntaxTemplates(lambda piece: STATEMENT_READER.read(parse(piece)))
 
 
 @rejecting_deep_nesting()
@@ -62,6 +63,7 @@ def parse_epl(text: str) -> ast.Module:
     statement_tokens, lexical_errors = tokenize(text)
     diagnostics = list(lexical_errors)
     statements: list[ast.Statement] = []
+    forms: list[StatementForm | None] = []
     declarations: dict[str, Any] = {}
     for piece in statement_tokens:
         if not piece.tokens or any(token.kind == "bad" for token in piece.tokens):
@@ -69,11 +71,12 @@ def parse_epl(text: str) -> ast.Module:
         if len(diagnostics) >= MOST_PROBLEMS:
             diagnostics.append(unchecked_rest(Span(piece.tokens[0].start, piece.tokens[0].end)))
             break
-        parsed = _parse_piece(piece)
+        parsed, form = _parse_piece(piece)
         if isinstance(parsed, Diagnostic):
             diagnostics.append(parsed)
         elif isinstance(parsed, ast.Statement):
             statements.append(parsed)
+            forms.append(form)
         elif parsed[0] == "name" and "name" in declarations:
             span = Span(piece.tokens[0].start, piece.tokens[-1].end)
             fact = f"a second module `{parsed[1]}`: a text is one module"
@@ -82,18 +85,20 @@ def parse_epl(text: str) -> ast.Module:
             _declare(declarations, parsed)
     if diagnostics:
         raise ParseError(tuple(diagnostics), text)
-    return ast.Module(tuple(statements), **declarations, span=Span(0, len(text)))
+    module = ast.Module(tuple(statements), **declarations, span=Span(0, len(text)))
+    object.__setattr__(module, "forms", tuple(forms))
+    return module
 
 
-def _parse_piece(piece: StatementTokens) -> Any:
+def _parse_piece(piece: StatementTokens) -> tuple[Any, StatementForm | None]:
     if len(piece.tokens) > MOST_WORDS:
-        return too_long(len(piece.tokens), Span(piece.tokens[0].start, piece.tokens[0].end))
+        return too_long(len(piece.tokens), Span(piece.tokens[0].start, piece.tokens[0].end)), None
     try:
-        return STATEMENT_READER.read(_trees().tree(piece))
+        return _templates().tree(piece)
     except UnexpectedToken as error:
-        return diagnose(error, piece, epl_parser())
+        return diagnose(error, piece, epl_parser()), None
     except Misplaced as error:
-        return error.diagnostic
+        return error.diagnostic, None
 
 
 def _declare(declarations: dict[str, Any], parsed: tuple[str, str]) -> None:

@@ -1,22 +1,25 @@
-"""Placeholders of constants: what generated code may be shared by statements that differ in constants.
+"""Placeholders of constants: what statements that differ in constants may share.
 
-The code generator may pass a placeholder on into the table of constants, where each statement puts its own value. When
-it does anything else with one, such as adding it or asking which of two is greater, the text depends on the answer.
+Binder, lowering and code generator may pass a placeholder on, and each statement puts its own value there. When they do
+anything else with one, such as adding it or asking which of two is greater, the result depends on the answer. So what
+is shared is what each statement would have alone.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NoReturn, TypeVar
 
+Template = TypeVar("Template")
+_MOST_TEMPLATES = 64  # of a family; further statements do without
 Compare = Callable[[Any, Any], bool]
 # a fact that a text depends on: (None, i, i) is the value of constant i, else the result of a comparison of two
 Question = tuple[Compare | None, int, int]
 
 
 class ConstantRead(BaseException):
-    """The generator reads a constant. Not an `Exception`, so that no handler of the generator takes it for a failure of
+    """A constant is read. Not an `Exception`, so that no handler of the binder or generator takes it for a failure of
     its own.
     """
 
@@ -85,3 +88,40 @@ def constant_identity(value: Any) -> tuple[type, str]:
     if type(value) is Placeholder:
         value = value.value
     return value.__class__, repr(value)
+
+
+class TemplateFamily(Generic[Template]):
+    """The templates of statements that differ in constants, by the answers to questions about these."""
+
+    def __init__(self) -> None:
+        self._questions: tuple[Question, ...] = ()
+        self._templates: dict[tuple[Any, ...], Template | None] = {}
+
+    def find(self, values: Sequence[Any], make: Callable[[frozenset[Question]], Template | None]) -> Template | None:
+        """Return the template for the constants `values`, or None if there is none.
+
+        ``make(answered)`` creates one from placeholders that know the answers to these questions. It may raise
+        ConstantRead. It returns None, or raises TypeError because a function of Python takes no placeholder, if nothing
+        can be shared.
+        """
+        answers = self._answers(values)
+        while answers not in self._templates and len(self._templates) < _MOST_TEMPLATES:
+            try:
+                template = make(frozenset(self._questions))
+            except ConstantRead as read:
+                self._questions = (*self._questions, read.question)
+                self._templates.clear()
+                answers = self._answers(values)
+                continue
+            except TypeError:
+                template = None
+            self._templates[answers] = template
+        return self._templates.get(answers)
+
+    def _answers(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(
+            [
+                constant_identity(values[i]) if compare is None else compare(values[i], values[j])
+                for compare, i, j in self._questions
+            ]
+        )

@@ -1,0 +1,99 @@
+"""Physical plans of statements that differ only in constants: lowered once, then built from the nodes of each plan.
+
+Plans of one template (`lang.bind.plan_templates`) have the same nodes over other constants. Lowering such a plan with
+placeholders shows whether it depends on the constants. If it does not, a builder puts the nodes of another plan in the
+places of those of the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.physical.shape import PlanShape, ShapeKey, shape_of, with_placeholders
+from cepbook.errors import NO_SPAN, Span
+from cepbook.lang.plan.nodes import SelectStatement
+from cepbook.lang.plan.placeholder import ConstantRead, Placeholder
+from cepbook.lang.tree_builder import Builder, NotUniform, compile_builder
+from cepbook.lang.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class _LoweringTemplate:
+    """``build(plan)`` returns the physical plan, and the constants and spans of its shape."""
+
+    build: Builder
+    key: ShapeKey
+
+
+_TEMPLATES: WeakKeyDictionary[Any, _LoweringTemplate | None] = WeakKeyDictionary()  # by template of the plan
+
+
+def lower_to_shape(
+    plan: SelectStatement, subqueries: tuple[PhysicalPlan, ...] = ()
+) -> tuple[PhysicalPlan, PlanShape | None]:
+    """Return the physical plan of a select with these `subqueries`, and its shape. Errors: those of lowering."""
+    template = None if plan.template is None else _TEMPLATES.get(plan.template)
+    if template is not None:
+        steps, constants, spans = template.build(plan)
+        return steps, PlanShape(template.key, constants, spans)
+    steps = lower_statement(plan)
+    steps.subqueries = subqueries
+    shape = shape_of(steps)
+    if plan.template is not None and plan.template not in _TEMPLATES:
+        _TEMPLATES[plan.template] = None if shape is None else _template(plan, shape)
+    return steps, shape
+
+
+def _template(plan: SelectStatement, shape: PlanShape) -> _LoweringTemplate | None:
+    blank = with_placeholders(plan, shape, frozenset())
+    try:
+        steps = lower_statement(blank)
+        own = shape_of(steps)
+        if own is None or own.key != shape.key or own.fixed_constants():
+            return None
+        build = compile_builder("plan", (steps, tuple(own.constants), tuple(own.spans)), _places(blank))
+    except (ConstantRead, NotUniform, TypeError):
+        return None
+    return _LoweringTemplate(build, shape.key)
+
+
+def _places(plan: SelectStatement) -> Callable[[Any], str | None]:
+    """Return the function that returns the code of a value that `plan` holds, as an attribute of ``plan``."""
+    places: dict[int, str] = {}
+    spans: dict[Span, str] = {}
+    for code, value in _contents("plan", plan):
+        places.setdefault(id(value), code)
+        if type(value) is Span:
+            spans.setdefault(value, code)
+
+    def place(value: Any) -> str | None:
+        if type(value) is Span:
+            if value != NO_SPAN and value not in spans:
+                raise NotUniform
+            return spans.get(value)
+        if type(value) is Placeholder and id(value) not in places:
+            raise NotUniform
+        if value is plan.name or value is plan.epl:
+            raise NotUniform
+        return places.get(id(value))
+
+    return place
+
+
+def _contents(code: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield everything that differs between plans of a template, with the code that reads it."""
+    if type(value) is tuple and value:
+        yield code, value
+        for number, item in enumerate(value):
+            yield from _contents(f"{code}[{number}]", item)
+    elif is_dataclass(type(value)) and type(value) is not Type:
+        yield code, value
+        for of in [of for of in fields(value) if of.init]:
+            yield from _contents(f"{code}.{of.name}", getattr(value, of.name))
+    elif type(value) is Placeholder:
+        yield code, value
