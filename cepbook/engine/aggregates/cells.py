@@ -240,7 +240,7 @@ class CellUpdate:
         if not counted or argument.expr is None:
             return
         nulls = argument.cells.get("nulls")
-        if not lower.nullable(argument.expr):
+        if not argument.expr.nullable:
             self._count(v)
         elif nulls is None:
             with source.block(f"if {v} is not None:", argument.expr.span):

@@ -154,7 +154,7 @@ class AggregateCodegen:
             argument.some = count = self._cell(argument, "n")
             return count, count
         e = argument.exprs[0]
-        if not lower.nullable(e):
+        if not e.nullable:
             argument.some = whole
             return whole, whole
         nulls = self._cell(argument, "nulls")

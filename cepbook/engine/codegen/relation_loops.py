@@ -74,7 +74,7 @@ def _key(path: AccessPath, scope: CodeScope) -> tuple[str, Sequence[str]]:
     codes, checks = [], []
     for place, equal in enumerate(path.keys):
         code = _local(f"key{place}", equal.other, scope)
-        if lower.nullable(equal.other) and not equal.nulls:
+        if equal.other.nullable and not equal.nulls:
             checks.append(f"{code} is not None")
         codes.append(key_code(scope.source, code, equal.other.type))
     return codes[0] if len(codes) == 1 else f"({', '.join(codes)})", checks
@@ -104,7 +104,7 @@ def _local(name: str, e: x.BoundExpr, scope: CodeScope) -> str:
 
 
 def _checks(code: str, e: x.BoundExpr) -> list[str]:
-    checks = [f"{code} is not None"] if lower.nullable(e) else []
+    checks = [f"{code} is not None"] if e.nullable else []
     return checks + ([f"{code} == {code}"] if e.type.name in ("double", "float") else [])
 
 

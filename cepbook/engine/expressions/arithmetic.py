@@ -71,7 +71,7 @@ def _division(scope: CodeScope, e: x.Arith, a: str, b: str) -> str:
         return f"({call} if {b} else None)" if scope.division_by_zero_null else call
     if e.type.name in ("double", "float"):  # both are floating before, as in Java
         a, b = (f"float({c})" if of.type.name in ("long", "biginteger") else c for c, of in ((a, e.left), (b, e.right)))
-    if isinstance(e.right, x.Const) and e.right.value:
+    if e.right.constant:
         return f"({a} / {b})"
     if e.type.name == "bigdecimal" or scope.division_by_zero_null:
         return f"({a} / {b} if {b} else None)"

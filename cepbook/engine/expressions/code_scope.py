@@ -116,24 +116,13 @@ def value(scope: CodeScope, e: x.BoundExpr) -> str:
 RENDERERS: dict[type, Callable[..., str]] = {}
 
 
-def nullable(e: x.BoundExpr) -> bool:
-    """Return whether the value may be null."""
-    if isinstance(e, x.Const):
-        return e.value is None
-    if isinstance(e, (x.Concat, x.Negate, x.ComparisonExpr)):
-        return any(nullable(c) for c in x.children(e))
-    if isinstance(e, x.Arith):
-        return e.op in "/%" or nullable(e.right) or nullable(e.left)
-    return not isinstance(e, (x.CurrentTimestamp, x.Is, x.RangeTest, x.ArrayOf, x.StructOf, x.InstanceOf))
-
-
 def null_checked(scope: CodeScope, *exprs: x.BoundExpr) -> tuple[list[str], list[str]]:
     """Return the code of each operand, which may be repeated, and the null checks in the order of evaluation."""
     codes: list[str] = []
     checks: list[str] = []
     for e in exprs:
         code = value(scope, e)
-        if not nullable(e) and not x.children(e):
+        if not e.nullable and not x.children(e):
             codes.append(code)
         elif code.isidentifier():
             codes.append(code)

@@ -48,11 +48,11 @@ def method_may_fail(e: x.MethodCall) -> bool:
     """Return whether a method may raise an exception. Elements or keys whose type is unknown until run time may not be
     comparable. Dates may leave the range of years, or have a pattern that is unknown until run time.
     """
-    known = (arg.value for arg in e.args if isinstance(arg, x.Const))
+    known = [arg.constant for arg in e.args]
     if any(isinstance(value, Chronology) and not isinstance(value, EpochChronology) for value in known):
         return True
     patterns = any(p.kind == "pattern" for form in METHODS[e.name].forms for p in form.parameters)
-    if patterns and not isinstance(e.args[-1], x.Const):
+    if patterns and known[-1] is None:
         return True
     types = [e.receiver.type.of, *(arg.type for arg in e.args)]
     return any(type_ is not None and type_.name in ("object", "map") for type_ in types)

@@ -13,8 +13,7 @@ having use `truth`, so null needs no third value there, and most null checks van
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 
 from cepbook.engine.expressions import arithmetic, method_calls, primitives
 from cepbook.engine.expressions.code_scope import RENDERERS, PropertyKey, null_checked, unless_null
@@ -22,7 +21,6 @@ from cepbook.engine.expressions.code_scope import CodeScope as CodeScope
 from cepbook.engine.expressions.code_scope import ReadableVariable as ReadableVariable  # for other modules
 from cepbook.engine.expressions.code_scope import ScopeFactory as ScopeFactory
 from cepbook.engine.expressions.code_scope import bound_name as bound_name
-from cepbook.engine.expressions.code_scope import nullable as nullable
 from cepbook.engine.expressions.code_scope import value as value
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.primitives import event_type
@@ -39,19 +37,8 @@ _PYTHON_OPS = {"=": "=="}
 
 def truth(scope: CodeScope, e: x.BoundExpr) -> str:
     """Return a Python condition that is true exactly if `e` is true."""
-    if isinstance(e, x.Const):
-        return "True" if e.value is True else "False"
-    if isinstance(e, x.Logic):
-        return "(" + f" {e.op} ".join(truth(scope, o) for o in e.operands) + ")"
-    if isinstance(e, x.LogicalNot):
-        return falsity(scope, e.operand)
-    if isinstance(e, x.ComparisonExpr):
-        return _comparison(scope, e, _PYTHON_OPS.get(e.op, e.op))
-    if isinstance(e, (x.Is, x.RangeTest, x.InstanceOf)):
-        return value(scope, e)
-    if isinstance(e, x.InList):
-        return falsity(scope, replace(e, negated=False)) if e.negated else f"{_in_list(scope, e)} is True"
-    return f"{value(scope, e)} is True" if not isinstance(e, x.BooleanCheck) else _checked(scope, e, "True", "False")
+    write = _TRUTH.get(type(e))
+    return f"{value(scope, e)} is True" if write is None else write(scope, e)
 
 
 def _checked(scope: CodeScope, e: x.BooleanCheck, wanted: str, other: str) -> str:
@@ -74,33 +61,46 @@ def filter_condition(scope: CodeScope, e: x.BoundExpr) -> str:
 
 def falsity(scope: CodeScope, e: x.BoundExpr) -> str:
     """Return a Python condition that is true exactly if `e` is false (not if it is null)."""
-    if isinstance(e, x.Const):
-        return "True" if e.value is False else "False"
-    if isinstance(e, x.Logic):
-        other = "or" if e.op == "and" else "and"
-        return "(" + f" {other} ".join(falsity(scope, o) for o in e.operands) + ")"
-    if isinstance(e, x.LogicalNot):
-        return truth(scope, e.operand)
-    if isinstance(e, x.ComparisonExpr):
-        floating = not (is_integral(e.left.type) and is_integral(e.right.type))
-        if e.op in ("=", "!=") or not floating:
-            return _comparison(scope, e, _FLIPPED[e.op])
-        codes, checks = null_checked(scope, e.left, e.right)  # NaN compares false both ways
-        return "(" + " and ".join([*checks, f"not {codes[0]} {e.op} {codes[1]}"]) + ")"
-    if isinstance(e, (x.Is, x.RangeTest, x.InstanceOf)):
-        return f"not {value(scope, e)}"
-    if isinstance(e, x.InList):
-        return truth(scope, replace(e, negated=False)) if e.negated else f"{_in_list(scope, e)} is False"
-    if isinstance(e, x.BooleanCheck):
-        return _checked(scope, e, "False", "True")
-    return f"{value(scope, e)} is False"
+    write = _FALSITY.get(type(e))
+    return f"{value(scope, e)} is False" if write is None else write(scope, e)
+
+
+def _all_of(codes: Iterable[str]) -> str:
+    return f"({' and '.join(codes)})"
+
+
+def _any_of(codes: Iterable[str]) -> str:
+    return f"({' or '.join(codes)})"
+
+
+def _logic_truth(scope: CodeScope, e: x.Logic) -> str:
+    return (_all_of if e.op == "and" else _any_of)(truth(scope, operand) for operand in e.operands)
+
+
+def _logic_falsity(scope: CodeScope, e: x.Logic) -> str:
+    return (_any_of if e.op == "and" else _all_of)(falsity(scope, operand) for operand in e.operands)
+
+
+def _in_list_truth(scope: CodeScope, e: x.InList) -> str:
+    return f"{_in_list(scope, e)} is {not e.negated}"
+
+
+def _in_list_falsity(scope: CodeScope, e: x.InList) -> str:
+    return f"{_in_list(scope, e)} is {e.negated}"
+
+
+def _comparison_falsity(scope: CodeScope, e: x.ComparisonExpr) -> str:
+    if e.op in ("=", "!=") or (is_integral(e.left.type) and is_integral(e.right.type)):
+        return _comparison(scope, e, _FLIPPED[e.op])
+    codes, checks = null_checked(scope, e.left, e.right)  # NaN compares false both ways
+    return _all_of([*checks, f"not {codes[0]} {e.op} {codes[1]}"])
 
 
 def _comparison(scope: CodeScope, e: x.ComparisonExpr, op: str) -> str:
     codes, checks = null_checked(scope, e.left, e.right)
     if op in ("==", "!=") and _may_be_nan(e):
         return f"({' and '.join([*checks, _equality(op, *codes)])})"
-    if op == "==" and any(isinstance(side, x.Const) and side.value is not None for side in (e.left, e.right)):
+    if op == "==" and any(side.constant is not None for side in (e.left, e.right)):
         evaluations = [c for c in checks if ":=" in c]  # null never equals a constant, so only the evaluation is needed
         return f"({' and '.join([*evaluations, f'{codes[0]} == {codes[1]}'])})"
     return f"({' and '.join([*checks, f'{codes[0]} {op} {codes[1]}'])})"
@@ -279,14 +279,12 @@ def _between(scope: CodeScope, e: x.RangeTest) -> str:
         inside = f"({in_range}({v}, {low}, {high}, {ends}) or {in_range}({v}, {high}, {low}, {ends}))"
     if not e.negated:
         return "(" + " and ".join([*checks, inside]) + ")"
-    own, bounds = checks[: nullable(e.operand)], checks[nullable(e.operand) :]  # a value lies outside null bounds
+    own, bounds = checks[: e.operand.nullable], checks[e.operand.nullable :]  # a value lies outside null bounds
     return "(" + " and ".join([*own, f"not ({' and '.join([*bounds, inside])})"]) + ")"
 
 
 def _ascending(low: x.BoundExpr, high: x.BoundExpr) -> bool:
-    if not (isinstance(low, x.Const) and isinstance(high, x.Const)):
-        return False
-    a, b = low.value, high.value
+    a, b = low.constant, high.constant
     numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
     return (numbers or (isinstance(a, str) and isinstance(b, str))) and a <= b  # type: ignore[operator]
 
@@ -347,7 +345,7 @@ def _user_call(scope: CodeScope, e: x.UserCall) -> str:
         raise Refusal("unknown-function", f"no function `{e.name}` is registered")
     codes, checks = [_copied_argument(scope, a) for a in e.args], list[str]()
     for place, required in enumerate(e.required):
-        if required and nullable(e.args[place]):
+        if required and e.args[place].nullable:
             name = scope.source.temporary()
             checks.append(f"({name} := {codes[place]}) is not None")
             codes[place] = name
@@ -461,10 +459,33 @@ RENDERERS.update(
 )
 
 
+_TRUTH: dict[type, Callable[..., str]] = {
+    x.Const: lambda scope, e: str(e.value is True),
+    x.Logic: _logic_truth,
+    x.LogicalNot: lambda scope, e: falsity(scope, e.operand),
+    x.ComparisonExpr: lambda scope, e: _comparison(scope, e, _PYTHON_OPS.get(e.op, e.op)),
+    x.Is: value,
+    x.RangeTest: value,
+    x.InstanceOf: value,
+    x.InList: _in_list_truth,
+    x.BooleanCheck: lambda scope, e: _checked(scope, e, "True", "False"),
+}
+_FALSITY: dict[type, Callable[..., str]] = {
+    x.Const: lambda scope, e: str(e.value is False),
+    x.Logic: _logic_falsity,
+    x.LogicalNot: lambda scope, e: truth(scope, e.operand),
+    x.ComparisonExpr: _comparison_falsity,
+    x.Is: lambda scope, e: f"not {value(scope, e)}",
+    x.RangeTest: lambda scope, e: f"not {value(scope, e)}",
+    x.InstanceOf: lambda scope, e: f"not {value(scope, e)}",
+    x.InList: _in_list_falsity,
+    x.BooleanCheck: lambda scope, e: _checked(scope, e, "False", "True"),
+}
+
+
 def property_names(*exprs: x.BoundExpr | None, at: int = 0) -> list[str]:
     """Return the names of the properties of input `at` that the expressions read, in order of first use."""
-    nodes = (node for e in exprs if e is not None for node in x.walk(e))
-    return list(dict.fromkeys(node.name for node in nodes if isinstance(node, x.Prop) and node.stream == at))
+    return list(dict.fromkeys(prop.name for prop in x.find(x.Prop, *exprs) if prop.stream == at))
 
 
 def property_codes(names: Mapping[str, str], at: int = 0) -> dict[PropertyKey, str]:
@@ -478,26 +499,29 @@ def may_fail(*exprs: x.BoundExpr | None, checks: bool = True) -> bool:
     conditions over values of an event.
     """
     nodes = [node for e in exprs if e is not None for node in x.walk(e)]
-    return any(_fails(node) or (checks and isinstance(node, x.BooleanCheck)) for node in nodes)
+    if checks and x.find(x.BooleanCheck, *exprs):
+        return True
+    return any(type(node) in _FAILURES and _FAILURES[type(node)](node) for node in nodes)
 
 
-def _fails(e: x.BoundExpr) -> bool:
-    if isinstance(e, x.Convert):
-        return e.operand.type.name in ("string", "char", "object", "map") and e.type.name not in ("string", "object")
-    if isinstance(e, x.MethodCall):
-        return method_calls.method_may_fail(e)
-    if isinstance(e, x.Arith):  # where whole numbers are divided as such
-        return e.op == "/" and is_integral(e.type) and _may_be_zero(e.right)
-    if isinstance(e, x.FunctionCall):
-        fails = FUNCTIONS[e.name].fails
-        return _may_be_zero(e.args[-1]) if fails == "by zero" else fails
-    if isinstance(e, x.StringMatch):
-        return e.regexp and primitives.regexp_may_fail(e.pattern.value if isinstance(e.pattern, x.Const) else None)
-    return isinstance(e, (x.UserCall, x.SubqueryRef))
+def _conversion_may_fail(e: x.Convert) -> bool:
+    return e.operand.type.name in ("string", "char", "object", "map") and e.type.name not in ("string", "object")
 
 
-def _may_be_zero(divisor: x.BoundExpr) -> bool:
-    return not (isinstance(divisor, x.Const) and divisor.value)
+def _function_may_fail(e: x.FunctionCall) -> bool:
+    fails = FUNCTIONS[e.name].fails
+    return not e.args[-1].constant if fails == "by zero" else fails
+
+
+_FAILURES: dict[type, Callable[..., bool]] = {
+    x.Convert: _conversion_may_fail,
+    x.MethodCall: method_calls.method_may_fail,
+    x.Arith: lambda e: e.op == "/" and is_integral(e.type) and not e.right.constant,  # a division of whole numbers
+    x.FunctionCall: _function_may_fail,
+    x.StringMatch: lambda e: e.regexp and primitives.regexp_may_fail(e.pattern.constant),
+    x.UserCall: lambda e: True,
+    x.SubqueryRef: lambda e: True,
+}
 
 
 def is_columnar(condition: x.BoundExpr | None) -> bool:
@@ -513,5 +537,4 @@ def is_columnar(condition: x.BoundExpr | None) -> bool:
 
 def reads_event(*exprs: x.BoundExpr | None, at: int = 0) -> bool:
     """Return whether an expression needs the whole event of the input `at`."""
-    nodes = (node for e in exprs if e is not None for node in x.walk(e))
-    return any(isinstance(node, x.EventOf) and node.stream == at for node in nodes)
+    return any(event.stream == at for event in x.find(x.EventOf, *exprs))

@@ -4,69 +4,15 @@ Null propagates through every node unless its docstring says otherwise: `Compari
 `StringMatch` are null when an operand is null. `Logic` is three-valued. A null condition rejects.
 """
 
+# ruff: noqa: F403, F405
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from dataclasses import dataclass
+from typing import Literal
 
-from cepbook.errors import NO_SPAN, Span
-from cepbook.lang.types import BITS, EXACT_KEY_TYPES, Type
-
-
-@dataclass(frozen=True, slots=True)
-class BoundExpr:
-    """`type` is the EPL type of the value; `span` its text in the statement's source."""
-
-    type: Type
-    span: Span = field(default=NO_SPAN, kw_only=True, compare=False)
-
-    @property
-    def key_property(self) -> Prop | None:
-        """The property that can divide events: its values have one form. None for all other expressions."""
-        return None
-
-    @property
-    def copied_property(self) -> Prop | None:
-        """The property that the expression repeats, perhaps as a wider whole number; None for other values."""
-        return None
-
-    @property
-    def constant_millis(self) -> int | float | None:
-        """The length of a constant period in milliseconds; None for months, variables and all other expressions."""
-        return None
-
-    def tag_member(self, stream: int) -> tuple[str, str] | None:
-        """Return tag and property of ``tag.property`` of the matches of a stream; None for any other expression."""
-        return None
-
-    def of_group(self, keys: Sequence[BoundExpr]) -> BoundExpr:
-        """Return the group-by expression that a `KeyRef` stands for; any other expression is itself."""
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class Const(BoundExpr):
-    """A constant; `value` is a plain Python value as in `types`."""
-
-    value: object
-
-
-@dataclass(frozen=True, slots=True)
-class Prop(BoundExpr):
-    """Property `name` of the event of stream `stream`, a 0-based position in the from-clause."""
-
-    stream: int
-    name: str
-
-    @property
-    def key_property(self) -> Prop | None:
-        return self if self.type.name in EXACT_KEY_TYPES else None
-
-    @property
-    def copied_property(self) -> Prop:
-        return self
+from cepbook.lang.plan.expression_base import *
+from cepbook.lang.types import BITS, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +59,7 @@ class ContextProp(BoundExpr):
 
 
 @dataclass(frozen=True, slots=True)
-class CurrentTimestamp(BoundExpr):
+class CurrentTimestamp(NeverNull):
     """Engine time of the delivery in milliseconds."""
 
 
@@ -270,23 +216,27 @@ class Arith(BoundExpr):
     left: BoundExpr
     right: BoundExpr
 
+    @property
+    def nullable(self) -> bool:
+        return self.op in "/%" or self.right.nullable or self.left.nullable
+
 
 @dataclass(frozen=True, slots=True)
-class Negate(BoundExpr):
+class Negate(NullPropagating):
     """``-x``; null for null, and the smallest whole number of `type` stays as it is."""
 
     operand: BoundExpr
 
 
 @dataclass(frozen=True, slots=True)
-class Concat(BoundExpr):
+class Concat(NullPropagating):
     """``a || b``; non-strings print as Java prints them; null if any operand is null."""
 
     operands: tuple[BoundExpr, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonExpr(BoundExpr):
+class ComparisonExpr(NullPropagating):
     """``= != < <= > >=``; null if a side is null."""
 
     op: str
@@ -303,7 +253,7 @@ MIRRORED_OPERATORS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Is(BoundExpr):
+class Is(NeverNull):
     """``is`` / ``is not``: null-safe equality, never null."""
 
     left: BoundExpr
@@ -355,7 +305,7 @@ class BooleanCheck(BoundExpr):
 
 
 @dataclass(frozen=True, slots=True)
-class RangeTest(BoundExpr):
+class RangeTest(NeverNull):
     """``x between a and b`` and ``x in [a:b)``. A null anywhere gives false (also when negated).
 
     Both forms accept their bounds in either order, as recorded for ``x in [5:1]``.
@@ -473,21 +423,21 @@ class Convert(BoundExpr):
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayOf(BoundExpr):
+class ArrayOf(NeverNull):
     """``{a, b}``; elements may be null, the array never is."""
 
     elements: tuple[BoundExpr, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class StructOf(BoundExpr):
+class StructOf(NeverNull):
     """``new {a = 1}``"""
 
     columns: tuple[tuple[str, BoundExpr], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceOf(BoundExpr):
+class InstanceOf(NeverNull):
     """``instanceof(x, int, string)``: whether the value has one of `types` at run time."""
 
     operand: BoundExpr
@@ -509,57 +459,6 @@ class Period(BoundExpr):
     def constant_millis(self) -> int | float | None:
         millis = self.millis.value if self.months is None and isinstance(self.millis, Const) else None
         return millis if isinstance(millis, int | float) else None
-
-
-Kind = TypeVar("Kind", bound=BoundExpr)
-
-
-def children(e: BoundExpr) -> tuple[BoundExpr, ...]:
-    """Return the direct operands of `e` in evaluation order."""
-    names = operand_fields(type(e))
-    if not names:
-        return ()
-    operands: list[BoundExpr] = []
-    for name in names:
-        _collect(getattr(e, name), operands)
-    return tuple(operands)
-
-
-def operand_fields(kind: type[BoundExpr]) -> tuple[str, ...]:
-    """Return the names of the fields of a class that may hold expressions."""
-    names = _OPERANDS.get(kind)
-    if names is None:
-        declared = kind.__dataclass_fields__.values()
-        names = _OPERANDS[kind] = tuple(f.name for f in declared if "BoundExpr" in re.findall(r"\w+", str(f.type)))
-    return names
-
-
-_OPERANDS: dict[type[BoundExpr], tuple[str, ...]] = {}
-
-
-def _collect(value: object, operands: list[BoundExpr]) -> None:
-    if isinstance(value, BoundExpr):
-        operands.append(value)
-    elif isinstance(value, tuple):
-        for item in value:
-            _collect(item, operands)
-
-
-def walk(e: BoundExpr) -> list[BoundExpr]:
-    """Return `e` and everything below it, parents first."""
-    nodes: list[BoundExpr] = []
-    pending = [e]
-    while pending:
-        node = pending.pop()
-        nodes.append(node)
-        if operand_fields(type(node)):  # most nodes are leaves
-            pending.extend(reversed(children(node)))
-    return nodes
-
-
-def find(kind: type[Kind], *roots: BoundExpr | None) -> list[Kind]:
-    """Return the expressions of a class in all of `roots`, parents first; a root that is None has none."""
-    return [node for root in roots if root is not None for node in walk(root) if isinstance(node, kind)]
 
 
 def equality_sides(condition: BoundExpr) -> tuple[tuple[BoundExpr, BoundExpr], ...]:

@@ -1,0 +1,152 @@
+"""The base of all bound expressions: the facts that every expression answers, constants and properties, and walking."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from cepbook.errors import NO_SPAN, Span
+from cepbook.lang.types import EXACT_KEY_TYPES, Type
+
+
+@dataclass(frozen=True, slots=True)
+class BoundExpr:
+    """`type` is the EPL type of the value; `span` its text in the statement's source."""
+
+    type: Type
+    span: Span = field(default=NO_SPAN, kw_only=True, compare=False)
+
+    @property
+    def constant(self) -> object:
+        """The value of a constant; None for null and for all other expressions."""
+        return None
+
+    @property
+    def nullable(self) -> bool:
+        """True if the value may be null."""
+        return True
+
+    @property
+    def key_property(self) -> Prop | None:
+        """The property that can divide events: its values have one form. None for all other expressions."""
+        return None
+
+    @property
+    def copied_property(self) -> Prop | None:
+        """The property that the expression repeats, perhaps as a wider whole number; None for other values."""
+        return None
+
+    @property
+    def constant_millis(self) -> int | float | None:
+        """The length of a constant period in milliseconds; None for months, variables and all other expressions."""
+        return None
+
+    def tag_member(self, stream: int) -> tuple[str, str] | None:
+        """Return tag and property of ``tag.property`` of the matches of a stream; None for any other expression."""
+        return None
+
+    def of_group(self, keys: Sequence[BoundExpr]) -> BoundExpr:
+        """Return the group-by expression that a `KeyRef` stands for; any other expression is itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class NeverNull(BoundExpr):
+    """An expression whose value is never null."""
+
+    @property
+    def nullable(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class NullPropagating(BoundExpr):
+    """An expression whose value is null exactly if an operand is null."""
+
+    @property
+    def nullable(self) -> bool:
+        return any(operand.nullable for operand in children(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Const(BoundExpr):
+    """A constant; `value` is a plain Python value as in `types`."""
+
+    value: object
+
+    @property
+    def constant(self) -> object:
+        return self.value
+
+    @property
+    def nullable(self) -> bool:
+        return self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Prop(BoundExpr):
+    """Property `name` of the event of stream `stream`, a 0-based position in the from-clause."""
+
+    stream: int
+    name: str
+
+    @property
+    def key_property(self) -> Prop | None:
+        return self if self.type.name in EXACT_KEY_TYPES else None
+
+    @property
+    def copied_property(self) -> Prop:
+        return self
+
+
+Kind = TypeVar("Kind", bound=BoundExpr)
+
+
+def children(e: BoundExpr) -> tuple[BoundExpr, ...]:
+    """Return the direct operands of `e` in evaluation order."""
+    names = operand_fields(type(e))
+    if not names:
+        return ()
+    operands: list[BoundExpr] = []
+    for name in names:
+        _collect(getattr(e, name), operands)
+    return tuple(operands)
+
+
+def operand_fields(kind: type[BoundExpr]) -> tuple[str, ...]:
+    """Return the names of the fields of a class that may hold expressions."""
+    names = _OPERANDS.get(kind)
+    if names is None:
+        declared = kind.__dataclass_fields__.values()
+        names = _OPERANDS[kind] = tuple(f.name for f in declared if "BoundExpr" in re.findall(r"\w+", str(f.type)))
+    return names
+
+
+_OPERANDS: dict[type[BoundExpr], tuple[str, ...]] = {}
+
+
+def _collect(value: object, operands: list[BoundExpr]) -> None:
+    if isinstance(value, BoundExpr):
+        operands.append(value)
+    elif isinstance(value, tuple):
+        for item in value:
+            _collect(item, operands)
+
+
+def walk(e: BoundExpr) -> list[BoundExpr]:
+    """Return `e` and everything below it, parents first."""
+    nodes: list[BoundExpr] = []
+    pending = [e]
+    while pending:
+        node = pending.pop()
+        nodes.append(node)
+        if operand_fields(type(node)):  # most nodes are leaves
+            pending.extend(reversed(children(node)))
+    return nodes
+
+
+def find(kind: type[Kind], *roots: BoundExpr | None) -> list[Kind]:
+    """Return the expressions of a class in all of `roots`, parents first; a root that is None has none."""
+    return [node for root in roots if root is not None for node in walk(root) if isinstance(node, kind)]
