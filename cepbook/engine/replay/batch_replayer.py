@@ -365,9 +365,8 @@ class BatchReplayer:
         for window in (window for item in plans for window in item.windows):
             if window.row.timed and not all(x.is_positive_period(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
-            if statement.context is not None and any(
-                isinstance(n, x.VariableRead | x.ContextProp) for e in window.args for n in x.walk(e)
-            ):
+            late: tuple[type[x.BoundExpr], ...] = (x.VariableRead, x.ContextProp)
+            if statement.context is not None and any(x.find(kind, *window.args) for kind in late):
                 return f"`{statement.name}` has a window whose parameters are read when a partition begins"
         if any(_due_time_may_pass(stage) for item in plans for stage in item.stages):
             return f"`{statement.name}` has a window whose next due time may move into the past"
@@ -398,11 +397,9 @@ class BatchReplayer:
             return None
         changing: dict[str, RunningStatement] = {}
         for statement in active:
-            if isinstance(statement.plan, p.CreateWindowStatement):
+            if statement.steps.owned_store is not None:
                 return f"`{statement.name}` holds rows that expire while others read them"
-            for name in (
-                stores_written(statement.plan, catalog) if isinstance(statement.plan, p.StreamStatement) else ()
-            ):
+            for name in stores_written(statement.plan, catalog):
                 windows = catalog.stores[name].kind == "window"
                 if windows or statement.steps.emit.targets or changing.setdefault(name, statement) is not statement:
                     return f"`{statement.name}` changes the rows of `{name}`, which others read"
@@ -411,7 +408,7 @@ class BatchReplayer:
             divided = any(catalog.stores[name].context is not None for name in own if name in catalog.stores)
             if own and statement in active and (statement.context is not None or divided):
                 return f"`{statement.name}` reads a named window or table in each partition of a context"
-            for name in () if isinstance(statement.plan, p.CreateTableStatement) else own & changing.keys():
+            for name in () if statement.steps.table is not None else own & changing.keys():
                 if changing[name] is not statement:
                     return f"`{statement.name}` reads the rows of `{name}`, which `{changing[name].name}` changes"
         return None

@@ -54,16 +54,15 @@ def _runs(statement: _Running) -> bool:
 
 
 def _by_variables(running: Iterable[_Running], contexts: dict[str, p.ContextStatement], links: _Links) -> None:
-    assigned = {name for reader in running if isinstance(reader, p.StreamStatement) for name in reader.assigned}
+    assigned = {name for reader in running for name in reader.assigned}
     if not assigned:
         return  # the usual case; otherwise all expressions are searched
     for reader in running:
-        if isinstance(reader, p.CreateVariableStatement):
-            own = {reader.variable.name}
+        if reader.created_variable is not None:
+            own = {reader.created_variable.name}
         else:
             plans = (reader, contexts.get(reader.context or ""))
-            own = {e.name for e in expressions_in(plans, x.VariableRead)}
-            own |= reader.assigned if isinstance(reader, p.StreamStatement) else frozenset()
+            own = {e.name for e in expressions_in(plans, x.VariableRead)} | reader.assigned
         links.join(reader.name, [("variable", name) for name in own & assigned])
 
 

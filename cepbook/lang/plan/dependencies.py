@@ -117,8 +117,8 @@ def _with_origins(names: set[str], statements: Sequence[plan.StatementPlan]) -> 
 
 def created_store(statement: plan.StatementPlan) -> str | None:
     """Return the store that a statement creates or indexes, or None."""
-    if isinstance(statement, plan.CreateWindowStatement | plan.CreateTableStatement):
-        return statement.store.name
+    if statement.created_store is not None:
+        return statement.created_store.name
     return statement.index.store if isinstance(statement, plan.CreateIndexStatement) else None
 
 
@@ -154,22 +154,16 @@ def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, 
     return properties
 
 
-def event_sources(statement: plan.StreamStatement) -> tuple[plan.SourceNode, ...]:
-    """Return the sources of a statement in the order of the from-clause."""
-    several = plan.SelectStatement | plan.CycleStatement
-    return statement.sources if isinstance(statement, several) else (statement.source,)
-
-
 def names_read(statement: plan.StreamStatement) -> list[str]:
     """Return the event types and stores that the from-clause of a statement reads."""
-    own = [source for source in event_sources(statement) if not source.without_from]
+    own = [source for source in statement.sources if not source.without_from]
     return [name for source in own for name in (source.event_types if source.store is None else (source.store.name,))]
 
 
 def _sees_all(statement: plan.StreamStatement) -> bool:
     if isinstance(statement, plan.CycleStatement):  # columns go through its stages by their names
         return True
-    if any(source.contained or any(atom.contained for atom in source.atoms) for source in event_sources(statement)):
+    if any(source.contained or any(atom.contained for atom in source.atoms) for source in statement.sources):
         return True  # contained events are in the properties of the event
     if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
         return True
@@ -178,7 +172,7 @@ def _sees_all(statement: plan.StreamStatement) -> bool:
 
 def _of_tags(statement: plan.StreamStatement, name: str, catalog: Catalog) -> set[str]:
     """Return the properties of event type `name` that a statement reads through the tags of its patterns."""
-    atoms = [atom for source in event_sources(statement) for atom in source.atoms]
+    atoms = [atom for source in statement.sources for atom in source.atoms]
     tags = {atom.tag for atom in atoms if catalog.is_a(name, atom.event_type)}
     properties: set[str] = set()
     pending = [e for e in traversal.walk(statement) if isinstance(e, expr.BoundExpr)] if tags else []

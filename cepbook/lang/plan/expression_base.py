@@ -24,6 +24,16 @@ class BoundExpr:
         return None
 
     @property
+    def property_name(self) -> str:
+        """The name of the property that the expression is; empty for all other expressions."""
+        return ""
+
+    @property
+    def picked_from(self) -> tuple[BoundExpr, ...]:
+        """The operands of which the value is always one, or null; empty if the value is computed."""
+        return ()
+
+    @property
     def nullable(self) -> bool:
         """True if the value may be null."""
         return True
@@ -91,6 +101,10 @@ class Prop(BoundExpr):
 
     stream: int
     name: str
+
+    @property
+    def property_name(self) -> str:
+        return self.name
 
     @property
     def key_property(self) -> Prop | None:

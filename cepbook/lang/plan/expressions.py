@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cepbook.lang.plan.expression_base import *
+from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.types import BITS, Type
 
 
@@ -85,6 +86,10 @@ class Prev(BoundExpr):
     value: BoundExpr | None
 
     @property
+    def picked_from(self) -> tuple[BoundExpr, ...]:
+        return (self.value,) if self.kind in ("prev", "tail") and self.value is not None else ()
+
+    @property
     def constant_index(self) -> int | None:
         """The index if it is a constant from 0 on, else None."""
         index = self.index.value if isinstance(self.index, Const) else None
@@ -100,6 +105,10 @@ class Prior(BoundExpr):
 
     index: int
     value: BoundExpr
+
+    @property
+    def picked_from(self) -> tuple[BoundExpr, ...]:
+        return (self.value,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +355,10 @@ class CaseWhen(BoundExpr):
     branches: tuple[tuple[BoundExpr, BoundExpr], ...]
     default: BoundExpr | None
 
+    @property
+    def picked_from(self) -> tuple[BoundExpr, ...]:
+        return (*(value for _, value in self.branches), *(() if self.default is None else (self.default,)))
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall(BoundExpr):
@@ -353,6 +366,10 @@ class FunctionCall(BoundExpr):
 
     name: str
     args: tuple[BoundExpr, ...]
+
+    @property
+    def picked_from(self) -> tuple[BoundExpr, ...]:
+        return self.args if self.name in FUNCTIONS and FUNCTIONS[self.name].picks else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ class StatementPlan(PlanNode):
     """A statement. `name` is written or chosen by the binder (``stmt_1``, ``W`` for ``create window W``), `epl` its
     text.
 
-    `subqueries` are numbered for `SubqueryRef`.
+    `subqueries` are numbered for `SubqueryRef`. The properties are facts of all statements, with the answer of those
+    that have no such clause.
     """
 
     name: str
@@ -65,17 +66,65 @@ class StatementPlan(PlanNode):
     annotations: tuple[tuple[str, object], ...]
     subqueries: tuple[SubqueryPlan, ...] = field(default=(), kw_only=True)
 
+    @property
+    def sources(self) -> tuple[SourceNode, ...]:
+        """The sources in the order of the from-clause."""
+        return ()
 
-@dataclass(frozen=True, slots=True)
-class StoreLookup:
-    """The rows of `store` that an on-trigger visits for an event of `source`: all `conditions` hold.
+    @property
+    def windows(self) -> tuple[WindowSpec, ...]:
+        """The data windows of all streams, first to last."""
+        return ()
 
-    In the conditions stream 0 is the row and stream 1 the event.
-    """
+    @property
+    def join(self) -> StreamJoin | None:
+        return None
 
-    store: StoreType
-    source: SourceNode
-    conditions: tuple[BoundExpr, ...]
+    @property
+    def derived(self) -> Derivation | None:
+        return None
+
+    @property
+    def recognition(self) -> Recognition | None:
+        return None
+
+    @property
+    def aggregation(self) -> Aggregation | None:
+        return None
+
+    @property
+    def having(self) -> Having | None:
+        return None
+
+    @property
+    def inserts(self) -> tuple[Insert, ...]:
+        """The destinations of rows that the statement inserts, in the order of its text."""
+        return ()
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """The variables that the statement assigns."""
+        return frozenset()
+
+    @property
+    def lookup(self) -> StoreLookup | None:
+        """The rows of a store that each event visits."""
+        return None
+
+    @property
+    def changed_properties(self) -> tuple[tuple[str, str], ...]:
+        """The properties of arrived events or of rows that the statement changes: (event type or store, property)."""
+        return ()
+
+    @property
+    def created_store(self) -> StoreType | None:
+        """The named window or table that the statement creates."""
+        return None
+
+    @property
+    def created_variable(self) -> VariableType | None:
+        """The variable that the statement creates."""
+        return None
 
 
 _HIDES_EVENTS = "it may hide events from other statements (@Drop)"
@@ -126,15 +175,6 @@ class SelectStatement(StatementPlan):
         return () if self.insert is None else (self.insert,)
 
     @property
-    def lookup(self) -> StoreLookup | None:
-        """The rows of a store that each event visits; None if the statement visits none."""
-        return None
-
-    @property
-    def changed_properties(self) -> tuple[tuple[str, str], ...]:
-        return ()
-
-    @property
     def order_reason(self) -> str:
         """The reason why one task must process all events in order; empty if the clauses of the statement decide."""
         if self.drop:
@@ -154,7 +194,6 @@ class SelectStatement(StatementPlan):
 
     @property
     def windows(self) -> tuple[WindowSpec, ...]:
-        """The data windows of all streams, first to last."""
         return tuple(window for stream in streams(self.root) for window in windows_of(stream))
 
     @property
@@ -168,6 +207,10 @@ class SelectStatement(StatementPlan):
     @property
     def recognition(self) -> Recognition | None:
         return stage(self.root, Recognition)
+
+    @property
+    def having(self) -> Having | None:
+        return stage(self.root, Having)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +231,10 @@ class CreateWindowStatement(SelectStatement):
 
     store: StoreType = field(kw_only=True)
     fill: InitialFill | None = field(default=None, kw_only=True)
+
+    @property
+    def created_store(self) -> StoreType:
+        return self.store
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +277,10 @@ class CreateTableStatement(StatementPlan):
     context: str | None = None
     priority: int = 0
 
+    @property
+    def created_store(self) -> StoreType:
+        return self.store
+
 
 @dataclass(frozen=True, slots=True)
 class CreateIndexStatement(StatementPlan):
@@ -250,6 +301,10 @@ class CreateVariableStatement(StatementPlan):
     context: str | None = None
 
     @property
+    def created_variable(self) -> VariableType:
+        return self.variable
+
+    @property
     def output_type(self) -> EventType:
         return EventType(f"<{self.name}>", {self.variable.name: self.variable.type})
 
@@ -259,37 +314,14 @@ class CreateVariableStatement(StatementPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class ActionStatement(StatementPlan):
-    """A statement that events trigger and that has no query, so none of the clauses of one."""
+class TriggeredStatement(StatementPlan):
+    """A statement that events trigger and that is no select statement."""
 
     priority: int = field(default=0, kw_only=True)
     drop: bool = field(default=False, kw_only=True)
 
-    aggregation: ClassVar[Aggregation | None] = None
     lots: ClassVar[bool] = False
     output: ClassVar[OutputClause | None] = None
-    recognition: ClassVar[Recognition | None] = None
-    windows: ClassVar[tuple[WindowSpec, ...]] = ()
-
-    @property
-    def assigned(self) -> frozenset[str]:
-        """The variables that the statement assigns."""
-        return frozenset()
-
-    @property
-    def inserts(self) -> tuple[Insert, ...]:
-        """The destinations of rows that the statement inserts, in the order of its text."""
-        return ()
-
-    @property
-    def lookup(self) -> StoreLookup | None:
-        """The rows of a store that each event visits; None if the statement visits none."""
-        return None
-
-    @property
-    def changed_properties(self) -> tuple[tuple[str, str], ...]:
-        """The properties of arrived events or of rows that the statement changes: (event type or store, property)."""
-        return ()
 
     @property
     def order_reason(self) -> str:
@@ -298,10 +330,20 @@ class ActionStatement(StatementPlan):
 
 
 @dataclass(frozen=True, slots=True)
+class ActionStatement(TriggeredStatement):
+    """A statement that does something with each event of one source."""
+
+    source: SourceNode
+
+    @property
+    def sources(self) -> tuple[SourceNode, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True, slots=True)
 class OnSetStatement(ActionStatement):
     """``on <stream> set a = …, b = …``: in order, each seeing the ones before. Delivers the new (and former) values."""
 
-    source: SourceNode
     where: BoundExpr | None
     assignments: tuple[VariableAssignment, ...]
     selector: Selector
@@ -339,7 +381,6 @@ class SplitStatement(ActionStatement):
     With `output_all` it goes to every one. The statement itself delivers the events that no branch takes.
     """
 
-    source: SourceNode
     branches: tuple[SplitBranch, ...]
     output_all: bool
     context: str | None
@@ -372,7 +413,6 @@ class UpdateStatement(ActionStatement):
     delivers the changed event, and the former one as remove row.
     """
 
-    source: SourceNode
     changes: tuple[PropertyAssignment, ...]
     predicate: BoundExpr | None
     output_type: EventType
@@ -420,7 +460,6 @@ class MergeStatement(ActionStatement):
     """
 
     kind: Literal["merge", "delete", "update"]
-    source: SourceNode
     target: StoreType
     predicate: BoundExpr | None
     branches: tuple[MergeBranchPlan, ...]
@@ -462,7 +501,7 @@ class InsertRows(StatementPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class CycleStatement(ActionStatement):
+class CycleStatement(TriggeredStatement):
     """A query that is run in cycles: `select` reads the relations of `partitions`, or of the `correlation`.
 
     With `every`, in units of the clock, cycles are run at fixed times, else as soon as there is a cause. `fills`: the

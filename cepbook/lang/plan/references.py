@@ -54,7 +54,7 @@ def stores_read(value: object) -> set[str]:
     return read | {field.name for field in values if isinstance(field, StoreType)}
 
 
-def stores_written(reader: plan.StreamStatement, catalog: Catalog) -> set[str]:
+def stores_written(reader: plan.StatementPlan, catalog: Catalog) -> set[str]:
     """Return the named windows and tables whose rows a statement changes."""
     names = {insert.target for insert in reader.inserts if insert.target in catalog.stores}
     if isinstance(reader, plan.MergeStatement) or (isinstance(reader, plan.OnSelectStatement) and reader.deletes):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from cepbook.lang.plan.catalog import EventType, StoreType
-from cepbook.lang.plan.expressions import BoundExpr, Const, Prop, UserClass, conjuncts
+from cepbook.lang.plan.expressions import BoundExpr, Const, UserClass, conjuncts
 from cepbook.lang.plan.pattern import Atom, Pattern
 from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
 from cepbook.lang.plan.row_pattern import RowRegex
@@ -90,6 +90,18 @@ class SourceNode(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreLookup:
+    """The rows of `store` that an on-trigger visits for an event of `source`: all `conditions` hold.
+
+    In the conditions stream 0 is the row and stream 1 the event.
+    """
+
+    store: StoreType
+    source: SourceNode
+    conditions: tuple[BoundExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSpec(PlanNode):
     """One data window of `lang.windows.WINDOWS` with its bound parameters, in order.
 
@@ -133,6 +145,11 @@ class Windowed(PlanNode):
     input: SourceNode | Derivation
     windows: tuple[WindowSpec, ...]
     union: bool = False
+
+    @property
+    def derivation(self) -> Derivation | None:
+        """The derived-value window whose events the windows hold; None if they hold those of the source."""
+        return self.input if isinstance(self.input, Derivation) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +278,7 @@ class AggregateCall(PlanNode):
     @property
     def property_name(self) -> str:
         """The property that is aggregated; empty for ``count(*)`` and for calculated values."""
-        argument = self.args[0] if self.args else None
-        return argument.name if isinstance(argument, Prop) else ""
+        return self.args[0].property_name if self.args else ""
 
 
 @dataclass(frozen=True, slots=True)

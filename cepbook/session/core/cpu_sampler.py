@@ -20,7 +20,6 @@ from types import FrameType
 from cepbook.engine.replay.statement_pass import StatementPass
 from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.engine.statements.statement import ProcessorTime
-from cepbook.lang.plan import nodes
 
 APART = 0.03  # minimum seconds of processor time between two samples
 SHARE = 250  # and at least this multiple of a sample's cost
@@ -149,10 +148,8 @@ def events_read(runtime: Runtime, statement: RunningStatement, counts: Mapping[s
     For a named window, and for statements that read one, the number of events that were inserted into the window.
     """
     target = statement.plan
-    stores = {target.store.name} if isinstance(target, nodes.CreateWindowStatement) else set[str]()
-    if isinstance(target, nodes.SelectStatement):
-        joined = () if target.join is None else target.join.inputs
-        passing = [source for source, side in zip(target.sources, joined, strict=False) if side.unidirectional]
-        moving = [source.store for source in passing or target.sources if source.store is not None]
-        stores |= {source.name for source in moving if source.kind == "window"}
+    joined = () if target.join is None else target.join.inputs
+    passing = [source for source, side in zip(target.sources, joined, strict=False) if side.unidirectional]
+    read = [source.store for source in passing or target.sources]
+    stores = {store.name for store in (target.created_store, *read) if store is not None and store.kind == "window"}
     return sum(n for type_name, n in counts.items() if type_name in stores or statement.reads(type_name))

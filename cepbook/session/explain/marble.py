@@ -174,7 +174,8 @@ def _time_text(time: int, runtime: Runtime) -> str:
 
 
 def _held(stream: nodes.Windowed | None, event_type: EventType) -> EventType:
-    return stream.input.event_type if stream is not None and isinstance(stream.input, nodes.Derivation) else event_type
+    derivation = None if stream is None else stream.derivation
+    return event_type if derivation is None else derivation.event_type
 
 
 def _labels(event_type: EventType, requested: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def match_events(run: ProvenanceRerun, match: Mapping[str, Any]) -> list[Provena
     return sorted(pieces, key=lambda each: (each.time is None, each.time or 0))
 
 
-def stream_name(target: nodes.SelectStatement, number: int) -> str:
+def stream_name(target: nodes.StatementPlan, number: int) -> str:
     """Return the name of a stream: its alias or event type. Numbers after the streams are subqueries."""
     count = len(target.sources)
     if number >= count:
@@ -137,8 +137,9 @@ def row_provenance(
         return _cycled(run, target, at, retained, before)
     if select is None:
         return _triggered(run, at, cause)
-    if isinstance(target, nodes.CreateWindowStatement):
-        return [ProvenanceEvent(target.store.name, deep_copied(dict(at.row)), None, target.store.name)]
+    window = target.created_store
+    if window is not None:
+        return [ProvenanceEvent(window.name, deep_copied(dict(at.row)), None, window.name)]
     matches = run.result.matches
     if select.join is None and (select.source.pattern is not None or has_match_recognize(select)):
         match = matches[at.place] if len(matches) > at.place and at.insert else None
@@ -266,7 +267,7 @@ def _combined(
         return None
     assert select.join is not None
     now = [row for delta in run.result.joined for row in delta.insert or ()]
-    passing = isinstance(select, nodes.OnSelectStatement) or any(side.unidirectional for side in select.join.inputs)
+    passing = select.lookup is not None or any(side.unidirectional for side in select.join.inputs)
     rows = [row for row in (now if passing else retained.joined) if in_partition(row, partition)]
     pieces: dict[tuple[int, int], ProvenanceEvent] = {}
     for row in _in_group(run, rows, shadow):

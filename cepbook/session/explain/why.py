@@ -279,8 +279,8 @@ def _explained(
     elif shadow is not None and run.repeats_row(shadow):
         unchanged = "its group" if keys else "the statement"
         notes.append(f"nothing changed {unchanged} since the delivery before: the output clause has its row again")
-    window = isinstance(target, nodes.CreateWindowStatement)
-    if shadow is None and (keys or target.context is not None) and run.select is not None and not window:
+    query = run.select is not None and target.created_store is None
+    if shadow is None and (keys or target.context is not None) and query:
         events = None  # it would be of all groups and partitions, like the windows
         notes.append("which earlier row of its group or partition it repeats is not known; windows are shown whole")
     if run.is_incomplete:

@@ -49,8 +49,8 @@ def explain_event(
     """Return what became of an event at each of the statements `names`."""
     outcomes: list[StatementOutcome] = []
     reruns, played = 0, 0
-    updates = [s.plan for s in runtime.statements.values() if isinstance(s.plan, nodes.UpdateStatement)]
-    changed = any(runtime.catalog.is_a(event.type_name or "", item.source.event_type) for item in updates)
+    changes = [of for s in runtime.statements.values() for of, _ in s.plan.changed_properties]
+    changed = any(runtime.catalog.is_a(event.type_name or "", of) for of in changes)
     with event_log.cached_reads():
         for name in names:
             outcome = None if changed else _at_once(runtime, name, event)
@@ -76,8 +76,9 @@ def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome |
     target = runtime.statement(name).plan
     if not isinstance(target, nodes.SelectStatement) or target.join is not None or target.context is not None:
         return None
-    leaves = [e for conjunct in x.conjuncts(target.source.filter) for e in x.walk(conjunct)]
-    if target.source.pattern is not None or any(isinstance(e, x.VariableRead | x.CurrentTimestamp) for e in leaves):
+    condition = target.source.filter
+    varying: tuple[type[x.BoundExpr], ...] = (x.VariableRead, x.CurrentTimestamp)
+    if target.source.pattern is not None or any(x.find(kind, condition) for kind in varying):
         return None
     stages = tuple(_Judge(runtime, name, event, None, [event], False).filters())
     return StatementOutcome(name, "fell out", stages) if stages and stages[-1].passed is False else None
@@ -233,13 +234,13 @@ class _Judge:
 
     def _pattern(self) -> Any:
         target = self.plan
-        if isinstance(target, nodes.SelectStatement) and target.join is not None:
+        if target.join is not None:
             return None
         return target.source.pattern if isinstance(target, nodes.StreamStatement) else None
 
     def _acting(self, run: ProvenanceRerun) -> Iterator[ProbeStep]:
         target = self.plan
-        rows = self._stored.get(target.target.name, []) if isinstance(target, nodes.MergeStatement) else []
+        rows = [] if target.lookup is None else self._stored.get(target.lookup.store.name, [])
         acting = TriggerProbe(run, self._event, rows, self._tested, self._text, self._calls)
         stages = list(acting.stages())
         self.delivered = self.delivered or acting.acted
@@ -294,7 +295,7 @@ class _Judge:
     def _filters(self) -> Iterator[ProbeStep]:
         if not isinstance(self.plan, nodes.StreamStatement):
             return
-        if not isinstance(self.plan, nodes.SelectStatement) or self.plan.join is None:
+        if self.plan.join is None:
             for condition in x.conjuncts(self.plan.source.filter):
                 yield self._tested("filter", condition, {0: self._event})
             return

@@ -142,10 +142,8 @@ class ProvenanceRerun(StatementRerun):
         self.last_batches: dict[tuple[int, Any], list[Row]] = {}  # last released batch by stream and partition
         self.windows: dict[int, ShadowStatement] = {}
         self.combinations: ShadowStatement | None = None
-        nodes = () if self.select is None else tuple(plan.chain(self.select.root))
-        self.aggregation = next((n for n in nodes if isinstance(n, plan.Aggregation)), None)
-        self.having = next((n for n in nodes if isinstance(n, plan.Having)), None)
-        self.derived = next((n for n in nodes if isinstance(n, plan.Derivation)), None)
+        self.aggregation, self.derived = self.target.aggregation, self.target.derived
+        self.having = self.target.having
         self.conditions = x.conjuncts(None if self.having is None else self.having.predicate)
         self._shadows = shadows
         self._leap = leap
@@ -333,7 +331,7 @@ class ProvenanceRerun(StatementRerun):
         events = tuple(plan.OutputColumn(event_column(i), x.EventOf(OBJECT, i)) for i in range(len(target.sources)))
         options: dict[str, Any] = {"kind": target.kind, "selector": target.selector, "subqueries": target.subqueries}
         several = (events, ()) if target.kind in ("unaggregated", "aggregated", "aggregated_grouped") else ((),)
-        if not isinstance(target, plan.CreateWindowStatement):
+        if target.created_store is None:
             for columns in several:
                 projection = replace(root, columns=(*root.columns, *extra, *columns), distinct=False)
                 shadow = self._like(projection, **options)
@@ -377,9 +375,9 @@ class ProvenanceRerun(StatementRerun):
         below: plan.StreamNode = windowed[-1] if windowed else source
         assert self.select is not None
         inner = number >= len(self.select.sources)
-        if isinstance(below, plan.SourceNode):
+        if not windowed:
             made_of_all = self.aggregation is not None or self.derived is not None
-            if below.pattern is not None or below.without_from or inner or not made_of_all:
+            if source.pattern is not None or source.without_from or inner or not made_of_all:
                 return
         own = not inner and self.derived is None and self.select.join is None
         facts = []
@@ -427,9 +425,7 @@ class ProvenanceRerun(StatementRerun):
 
     def _like(self, root: plan.Projection, **changes: Any) -> plan.SelectStatement:
         target = self.target
-        looks = isinstance(target, plan.OnSelectStatement) and any(
-            isinstance(n, plan.StreamJoin) for n in plan.chain(root)
-        )
+        looks = target.lookup is not None and plan.stage(root, plan.StreamJoin) is not None
         plain = plan.OnSelectStatement if looks else plan.SelectStatement
         fields_ = {
             plan_field.name: getattr(target, plan_field.name)
@@ -489,9 +485,7 @@ class ProvenanceRerun(StatementRerun):
 
     def store_rows(self) -> dict[str, list[Row]]:
         """Return the rows of the named windows and tables that the target reads or changes."""
-        names = stores_read(self.target)
-        if not isinstance(self.target, plan.CreateVariableStatement):
-            names |= stores_written(self.target, self.runtime.catalog)
+        names = stores_read(self.target) | stores_written(self.target, self.runtime.catalog)
         rows_by_store = {}
         for name in sorted(names & self.runtime.stores.keys()):
             owner: Any = self.runtime.stores[name].owner

@@ -179,7 +179,7 @@ class StatementRerun(LogPlayer):
     def _add_variables(self, fresh: Runtime) -> None:
         source = self._origin
         for statement in (s for d in source.deployments.values() for s in d.plan.statements):
-            if isinstance(statement, nodes.CreateVariableStatement) and statement.context is None:
+            if statement.created_variable is not None and statement.created_variable.context is None:
                 self._first[id(statement)] = fresh.deploy(nodes.ModulePlan((statement,), statement.epl)).statements[0]
         for name, type_, value, constant in source.external_variables():
             if name not in fresh.catalog.variables:

@@ -88,7 +88,7 @@ class WindowRerun(StatementRerun):
         super().__init__(runtime, event_log, statement)
         self.stream = drawn_windows(self.target.root)
         names = {s.name for s in self._pipeline.selects}
-        derived = self.stream is not None and isinstance(self.stream.input, nodes.Derivation)
+        derived = self.stream is not None and self.stream.derivation is not None
         self._in_partitions = self.target.context is not None and not derived
         self._tags, self._reached, self._window = (unused_name(name, names) for name in ("tags", "reached", "window"))
         if self._in_partitions:
@@ -108,18 +108,18 @@ class WindowRerun(StatementRerun):
             keys = {f"key{i}": key for i, key in enumerate(context.keys.get(self.target.source.event_type, ()), 1)}
             for name in list(keys) or [name for name in ("label", "id") if name in context.properties][:1]:
                 key = keys.get(name)
-                label = key.name if isinstance(key, x.Prop) else f"context.{name}"
-                keys_by_name.append((label, x.ContextProp(context.properties[name], name)))
-        if self.stream is not None and isinstance(self.stream.input, nodes.SourceNode):
+                label = "" if key is None else key.property_name
+                keys_by_name.append((label or f"context.{name}", x.ContextProp(context.properties[name], name)))
+        if self.stream is not None and self.stream.derivation is None:
             groups = [w for w in self.stream.windows if w.row.grouping]
             for number, key in enumerate((key for w in groups for key in w.args), 1):
-                keys_by_name.append((key.name if isinstance(key, x.Prop) else f"group key {number}", key))
+                keys_by_name.append((key.property_name or f"group key {number}", key))
         columns = tuple(nodes.OutputColumn(f"k{i}", value) for i, (_, value) in enumerate(keys_by_name))
         return columns, tuple(name for name, _ in keys_by_name)
 
     def _shadow(self, name: str, root: nodes.Projection, **changes: Any) -> nodes.SelectStatement:
         fixed: dict[str, Any] = {"kind": "unaggregated", "insert": None, "output": None, "drop": False, "into": None}
-        if isinstance(self.target, nodes.CreateWindowStatement):
+        if self.target.created_store is not None:
             fixed["fill"] = None
         return replace(self.target, name=name, named=True, root=root, **{**fixed, **changes})
 

@@ -59,7 +59,7 @@ def build_graph(runtime: Runtime) -> DataflowGraph:
         nodes[f"store {name}"] = GraphNode(f"store {name}", "store", name, kind, store.owner.name)
     owners = {store.owner.name for store in stores.values()}
     for statement in runtime.statements.values():
-        if statement.name in owners or isinstance(statement.plan, plan.CreateVariableStatement):
+        if statement.name in owners or statement.plan.created_variable is not None:
             continue
         id_ = f"statement {statement.name}"
         nodes[id_] = GraphNode(id_, "statement", statement.name, statement_kind(statement), statement.name)

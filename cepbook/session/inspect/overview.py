@@ -17,7 +17,6 @@ import pandas as pd
 from cepbook.display import format_count
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.lang.plan import nodes
 from cepbook.lang.types import BOOLEAN, OBJECT, STRING, Type
 from cepbook.session.core.run_results import statement_kind
 from cepbook.session.core.workbench_core import WorkbenchCore
@@ -45,7 +44,7 @@ def overview_items(workbench: WorkbenchCore) -> Iterator[OverviewItem]:
     engine, runtime = workbench._engine, workbench.runtime
     owners = {store.owner.name for store in runtime.stores.values()}
     for name, statement in runtime.statements.items():
-        if name not in owners and not isinstance(statement.plan, nodes.CreateVariableStatement):
+        if name not in owners and statement.plan.created_variable is None:
             feed = engine.feed(name)
             yield OverviewItem(
                 "statements", name, statement_kind(statement), f"{feed.total_insert + feed.total_remove:,}"

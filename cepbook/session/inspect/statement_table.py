@@ -47,7 +47,7 @@ def statements_frame(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.Dat
             if isinstance(statement, nodes.StreamStatement):
                 inner = (source.source.event_type for source in statement.subqueries)
                 line |= {"context": statement.context}
-                if not isinstance(statement, nodes.CreateWindowStatement):
+                if statement.created_store is None:
                     line |= {"reads": ", ".join(dict.fromkeys((*names_read(statement), *inner)))}
             elif isinstance(statement, nodes.CreateTableStatement):
                 line |= {"context": statement.context}

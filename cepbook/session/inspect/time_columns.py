@@ -17,7 +17,6 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.references import event_types_read, stores_read
 from cepbook.lang.registry.aggregates import AGGREGATES, USER_AGGREGATE
-from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.types import LONG, Type
 from cepbook.session.io.output.time_types import DATES, output_types, time_type
 
@@ -61,7 +60,7 @@ class TimeColumns:
 
     def _fillings(self, of: Any, name: str) -> Iterator[tuple[str, bool]]:
         """Yield the columns of the stream, table or named window `name` that a statement fills, and if with times."""
-        if isinstance(of, nodes.StreamStatement) and any(insert.target == name for insert in of.inserts):
+        if any(insert.target == name for insert in of.inserts):
             times = self.of_plan(of)
             yield from ((column, column in times) for column in self._runtime.catalog.event_types[name].properties)
         into, target = getattr(of, "into", None), getattr(of, "target", None)
@@ -86,7 +85,7 @@ class TimeColumns:
     def of_events(self, name: str) -> frozenset[str]:
         """Return the properties that hold a time in every event type read by the statement's sources that has them."""
         statement = self._runtime.statements.get(name)
-        sources = () if statement is None else getattr(statement.plan, "sources", ())
+        sources = () if statement is None else statement.plan.sources
         return self.of_types(type_name for source in sources for type_name in _types_of(source))
 
     def of_all(self, name: str) -> frozenset[str]:
@@ -140,6 +139,10 @@ class TimeColumns:
     def _is_time(self, e: x.BoundExpr, scope: _Scope) -> bool:
         if e.type != LONG:
             return False
+        if scope.aggregation is not None:
+            e = e.of_group(scope.aggregation.keys)
+        if e.picked_from:
+            return all(self._is_time(value, scope) for value in e.picked_from)
         match e:
             case x.CurrentTimestamp():
                 return True
@@ -149,18 +152,10 @@ class TimeColumns:
                 return stream < len(scope.inputs) and name in scope.inputs[stream]
             case x.MemberAccess(target=target, name=name):
                 return target.type.event is not None and name in self.of_type(target.type.event)
-            case x.MeasureAggregate(name=name, rows=rows, value=x.Prop(name=read)):
+            case x.MeasureAggregate(name=name, rows=rows, value=value):
                 of = None if rows.type.of is None else rows.type.of.event
-                return of is not None and name in AGGREGATES and AGGREGATES[name].picks and read in self.of_type(of)
-            case x.Prev(kind="prev" | "tail", value=x.BoundExpr() as value) | x.Prior(value=value):
-                return self._is_time(value, scope)
-            case x.FunctionCall(name=name, args=args) if name in FUNCTIONS and FUNCTIONS[name].picks:
-                return all(self._is_time(argument, scope) for argument in args)
-            case x.CaseWhen(branches=branches, default=default):
-                values = [value for _, value in branches] + ([] if default is None else [default])
-                return all(self._is_time(argument, scope) for argument in values)
-            case x.KeyRef(index=index) if scope.aggregation is not None:
-                return self._is_time(scope.aggregation.keys[index], scope)
+                picks = name in AGGREGATES and AGGREGATES[name].picks
+                return of is not None and picks and value.property_name in self.of_type(of)
             case x.AggregateRef(index=index) if scope.aggregation is not None:
                 return self._picks_time(scope.aggregation.calls[index], scope)
             case x.TableRead(table=table, column=column):

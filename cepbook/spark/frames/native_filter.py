@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cepbook.lang.plan import expressions, nodes
+from cepbook.lang.plan import nodes
 from cepbook.spark.frames.job_output import JobOutput
 from cepbook.spark.frames.sql_conditions import condition_sql, filter_conditions
 from cepbook.spark.frames.sql_query import SqlQuery
@@ -28,7 +28,7 @@ def native_filter_output(program: TaskProgram, events: SqlQuery) -> JobOutput:
         left_out = sql_literal(f"an event of {type_name} was left out: the time is missing")
         error = f"CASE WHEN {TIME} IS NULL THEN {left_out} END"
         kind = f"CASE WHEN {TIME} IS NULL THEN 'error' ELSE {kind} END"
-    source_columns = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expressions.Prop)}
+    source_columns = {c.name: c.value.property_name for c in statement.root.columns}
     about = delivery_metadata(name, time=at, kind=kind, error=error)
     return JobOutput(events, about, [[column_of[source_columns[p]] for p in output.properties]], failing=streaming)
 

@@ -22,7 +22,7 @@ from cepbook.engine.contexts.hashing import bucket, hasher
 from cepbook.lang.plan import context as contexts
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import StatementDependencies, event_sources
+from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.references import event_types_read
 from cepbook.spark.frames.sql_conditions import is_expressible
 from cepbook.spark.plan.key_propagation import key_copies, mutated_properties
@@ -68,7 +68,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
             return f"{statement.name} does not run in the context {name}, but shares state with its statements"
         if statement.drop:
             return f"{statement.name} sees the events of all partitions"
-        pattern_types = {atom.event_type for source in event_sources(statement) for atom in source.atoms}
+        pattern_types = {atom.event_type for source in statement.sources for atom in source.atoms}
         watched = pattern_types & {window.store.name for window in created}
         if watched:
             return f"the pattern of {statement.name} follows the rows of {min(watched)} in all partitions"

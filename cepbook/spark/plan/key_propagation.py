@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import StatementDependencies, event_sources, properties_read
+from cepbook.lang.plan.dependencies import StatementDependencies, properties_read
 from cepbook.lang.types import EXACT_KEY_TYPES
 
 _MOST_KEYS_TRIED = 4096
@@ -90,7 +90,7 @@ def key_copies(
     writer: nodes.StreamStatement, carried: Mapping[str, frozenset[str]], catalog: Catalog
 ) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield each type or store that a statement writes to, with the properties to which it copies the key."""
-    keys = [_carried(source.event_type, carried, catalog) for source in event_sources(writer)]
+    keys = [_carried(source.event_type, carried, catalog) for source in writer.sources]
     if isinstance(writer, nodes.MergeStatement):
         rows = [_carried(writer.target.name, carried, catalog), keys[0]]
         for action in writer.actions:

@@ -24,7 +24,7 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import StatementDependencies, event_sources
+from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.join_tree import JoinTree
 from cepbook.lang.plan.references import (
     event_types_read,
@@ -48,7 +48,7 @@ def key_requirement_of(
     context = next((c for c in deps.contexts if c.context.name == statement.context), None)
     if context is not None:
         return _requirement_in_context(statement, context, deps, catalog)
-    if any(source.contained for source in event_sources(statement)):
+    if any(source.contained for source in statement.sources):
         return "its events are contained in other events, whose keys they do not have"
     if any(expressions_in(statement, expr.EventTypeName)):
         return "it reads the type of each event (typeof)"
@@ -65,7 +65,7 @@ def key_requirement_of(
 
 
 def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDependencies) -> KeyRequirement | str:
-    patterned = any(source.pattern is not None for source in event_sources(statement))
+    patterned = any(source.pattern is not None for source in statement.sources)
     if statement.lookup is not None and patterned:
         return _pattern_refusal(statement)
     if statement.output is not None:
@@ -149,7 +149,7 @@ def _lookup_requirement(lookup: nodes.StoreLookup) -> KeyRequirement | str:
 def _table_requirement(statement: nodes.StreamStatement) -> KeyRequirement | str:
     requirements: list[tuple[KeyChoice, ...]] = []
     group_keys = _group_keys(statement)
-    names = [source.event_type for source in event_sources(statement)]
+    names = [source.event_type for source in statement.sources]
     within = not _reads_only_its_streams(statement)
     for read in expressions_in(statement, expr.TableRead):
         table = f"rows of all keys of the table {read.table}"
@@ -189,7 +189,7 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
     if not (_reads_only_its_streams(statement) or isinstance(statement, nodes.OnSelectStatement)):
         return refusal
     group_keys = _group_keys(statement)
-    outer = [source.event_type for source in event_sources(statement)]
+    outer = [source.event_type for source in statement.sources]
     for number, subquery in enumerate(statement.subqueries):
         nested = any(expressions_in(subquery, expr.SubqueryRef))
         if nested or subquery.source.pattern is not None or subquery.source.contained:
@@ -235,7 +235,7 @@ def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | N
 
 
 def _pattern_refusal(statement: nodes.StreamStatement) -> str:
-    timed = any(source.pattern is not None and source.pattern.uses_clock for source in event_sources(statement))
+    timed = any(source.pattern is not None and source.pattern.uses_clock for source in statement.sources)
     return f"its pattern follows the events {'and the clock ' if timed else ''}of the whole stream"
 
 
@@ -392,7 +392,7 @@ def partition_obstacle(
     shared = (stores_read(statement) | stores_written(statement, catalog)) - local
     if shared:
         return f"it reads or changes {min(shared)}, which holds the rows of all keys"
-    if any(source.contained for source in event_sources(statement)):
+    if any(source.contained for source in statement.sources):
         return "its events are contained in other events, whose keys they do not have"
     if statement.source.without_from:
         return _ROW_PER_PARTITION
@@ -455,7 +455,7 @@ def depends_on_clock(statement: nodes.StreamStatement) -> bool:
     """
     if isinstance(statement, nodes.CycleStatement):
         return True
-    if any(source.pattern is not None and source.pattern.uses_clock for source in event_sources(statement)):
+    if any(source.pattern is not None and source.pattern.uses_clock for source in statement.sources):
         return True
     recognition, output = statement.recognition, statement.output
     if recognition is not None and recognition.interval is not None:

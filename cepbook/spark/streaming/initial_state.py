@@ -26,7 +26,6 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.context import KeyedStream
 from cepbook.lang.plan.dependencies import StatementDependencies
-from cepbook.lang.plan.expressions import Prop
 from cepbook.spark.execution.execution import SparkJob
 from cepbook.spark.execution.key_assignment import task_number_sql
 from cepbook.spark.execution.spark_run import RunRequest, SparkRun
@@ -228,7 +227,7 @@ def partition_key_groups(
     ((tag, name, properties, columns),) = program.inputs
     stream, property_types = _stream_of(context, name, saved.catalog), saved.catalog.event_types[name].properties
     assert stream is not None
-    chosen, names = dict(job.placement.keys)[name], [e.name if isinstance(e, Prop) else "" for e in stream.keys]
+    chosen, names = dict(job.placement.keys)[name], [key.property_name for key in stream.keys]
     fields = [f"{columns[properties.index(p)]} {type_mapping_of(property_types[p], {}).ddl}" for p in chosen]
     places = [names.index(p) for p in chosen]
     keys = [
