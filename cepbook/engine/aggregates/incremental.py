@@ -103,7 +103,7 @@ class AggregateCodegen:
         read = [e for e in (*argument.exprs, argument.filter) if e is not None]
         varies = any(isinstance(node, TIME_VARYING) for e in read for node in x.walk(e))
         changing = self.remembers or argument.risky or varies
-        lasts = call.ever or isinstance(call.args[-1] if call.args else None, x.Period)
+        lasts = call.ever or call.has_period
         if changing and self.leaving is not Eviction.NONE and not lasts:
             self._remember(argument)
         return argument
@@ -255,13 +255,14 @@ class AggregateCodegen:
         return name if call.reference else f"([*{name}{'' if in_order else '.values()'}] or None)"
 
     def _nth(self, call: AggregateCall, argument: ArgumentCells) -> str:
-        assert isinstance(call.index, x.Const)
+        assert call.index is not None
+        index = call.index.constant
         if self.leaving is Eviction.ARBITRARY:
             name = self._made(argument, "values by ordinal", self.by_ordinal)
-            return f"{self.source.bind('_at', value_at_index)}({name}, {call.index.value}, True)"
+            return f"{self.source.bind('_at', value_at_index)}({name}, {index}, True)"
         name = self._made(argument, "recent", deque, f"(), {_reach(self.calls, call)}")
         count = f"len({name})" if self.leaving is Eviction.NONE else self._number(argument)[0]
-        return f"({name}[-1 - {call.index.value}] if {count} > {call.index.value} else None)"
+        return f"({name}[-1 - {index}] if {count} > {index} else None)"
 
     def _median(self, call: AggregateCall, argument: ArgumentCells) -> str:
         name, nans = self._sorted(argument)
@@ -310,7 +311,7 @@ class AggregateCodegen:
     def _rate(self, call: AggregateCall, argument: ArgumentCells) -> str:
         second = str(self.scope.second)
         period = call.args[-1]
-        if isinstance(period, x.Period):
+        if call.has_period:
             self.reads_now = True
             interval = lower.value(self.scope, period)
             return f"{self._made(argument, 'arrivals', accumulators.ArrivalRate, f'{interval}, {second}')}.rate()"
@@ -420,7 +421,8 @@ def _identity(call: AggregateCall) -> _Identity:
 
 def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:
     same = [c.index for c in calls if c.name == like.name and _identity(c) == _identity(like)]
-    return 1 + max(index.value for index in same if isinstance(index, x.Const) and isinstance(index.value, int))
+    indexes = [index.constant for index in same if index is not None]
+    return 1 + max(index for index in indexes if isinstance(index, int))
 
 
 def drop_idle_groups(

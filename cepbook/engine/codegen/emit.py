@@ -90,9 +90,9 @@ class ColumnEmitter(Emitter):
         self._made = [f"y{i}" for i, name in enumerate(batch_columns) if name is None]
 
     def _of_slice(self, scope: CodeScope, e: x.BoundExpr) -> str | None:
-        if isinstance(e, x.KeyRef) and is_hashable(e.type):
-            e = self._code.steps.keys[e.index]
-        return self._batch_columns.get(lower.value(scope, e)) if isinstance(e, x.Prop) else None
+        if is_hashable(e.type):
+            e = e.of_group(self._code.steps.keys)
+        return self._batch_columns.get(lower.value(scope, e)) if e.property_name else None
 
     def begin(self, *, loop: bool) -> None:
         source, condition = self._code.source, self._code.steps.source.filter

@@ -47,8 +47,7 @@ class JoinLoopCodegen:
         columns = [c.value for c in steps.projection.columns]
         tested = [e for e in (steps.where, steps.having, *self._joins.join.conditions) if e is not None]
         plain = self._joins.join.inner and self._body.joins_rows and not code.arranged and not steps.projection.wildcard
-        previous = any(isinstance(node, x.Prev) for e in (*columns, *tested) for node in x.walk(e))
-        safe = not previous and not any(map(lower.may_fail, (*columns, *tested)))
+        safe = not x.find(x.Prev, *columns, *tested) and not any(map(lower.may_fail, (*columns, *tested)))
         return plain and safe and steps.delivered_selector != "rstream"
 
     def write(self) -> None:

@@ -247,7 +247,7 @@ class OutputRateCodegen(StatementCodegen):
             source.line(f"L, forced = {self._limiter}, False")
             with source.block(f"if place == {WINDOW}:"):
                 source.line("W.armed = _NEVER")
-                stops = self.output.which == "first" or isinstance(self.output.after, x.Period)  # on the way to `now`
+                stops = self.output.which == "first" or self.output.begins_after_period  # on the way to `now`
                 due = f"W.due <= now{' < L.due' * steps.lazy}"  # an output that is due sweeps a lazy window itself
                 with self.code.reported(), source.block(f"{'while' if stops else 'if'} {due}:"):
                     at = "at" if stops else "now"

@@ -58,7 +58,7 @@ def compile_locators(spec: KeyedStreams, scope_in: ScopeFactory) -> Locators:
 
 def _locator(stream: KeyedStream, scope_in: ScopeFactory) -> PartitionLocator:
     deterministic = keys_are_deterministic(stream.filter, stream.keys)
-    as_is = deterministic and stream.filter is None and len(stream.keys) == 1 and isinstance(stream.keys[0], x.Prop)
+    as_is = deterministic and stream.filter is None and len(stream.keys) == 1 and bool(stream.keys[0].property_name)
     reads = read_properties(stream.filter, *stream.keys)
     return PartitionLocator(_locate_function(stream, scope_in), reads, deterministic, as_is)
 

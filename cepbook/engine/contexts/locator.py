@@ -16,7 +16,7 @@ from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.vectorized.column_batch import iterate_events
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.types import EXACT_KEY_TYPES, Type, is_hashable
+from cepbook.lang.types import Type, is_hashable
 
 OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": ()})()
 PartitionLocation = tuple[Any, Any]  # the key under which the context finds the partition, and the key values
@@ -73,14 +73,14 @@ def is_deterministic(e: x.BoundExpr | None) -> bool:
     if e is None:
         return True
     nodes = x.walk(e)
-    exact = all(node.type.name in EXACT_KEY_TYPES for node in nodes if isinstance(node, x.Prop))
+    exact = all(prop.key_property is not None for prop in x.find(x.Prop, e))
     return exact and lower.is_columnar(e) and not any(isinstance(node, _TIME_VARYING) for node in nodes)
 
 
 def keys_are_deterministic(condition: x.BoundExpr | None, keys: Iterable[x.BoundExpr]) -> bool:
     """Return whether a filter and key expressions are deterministic. A property of an exact type is, as a key."""
     return is_deterministic(condition) and all(
-        (isinstance(e, x.Prop) and is_hashable(e.type) and e.type.name not in ("double", "float"))  # NaN is no key
+        (e.property_name and is_hashable(e.type) and e.type.name not in ("double", "float"))  # NaN is no key
         or is_deterministic(e)
         for e in keys
     )

@@ -211,8 +211,7 @@ def _of_row(scope: CodeScope, e: x.BoundExpr) -> str:
 
 def period_code(scope: CodeScope, start: str, period: x.BoundExpr, after: Callable[..., int]) -> str:
     """Return the code of the time that is a period after `start`, code itself, by the function `after`."""
-    parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
-    months, units = ("0" if e is None else value(scope, e) for e in parts)
+    months, units = ("0" if e is None else value(scope, e) for e in period.period_parts)
     return f"{scope.source.bind('_after', after)}({start}, {months}, {units}, {scope.calendar})"
 
 

@@ -133,7 +133,8 @@ class CodegenContext:
     def _row_count(self, e: x.BoundExpr | None) -> int | ReadableVariable | None:
         if isinstance(e, x.VariableRead):
             return self.base.variables[e.name]
-        return e.value if isinstance(e, x.Const) and isinstance(e.value, int) else None
+        count = None if e is None else e.constant
+        return count if isinstance(count, int) else None
 
     def arriving(self, now: str = "clock.now") -> CodeScope:
         """Return the scope of the arriving event (``p`` locals)."""
@@ -148,7 +149,7 @@ class CodegenContext:
         `checked`, which raises ValueError for an invalid value. The binder has checked constants.
         """
         code = lower.value(self.base.at(partition="P"), e)
-        if isinstance(e, x.Const):
+        if e.constant is not None:
             return code
         if e not in self._parameter_names:
             initial = code if checked is None else f"{lower.bound_name(self.base, checked)}({code})"

@@ -50,7 +50,7 @@ _INSIDE = {
 
 def python_functions_called(e: x.BoundExpr) -> list[str]:
     """Return the names of the Python functions that an expression calls."""
-    return [node.name for node in x.walk(e) if isinstance(node, x.UserCall | x.UserClass)]
+    return [node.python_function for node in x.walk(e) if node.python_function]
 
 
 def calls_user_code(runtime: Runtime) -> bool:
@@ -78,9 +78,8 @@ def evaluate(
     try:
         scope = expression_scope(runtime.clock, runtime.config, runtime.functions, runtime.variables, source)
         props = {
-            (node.stream, node.name): f"E{node.stream}.get({source.const(node.name, 'n')})"
-            for node in x.walk(e)
-            if isinstance(node, x.Prop)
+            (prop.stream, prop.name): f"E{prop.stream}.get({source.const(prop.name, 'n')})"
+            for prop in x.find(x.Prop, e)
         }
         scope = scope.at(props=props, events={number: f"E{number}" for number in events}, partition="P")
         with source.block(f"def asked({', '.join(f'E{number}' for number in events)}{', ' * bool(events)}P):"):
@@ -97,8 +96,8 @@ def _obstacle(e: x.BoundExpr, events: Mapping[int, Any], partition: ContextParti
         inside = _INSIDE.get(type(node))
         if inside is not None:
             return f"it reads {inside}"
-        if isinstance(node, x.UserCall | x.UserClass) and not calls:
-            return f"it calls the Python function `{node.name}`"
+        if node.python_function and not calls:
+            return f"it calls the Python function `{node.python_function}`"
         if isinstance(node, x.Prop | x.EventOf) and events.get(node.stream) is None:
             return "it reads another event"
         if isinstance(node, x.ContextProp) and partition is None:

@@ -16,7 +16,6 @@ from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.windows.aggregate_only_batch import AggregateOnlyBatch
-from cepbook.lang.plan.expressions import Prop
 
 _Views = Sequence[tuple[Any, Sequence[Any]]]
 PartitionIds = Container[int | None]
@@ -175,10 +174,10 @@ def _properties(statement: RunningStatement) -> dict[str, int] | None:
     assert statement.steps.row is not None
     positions = {}
     for column in statement.steps.row.projection.columns:
-        of = column.value
-        if not isinstance(of, Prop) or of.name not in items.properties:
+        name = column.value.property_name
+        if name not in items.properties:
             return None
-        positions[column.name] = items.parts.index(str(items.positions[of.name]))
+        positions[column.name] = items.parts.index(str(items.positions[name]))
     return positions if tuple(positions) == layout.columns else None
 
 

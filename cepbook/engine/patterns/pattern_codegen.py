@@ -172,9 +172,8 @@ class PatternCodegen:
         return self._function(exprs, write, exprs[0].span)
 
     def _time(self, period: x.BoundExpr) -> _Load:
-        fixed = period.millis if isinstance(period, x.Period) and period.months is None else None
-        if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
-            after = self.source.const(fixed.value)
+        if isinstance(period.constant_millis, int):
+            after = self.source.const(period.constant_millis)
             return self._expression_function([period], lambda _: f"now + {after}", period.span)
         return self._expression_function(
             [period], lambda scope: lower.period_code(scope, "now", period, period_after), period.span
@@ -318,13 +317,11 @@ class PatternCodegen:
         if node.op == "or":
             return lambda atoms, loaded: OrSpec(tuple(operand(atoms, loaded) for operand in operands))
         tags = tuple(self._tag_positions(operand) for operand in node.operands)
-        negated = tuple(isinstance(operand, p.NotPattern) for operand in node.operands)
-        return lambda atoms, loaded: AndSpec(tuple(operand(atoms, loaded) for operand in operands), tags, negated)
+        return lambda atoms, loaded: AndSpec(tuple(operand(atoms, loaded) for operand in operands), tags, node.negated)
 
     def _tag_positions(self, node: p.PatternExpr) -> tuple[int, ...]:
         """Return the positions of the tags below a node in the list of a match."""
-        below = [n.tag for n in p.walk(node) if isinstance(n, p.Atom)]
-        return tuple(self._positions[tag] for tag in below if tag is not None)
+        return tuple(self._positions[atom.tag] for atom in node.atoms if atom.tag is not None)
 
     def _every(self, node: p.EveryPattern) -> _Make:
         below = self._build(node.operand)
@@ -385,7 +382,7 @@ class PatternCodegen:
         after = None if node.period is None else self._time(node.period)
         parents = [n for n in p.walk(self.pattern.root) if any(operand is node for operand in p.operands(n))]
         repeats = not parents or isinstance(parents[0], p.EveryPattern)
-        fixed_period = not (isinstance(node.period, x.Period) and node.period.months is not None)
+        fixed_period = node.period is None or node.period.period_parts[0] is None
         return lambda _, loaded: ScheduleSpec(
             "timer:schedule", points_function(loaded), _loaded(after, loaded), fixed_period, repeats, node.delayed
         )

@@ -124,8 +124,7 @@ class RecognizeCodegen:
         return tuple(tuple(by_target[target] for target in targets if target != END_OF_MATCH) for targets in following)
 
     def _reads(self, e: x.BoundExpr | None) -> tuple[int, ...]:
-        nodes = [] if e is None else x.walk(e)
-        read = {node.name for node in nodes if isinstance(node, x.Prop) and node.stream == MATCHED_ROWS}
+        read = set(lower.property_names(e, at=MATCHED_ROWS))
         return tuple(sorted(self._numbers[name.removesuffix("[]")] for name in read))
 
     def _ahead(self) -> tuple[tuple[int, ...], ...]:

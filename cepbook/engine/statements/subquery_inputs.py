@@ -231,13 +231,7 @@ def _in_filters(plan: p.StatementPlan) -> set[int]:
     """Return the numbers of the subqueries in filters of streams and patterns."""
     nodes = traversal.walk(plan) if plan.subqueries else ()
     filters = [getattr(node, "filter", None) for node in nodes if not isinstance(node, p.AggregateCall)]
-    return {
-        node_of_filter.index
-        for e in filters
-        if e is not None
-        for node_of_filter in x.walk(e)
-        if isinstance(node_of_filter, x.SubqueryRef)
-    }
+    return {reference.index for reference in x.find(x.SubqueryRef, *filters)}
 
 
 def indexable_filter(condition: x.BoundExpr | None) -> x.BoundExpr | None:

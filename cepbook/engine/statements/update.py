@@ -28,8 +28,7 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeFactory) -> Statement
     read = lower.property_names(plan.predicate, *values)
     names = list(dict.fromkeys((*read, *(c.name for c in plan.changes if c.path))))
     props = {name: f"p{i}" for i, name in enumerate(names)}
-    nodes = (node for e in (plan.predicate, *values) if e is not None for node in x.walk(e))
-    variables = list(dict.fromkeys(node.name for node in nodes if isinstance(node, x.VariableRead)))
+    variables = list(dict.fromkeys(read.name for read in x.find(x.VariableRead, plan.predicate, *values)))
     seen = {name: f"s{i}" for i, name in enumerate(variables)}
     scope = scope_in(source).at(props=lower.property_codes(props), events={0: "e"}, assigned=seen)
     present = f"({''.join(f'{lower.current_variable(scope, name)}, ' for name in variables)})"

@@ -69,7 +69,7 @@ class WindowArrival:
 
     def parameter(self, attribute: str, e: x.BoundExpr) -> str:
         """Return code of a window parameter: a constant, or the `attribute` of the view."""
-        return lower.value(self.code.base, e) if isinstance(e, x.Const) else f"{self.view}.{attribute}"
+        return lower.value(self.code.base, e) if e.constant is not None else f"{self.view}.{attribute}"
 
     def evict(self, head: str, item: str, then: str = "") -> None:
         """Write the block `head` in which `item` leaves, and `then`, before the arrival."""
@@ -149,7 +149,7 @@ def size(position: int = 0) -> ViewCode:
 
     def argument(code: CodegenContext, spec: WindowSpec, at: int) -> str:
         number = code.parameter(spec.args[position])
-        if isinstance(spec.args[position], x.Const):
+        if spec.args[position].constant is not None:
             return number
         return f"{code.source.bind('_positive', positive)}({number})"
 
@@ -160,13 +160,8 @@ def period(position: int = 0, *, nonzero: bool = False) -> ViewCode:
     """A window parameter that is a time period; with `nonzero`, as between batches, 0 is an error."""
 
     def argument(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-        e = spec.args[position]
-        months, length = "0", "0"
-        if isinstance(e, x.Period):
-            months = "0" if e.months is None else code.parameter(e.months)
-            length = "0" if e.millis is None else code.parameter(e.millis)
-        else:
-            length = code.parameter(e)
+        parts = spec.args[position].period_parts
+        months, length = ("0" if part is None else code.parameter(part) for part in parts)
         code.source.bind("_duration", duration)
         return f"_duration({months}, {length}, {code.base.calendar}{', nonzero=True' if nonzero else ''})"
 
@@ -175,10 +170,8 @@ def period(position: int = 0, *, nonzero: bool = False) -> ViewCode:
 
 def fixed_length(spec: WindowSpec, position: int = 0) -> x.BoundExpr | None:
     """Return the length of a window's period in clock units; None if it has calendar months."""
-    e = spec.args[position]
-    if not isinstance(e, x.Period):
-        return e
-    return e.millis if e.months is None else None
+    months, length = spec.args[position].period_parts
+    return length if months is None else None
 
 
 def key(code: CodegenContext, spec: WindowSpec) -> list[str]:

@@ -51,9 +51,14 @@ class OutputClause(PlanNode):
     every_row: bool = False
 
     @property
+    def begins_after_period(self) -> bool:
+        """True if output begins after a period, not after a number of events."""
+        return isinstance(self.after, Period)
+
+    @property
     def uses_clock(self) -> bool:
         """True if it depends on more than the number of events."""
-        return self.kind not in (None, "events") or isinstance(self.after, Period)
+        return self.kind not in (None, "events") or self.begins_after_period
 
     @property
     def has_constant_rate(self) -> bool:

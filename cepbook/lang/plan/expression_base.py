@@ -49,6 +49,16 @@ class BoundExpr:
         return None
 
     @property
+    def period_parts(self) -> tuple[BoundExpr | None, BoundExpr | None]:
+        """Calendar months and length of a period, each None if absent; a number is a length in clock units."""
+        return None, self
+
+    @property
+    def python_function(self) -> str:
+        """The registered Python function or class that the expression calls; empty if it calls none."""
+        return ""
+
+    @property
     def constant_millis(self) -> int | float | None:
         """The length of a constant period in milliseconds; None for months, variables and all other expressions."""
         return None

@@ -411,6 +411,10 @@ class UserCall(BoundExpr):
     args: tuple[BoundExpr, ...]
     required: tuple[bool, ...] = ()
 
+    @property
+    def python_function(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True, slots=True)
 class UserClass(BoundExpr):
@@ -424,6 +428,10 @@ class UserClass(BoundExpr):
     name: str
     count: int
     shape: str = ""
+
+    @property
+    def python_function(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,6 +481,10 @@ class Period(BoundExpr):
     millis: BoundExpr | None
 
     @property
+    def period_parts(self) -> tuple[BoundExpr | None, BoundExpr | None]:
+        return self.months, self.millis
+
+    @property
     def constant_millis(self) -> int | float | None:
         millis = self.millis.value if self.months is None and isinstance(self.millis, Const) else None
         return millis if isinstance(millis, int | float) else None
@@ -496,8 +508,6 @@ def conjuncts(e: BoundExpr | None) -> list[BoundExpr]:
 
 def is_positive_period(period: BoundExpr) -> bool:
     """Return whether a period is a constant above 0."""
-    parts: list[BoundExpr] = [period]
-    if isinstance(period, Period):
-        parts = [e for e in (period.months, period.millis) if e is not None]
+    parts = [e for e in period.period_parts if e is not None]
     values = [e.value for e in parts if isinstance(e, Const)]
     return len(values) == len(parts) and any(isinstance(v, (int, float)) and v > 0 for v in values)

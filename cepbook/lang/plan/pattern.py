@@ -29,6 +29,11 @@ class PatternExpr(PlanNode):
     timer: ClassVar[bool] = False
 
     @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms in and below this node, in text order."""
+        return tuple(sorted((n for n in walk(self) if isinstance(n, Atom)), key=lambda atom: atom.number))
+
+    @property
     def uses_clock(self) -> bool:
         """True if an advance of the clock can make this node true, or end it; its operands do not count."""
         return self.timer
@@ -116,6 +121,11 @@ class LogicalPattern(PatternExpr):
     op: Literal["and", "or"]
     operands: tuple[PatternExpr, ...]
 
+    @property
+    def negated(self) -> tuple[bool, ...]:
+        """For each operand, True if it is ``not a``."""
+        return tuple(isinstance(operand, NotPattern) for operand in self.operands)
+
 
 @dataclass(frozen=True, slots=True)
 class NotPattern(PatternExpr):
@@ -189,7 +199,7 @@ class Pattern(PlanNode):
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
-        return tuple(sorted((n for n in walk(self.root) if isinstance(n, Atom)), key=lambda atom: atom.number))
+        return self.root.atoms
 
     @property
     def uses_clock(self) -> bool:
@@ -238,7 +248,7 @@ def starts_undecided(node: PatternExpr) -> bool:
             return is_positive_period(node.period) and starts_undecided(node.operand)
         case LogicalPattern():
             waiting = [e.operand if isinstance(e, NotPattern) else e for e in node.operands]
-            some = node.op == "and" and not all(isinstance(e, NotPattern) for e in node.operands)
+            some = node.op == "and" and not all(node.negated)
             return (some or waiting == list(node.operands)) and all(map(starts_undecided, waiting))
         case FollowedByPattern():
             return starts_undecided(node.operands[0])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from cepbook.lang.plan.catalog import EventType, StoreType
-from cepbook.lang.plan.expressions import BoundExpr, Const, UserClass, conjuncts
+from cepbook.lang.plan.expressions import BoundExpr, Const, Period, conjuncts
 from cepbook.lang.plan.pattern import Atom, Pattern
 from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
 from cepbook.lang.plan.row_pattern import RowRegex
@@ -131,8 +131,7 @@ class WindowSpec(PlanNode):
     @property
     def written_name(self) -> str:
         """The name that the statement uses: of a window written in Python, that of its class."""
-        last = self.args[-1] if self.args else None
-        return last.name if isinstance(last, UserClass) else self.name
+        return (self.args[-1].python_function if self.args else "") or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +273,11 @@ class AggregateCall(PlanNode):
     criteria: tuple[tuple[BoundExpr, bool], ...] = ()
     reference: bool = False
     options: tuple[tuple[str, float | int], ...] = ()
+
+    @property
+    def has_period(self) -> bool:
+        """True if the aggregate is of the events of the last period (``rate``), not of those in the window."""
+        return bool(self.args) and isinstance(self.args[-1], Period)
 
     @property
     def property_name(self) -> str:

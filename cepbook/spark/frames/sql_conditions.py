@@ -105,29 +105,25 @@ def _sql(e: expressions.BoundExpr, column: Callable[[str], str]) -> Sql | None:
             return column(e.name)
         case expressions.Is(left=expressions.Prop(name=name), right=expressions.Const(value=None)):
             return f"({column(name)} IS {'NOT ' if e.negated else ''}NULL)"
-        case expressions.RangeTest(
-            operand=expressions.Prop() as prop,
-            low=expressions.Const(value=int() | float() as low),
-            high=expressions.Const(value=int() | float() as high),
-            negated=False,
-        ) if low <= high and all(_fits(prop.type.name, bound, "<") for bound in (low, high)):
-            above, below = ">=" if e.include_low else ">", "<=" if e.include_high else "<"
-            value = column(prop.name)
-            return f"({value} {above} {_literal(prop, low)} AND {value} {below} {_literal(prop, high)})"
-        case expressions.ComparisonExpr(left=expressions.Prop() as prop, right=expressions.Const(value=constant)) if (
-            _fits(prop.type.name, constant, e.op)
-        ):
-            return f"({column(prop.name)} {e.op} {_literal(prop, constant)})"
-        case expressions.ComparisonExpr(left=expressions.Const(value=constant), right=expressions.Prop() as prop) if (
-            _fits(prop.type.name, constant, e.op)
-        ):
-            return f"({_literal(prop, constant)} {e.op} {column(prop.name)})"
+        case expressions.RangeTest(negated=False):
+            tested, low, high = e.operand, e.low.constant, e.high.constant
+            ascending = isinstance(low, int | float) and isinstance(high, int | float) and low <= high
+            if ascending and _fits(tested, low, "<") and _fits(tested, high, "<"):
+                above, below = ">=" if e.include_low else ">", "<=" if e.include_high else "<"
+                value = column(tested.property_name)
+                return f"({value} {above} {_literal(tested, low)} AND {value} {below} {_literal(tested, high)})"
+        case expressions.ComparisonExpr():
+            if _fits(e.left, e.right.constant, e.op):
+                return f"({column(e.left.property_name)} {e.op} {_literal(e.left, e.right.constant)})"
+            if _fits(e.right, e.left.constant, e.op):
+                return f"({_literal(e.right, e.left.constant)} {e.op} {column(e.right.property_name)})"
     return None
 
 
-def _fits(name: str, constant: object, op: str) -> bool:
-    """Return whether both compare a property of this type with the constant alike."""
-    if op not in _COMPARISONS:
+def _fits(compared: expressions.BoundExpr, constant: object, op: str) -> bool:
+    """Return whether both compare a property with a constant alike; False if `compared` is no property."""
+    name = compared.type.name
+    if op not in _COMPARISONS or not compared.property_name:
         return False
     if name == "string":
         return isinstance(constant, str) and op in ("=", "!=")
@@ -141,7 +137,7 @@ def _fits(name: str, constant: object, op: str) -> bool:
     return False
 
 
-def _literal(compared: expressions.Prop, value: Any) -> Sql:
+def _literal(compared: expressions.BoundExpr, value: Any) -> Sql:
     """Return a constant as a literal of the type that it is compared with."""
     if isinstance(value, str):
         return sql_literal(value)

@@ -220,7 +220,7 @@ def _stamped_window_steps(
     if not forgets or fed or window.options:
         raise _Unbounded
     stamp, period, *_ = window.args
-    if not (isinstance(stamp, expr.Prop) and (source.event_type, stamp.name) in stamps):
+    if (source.event_type, stamp.property_name) not in stamps:
         raise _Unbounded(f"the timestamps of its window {window.name} are not those of a time column that is long")
     back: tuple[LookbackStep, ...] = ((_last_events(source, 1),), (_constant_millis(period),))
     if forgets == "period":
@@ -271,7 +271,7 @@ def _duration_steps(node: patterns.PatternExpr) -> tuple[LookbackStep, ...]:
         case patterns.FollowedByPattern() if all(m is None for m in node.maxima):
             return tuple(step for operand in reversed(node.operands) for step in _duration_steps(operand))
         case patterns.LogicalPattern():
-            ending = [operand for operand in node.operands if not isinstance(operand, patterns.NotPattern)]
+            ending = [operand for operand, negated in zip(node.operands, node.negated, strict=True) if not negated]
             if len(ending) == len(node.operands) or (node.op == "and" and ending):
                 return furthest_steps([_duration_steps(operand) for operand in ending])
         case patterns.WhileGuard():

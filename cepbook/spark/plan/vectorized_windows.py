@@ -143,10 +143,10 @@ def _batch_window(
     second: int,
 ) -> VectorizedWindow | str | None:
     clock, period = window.args[:2]
-    if not isinstance(clock, expr.Prop) or clock.type.name != "long":
+    if not clock.property_name or clock.type.name != "long":
         return None
     length = _whole(period.constant_millis)
-    if length is None or not 0 < length < _MAX_PERIOD or second != 1000 or clock.name in keys:
+    if length is None or not 0 < length < _MAX_PERIOD or second != 1000 or clock.property_name in keys:
         return None
     if len(window.args) < 3:
         return "Spark itself could compute batches with a reference point"
@@ -154,7 +154,7 @@ def _batch_window(
     if reference is None:
         return None
     return VectorizedWindow(
-        source, keys, condition, columns, period=length, reference=reference % length, clock=clock.name
+        source, keys, condition, columns, period=length, reference=reference % length, clock=clock.property_name
     )
 
 
