@@ -5,7 +5,7 @@ reference, "filter indexes"): a hash table per property for equality, a tree of 
 bounds of one property in one filter are one interval. A statement whose filter has other conditions, too, tests the
 whole filter itself. The cost per event grows with the statements that match, not with those that differ only in values.
 
-Up to `MAX_UNINDEXED` statements are all tested. With more of each kind, the tree is::
+Up to `MAX_UNINDEXED` statements with such conditions are all tested. With more, also of each kind, the tree is::
 
     symbol = 'A' and price > 5   ┐         symbol ─ 'A' ─ price in (5, ∞) ─ statement 1
     symbol = 'B'                 ├──►             └ 'B' ─ statement 2
@@ -179,7 +179,7 @@ def _index_keys(conditions: Iterable[IndexCondition]) -> tuple[IndexKey, ...]:
 
 def _node(entries: list[IndexEntry]) -> FilterIndexNode:
     node = FilterIndexNode()
-    if len(entries) <= MAX_UNINDEXED:
+    if sum(bool(keys) for keys, _, _ in entries) <= MAX_UNINDEXED:
         for keys, complete, s in entries:
             node.leaves.append((s.order, s.matched if complete and not keys else s.checked))
         return node
@@ -226,6 +226,9 @@ def build_dispatcher(
         dispatch, alone = _with_slots(handlers, failed, contexts), ordered[-1].alone
         return dispatch if alone is None or len(handlers) > 2 or contexts > 1 else alone(dispatch)
     root = index or build_filter_index(ordered)
+    if not root.equal and not root.ranges:
+        handlers = [s.checked for s in ordered]
+        return _with_slots(handlers, failed, contexts) if contexts else _linear(handlers, failed)
     single = None if contexts else _single_table(root)
     return _tree(root, ordered, failed, contexts) if single is None else _table(*single, failed)
 

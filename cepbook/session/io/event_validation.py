@@ -23,6 +23,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,7 @@ ISO_PARSERS: dict[str, Callable[[str], date | time]] = {
 _WRITTEN = {"localdate": "2024-01-02", "localtime": "10:30:00", "zoneddatetime": "2024-01-02T10:30:00+01:00"}
 
 # Values of exactly these classes need no conversion (a float may still be NaN, an int out of range).
-_PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "long": int}
+_PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, **dict.fromkeys(BITS, int)}
 
 
 def value_converter(
@@ -299,7 +300,8 @@ class EventValidator:
             name: value_converter(of, types, second, zone, timed=name in timed, depth=depth)
             for name, of in event_type.properties.items()
         }
-        self._plain = {name: _PLAIN.get(of.name, dict) for name, of in event_type.properties.items()}
+        self._plain = {name: _PLAIN.get(of.name, NoneType) for name, of in event_type.properties.items()}
+        self._most_bits = {name: BITS.get(of.name, 0) - 1 for name, of in event_type.properties.items()}
         self._empty: dict[str, Any] = dict.fromkeys(event_type.properties)
         self._also = frozenset(also) - set(event_type.properties)
 
@@ -314,22 +316,22 @@ class EventValidator:
             raise EventError(fact) from error
 
     def _checked(self, event: object) -> dict[str, Any]:
-        properties = as_mapping(event)
+        properties = event if type(event) is dict else as_mapping(event)
         if properties is None:
             raise EventError(
                 f"an event of type `{self._type.name}` is a dict or a dataclass, not {describe_value(event)}"
             )
         ignore_extra = properties is not event  # objects may have more attributes than the event type has properties
         result = self._empty.copy()
-        plain = self._plain
+        plain, most_bits = self._plain, self._most_bits
         bits: Converter = int.bit_length
         for name, value in properties.items():
             kind = plain.get(name)
             if kind is None:
                 if not ignore_extra and name not in self._also:
                     raise self._unknown(str(name))
-            elif type(value) is not kind or kind is dict or value != value or (kind is int and bits(value) > 63):
-                result[name] = self._converted(name, value)  # rare: another class, NaN, beyond long
+            elif type(value) is not kind or value != value or (kind is int and bits(value) > most_bits[name]):
+                result[name] = self._converted(name, value)  # rare: another class, NaN, out of range
             else:
                 result[name] = value
         return result
