@@ -230,7 +230,7 @@ def build_dispatcher(
         handlers = [s.checked for s in ordered]
         return _with_slots(handlers, failed, contexts) if contexts else _linear(handlers, failed)
     single = None if contexts else _single_table(root)
-    return _tree(root, ordered, failed, contexts) if single is None else _table(*single, failed)
+    return _tree(root, ordered, failed, contexts) if single is None else _table(*single, ordered, failed)
 
 
 def _linear(handlers: list[EventHandler], failed: Callable[[Exception], None]) -> EventHandler:
@@ -306,13 +306,23 @@ def _single_table(root: FilterIndexNode) -> tuple[str, dict[Any, list[EventHandl
     return name, {value: [h for _, h in sorted(node.leaves, key=_order)] for value, node in table.items()}
 
 
-def _table(name: str, table: dict[Any, list[EventHandler]], failed: Callable[[Exception], None]) -> EventHandler:
+def _table(
+    name: str,
+    table: dict[Any, list[EventHandler]],
+    ordered: list[Subscription],
+    failed: Callable[[Exception], None],
+) -> EventHandler:
+    """Dispatch by one hash table. For a value without a hash each statement tests its filter, as in `_tree`."""
     takers = {value: _linear(handlers, failed) for value, handlers in table.items()}
+    all_of_them = _linear([s.checked for s in ordered], failed)
 
     def dispatch(event: Any) -> None:
-        value = event.get(name)
-        if value in takers:
-            takers[value](event)
+        try:
+            taker = takers.get(event.get(name))
+        except TypeError:
+            taker = all_of_them
+        if taker is not None:
+            taker(event)
 
     return dispatch
 

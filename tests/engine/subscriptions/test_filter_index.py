@@ -169,3 +169,25 @@ def test_statements_that_come_and_go() -> None:
     runtime.statement("late").add_listener(lambda delta: seen.append("late"))
     runtime.send("E", {"g": 3})
     assert seen == ["s3", "s13", "s18", "late"]
+
+
+def test_a_value_without_a_hash_equals_none_of_the_constants_and_fails_nowhere() -> None:
+    runtime, seen = Runtime(), list[str]()
+    runtime.deploy(SCHEMA)
+    for number in range(6):
+        runtime.deploy(f"@name('s{number}') select * from E(k = '{number}')")
+        runtime.statement(f"s{number}").add_listener(lambda delta, name=f"s{number}": seen.append(name))
+    for value in ("3", ["3"], "4"):
+        runtime.send("E", {"k": value})
+    assert seen == ["s3", "s4"]
+
+
+def test_a_few_conditions_that_could_be_looked_up_among_many_statements() -> None:
+    runtime, seen = Runtime(), list[str]()
+    runtime.deploy(SCHEMA)
+    filters = ["g = 1", "x > 2", "k like 'a%'", "g + x = 4", "g = 2", "x + 1 = 3", "b is null", "d < 0", "g != x"]
+    for number, text in enumerate(filters):
+        runtime.deploy(f"@name('s{number}') select * from E({text})")
+        runtime.statement(f"s{number}").add_listener(lambda delta, name=f"s{number}": seen.append(name))
+    runtime.send("E", {"g": 1, "x": 3, "k": "ab"})
+    assert seen == ["s0", "s1", "s2", "s3", "s6", "s8"]
