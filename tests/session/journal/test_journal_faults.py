@@ -346,6 +346,18 @@ def test_a_property_of_any_name_is_recovered(tmp_path: Path, name: str) -> None:
     assert again.changes("allA")[name].tolist() == cep.changes("allA")[name].tolist()
 
 
+def test_the_log_of_another_version_is_refused(tmp_path: Path) -> None:
+    cep = begun(tmp_path / "j")
+    cep.send("Tick", symbol="A", price=1.0)
+    closed(cep)
+    (log,) = (tmp_path / "j").glob("log-*")
+    log.write_bytes(log.read_bytes().replace(b"cepbook journal 2", b"cepbook journal 1", 1))
+    again = Workbench()
+    with pytest.raises(JournalError, match="is no log of a cepbook journal, or one of another version"):
+        again.recover(tmp_path / "j")
+    assert not again.runtime.statements
+
+
 @pytest.mark.parametrize("dtype", [">i4", ">i8", ">f8", "<f4", "f2", "u1", "u8", "?", "g"])
 def test_a_frame_of_any_numbers_is_recorded(tmp_path: Path, dtype: str) -> None:
     cep = Workbench()
