@@ -15,8 +15,25 @@ from cepbook.engine.patterns.state_node import (
     PatternSpec,
 )
 from cepbook.engine.state import State, StateMarker
+from cepbook.lang.explain.expressions import show_expr
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import pattern as p
 
 _NOWHERE = StateMarker.NOWHERE
+
+
+def expression_text(e: x.BoundExpr) -> str:
+    """Return an expression of a pattern as a user would write it."""
+    return show_expr(e).replace(f"[{p.MATCH_STREAM}].", "")
+
+
+def atom_text(atom: p.Atom) -> str:
+    """Return the atom as a user would write it."""
+    tag = "" if atom.tag is None else f"{atom.tag}="
+    conditions = ", ".join(expression_text(conjunct) for conjunct in x.conjuncts(atom.filter))
+    condition = f"({conditions})" if conditions else ""
+    brackets = "".join(f"[{show_expr(step.path)}]" for step in atom.contained)
+    return f"{tag}{atom.event_type}{condition}{brackets}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +48,7 @@ class AtomSpec(PatternSpec):
     """
 
     number: int
-    text: str
+    node: p.Atom
     position: int | None
     consume: int
     stays: bool
@@ -43,6 +60,11 @@ class AtomSpec(PatternSpec):
     op: str | None
     rest: PatternFunction | None
     unfold: PatternFunction | None = None
+
+    @property
+    def text(self) -> str:
+        """The atom as a user would write it."""
+        return atom_text(self.node)
 
     def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> WaitingAtom:
         return WaitingAtom(matcher, matcher.atoms[self.number], parent, ordinal)

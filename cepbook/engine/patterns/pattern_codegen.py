@@ -21,7 +21,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.unnest import write_unnest
 from cepbook.engine.patterns.atom_filters import AtomFilter, split_filter
-from cepbook.engine.patterns.atoms import AtomSpec
+from cepbook.engine.patterns.atoms import AtomSpec, expression_text
 from cepbook.engine.patterns.matcher import AtomGroup, PatternProgram
 from cepbook.engine.patterns.observers import (
     CrontabTime,
@@ -36,7 +36,6 @@ from cepbook.engine.subscriptions.filter_index import IndexCondition, index_cond
 from cepbook.engine.time.calendar_periods import period_after
 from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Span
-from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.types import BOOLEAN, EXACT_KEY_TYPES
@@ -258,7 +257,7 @@ class PatternCodegen:
         stays = id(atom) in self._under_every
         return lambda node, loaded: AtomSpec(
             number=atom.number,
-            text=atom_text(node),
+            node=node,
             position=None if atom.tag is None else self._positions[atom.tag],
             consume=atom.consume,
             stays=stays,
@@ -364,7 +363,7 @@ class PatternCodegen:
     def _observer(self, node: p.PatternExpr) -> _Make:
         if isinstance(node, p.IntervalTimer):
             due = self._time(node.period)
-            interval = f"timer:interval({_expr_text(node.period)})"
+            interval = f"timer:interval({expression_text(node.period)})"
             return lambda _, loaded: ObserverSpec(interval, due(loaded))
         if isinstance(node, p.CrontabTimer):
             schedule = CrontabSchedule(node.crontab, self._scope.second)
@@ -419,16 +418,3 @@ def _all(exprs: Sequence[x.BoundExpr]) -> x.BoundExpr:
     if len(exprs) == 1:
         return first
     return x.Logic(BOOLEAN, "and", tuple(exprs), span=first.span)
-
-
-def _expr_text(e: x.BoundExpr) -> str:
-    return show_expr(e).replace(f"[{p.MATCH_STREAM}].", "")
-
-
-def atom_text(atom: p.Atom) -> str:
-    """Return the atom as a user would write it."""
-    tag = "" if atom.tag is None else f"{atom.tag}="
-    conditions = ", ".join(_expr_text(conjunct) for conjunct in x.conjuncts(atom.filter))
-    condition = f"({conditions})" if conditions else ""
-    brackets = "".join(f"[{show_expr(step.path)}]" for step in atom.contained)
-    return f"{tag}{atom.event_type}{condition}{brackets}"

@@ -350,11 +350,12 @@ class RunningStatement(StoreAccess, ContextMember):
         """Connect the generated code to `ports`, which event functions have as default arguments."""
         namespace, state = self.program.namespace, self.state
         namespace["out"], namespace["push"] = (None, None) if ports is None else ports
-        values = dict(namespace)
+        own: dict[str, Any] = {}
         if self.context is None and state is not None:
-            values.update(S=state, W=state.view, A=state.cells, groups=self.groups_in(state))
+            own = {"S": state, "W": state.view, "A": state.cells, "groups": self.groups_in(state)}
         for name, parameters in self.program.bound.items():
-            namespace[name].__defaults__ = tuple(values.get(parameter) for parameter in parameters)
+            values = [own[key] if key in own else namespace.get(key) for key in parameters]
+            namespace[name].__defaults__ = tuple(values)
 
     def end(self, partition: ContextPartition, now: int) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cepbook.lang.plan.expressions import BoundExpr
@@ -195,7 +195,15 @@ class Catalog:
 
     def copy(self) -> Catalog:
         """Return an independent catalog that shares the entries."""
-        return Catalog(*(dict(getattr(self, field.name)) for field in fields(self)))
+        return Catalog(
+            self.event_types.copy(),
+            self.contexts.copy(),
+            self.functions.copy(),
+            self.variables.copy(),
+            self.stores.copy(),
+            self.indexes.copy(),
+            self.expressions.copy(),
+        )
 
     def is_a(self, name: str, supertype: str) -> bool:
         """Return whether events of type `name` are also events of `supertype`."""

@@ -19,7 +19,7 @@ from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.expressions.primitives import TypedEvent, deep_copied
 from cepbook.engine.inspection.evaluation import UnknownValue, evaluate
-from cepbook.engine.patterns.pattern_codegen import atom_text
+from cepbook.engine.patterns.atoms import atom_text
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
