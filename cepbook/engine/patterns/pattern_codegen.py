@@ -38,9 +38,15 @@ from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Span
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
+from cepbook.lang.plan.placeholder import ConstantRead
+from cepbook.lang.plan.places import places_in
+from cepbook.lang.tree_builder import NotUniform, compile_builder
 from cepbook.lang.types import BOOLEAN, EXACT_KEY_TYPES
 
 Namespace = Mapping[str, Any]
+_Alternatives = tuple[tuple[IndexCondition, ...], ...]
+# of a pattern its atoms, and by event type the alternatives and the common condition of the atoms
+_PatternFacts = tuple[tuple[p.Atom, ...], Mapping[str, _Alternatives], Mapping[str, x.BoundExpr]]
 _NOT_IN_COLUMNS = (x.VariableRead, x.CurrentTimestamp, x.ContextProp, x.UserCall, x.EventOf)
 
 
@@ -69,6 +75,7 @@ class PatternCodegen:
         self._entries = {name: self._entry(name, matcher) for name in self.types} if matcher else {}
         self._picks = {name: self._pick(name) for name in self.types}
         self._root = self._build(pattern.root)
+        self._build_facts: Callable[[p.Pattern], _PatternFacts] | None = None
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -90,19 +97,16 @@ class PatternCodegen:
         """Return the compiled pattern with the functions of the loaded source: this one, or a `pattern` that differs
         from it in constants only.
         """
-        nodes, filters = self._pattern_atoms, self._filters
-        if pattern is not None and pattern is not self.pattern:
-            nodes = pattern.atoms
-            filters = [split_filter(atom.filter) for atom in nodes]
-        atoms = tuple(make(node, namespace) for make, node in zip(self._atoms, nodes, strict=True))
+        own = self.pattern if pattern is None else pattern
+        nodes, alternatives, conditions = self._facts(own)
+        atoms = tuple([make(node, namespace) for make, node in zip(self._atoms, nodes, strict=True)])
         groups = []
         for name, select in self._selects.items():
-            own = tuple(atom for atom, node in zip(atoms, nodes, strict=True) if node.event_type == name)
+            of_type = tuple([atom for atom, node in zip(atoms, nodes, strict=True) if node.event_type == name])
             pick = self._picks[name]
             picking = None if pick is None else namespace[pick]
             entry = namespace[self._entries[name]] if self._entries else None
-            alternatives = self._alternatives(name, filters)
-            groups.append(AtomGroup(name, namespace[select], own, {}, picking, alternatives, entry))
+            groups.append(AtomGroup(name, namespace[select], of_type, {}, picking, alternatives[name], entry))
         return PatternProgram(
             self._root(atoms, namespace),
             self.tags,
@@ -110,8 +114,28 @@ class PatternCodegen:
             tuple(groups),
             self.pattern.suppress_overlapping,
             self.pattern.discard_partials,
-            self._conditions(filters),
+            conditions,
         )
+
+    def _facts(self, pattern: p.Pattern) -> _PatternFacts:
+        """Return the facts of a pattern that differs in constants only. A builder returns them for the patterns after
+        the first one, if no fact depends on the constants.
+        """
+        if pattern is self.pattern:
+            return self._computed_facts(pattern, self._filters)
+        if self._build_facts is None:
+            try:
+                facts = self._computed_facts(self.pattern, self._filters)
+                self._build_facts = compile_builder("pattern", facts, places_in("pattern", self.pattern))
+            except (ConstantRead, NotUniform, TypeError):
+                self._build_facts = lambda other: self._computed_facts(
+                    other, [split_filter(atom.filter) for atom in other.atoms]
+                )
+        return self._build_facts(pattern)
+
+    def _computed_facts(self, pattern: p.Pattern, filters: Sequence[AtomFilter]) -> _PatternFacts:
+        alternatives = {name: self._alternatives(name, filters) for name in self._selects}
+        return pattern.atoms, alternatives, self._conditions(filters)
 
     def _new_name(self, kind: str = "") -> str:
         self._count += 1
@@ -238,7 +262,7 @@ class PatternCodegen:
             source.line(f"return [{condition} for {rows} in {columns_code}]")
         return name
 
-    def _alternatives(self, event_type: str, filters: Sequence[AtomFilter]) -> tuple[tuple[IndexCondition, ...], ...]:
+    def _alternatives(self, event_type: str, filters: Sequence[AtomFilter]) -> _Alternatives:
         """Return the simple conditions of each atom of a type; none if a condition of an atom is not simple."""
         atoms = zip(self._pattern_atoms, filters, strict=True)
         conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]

@@ -7,19 +7,17 @@ places of those of the first one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.physical.shape import PlanShape, ShapeKey, shape_of, with_placeholders
-from cepbook.errors import NO_SPAN, Span
 from cepbook.lang.plan.nodes import SelectStatement
-from cepbook.lang.plan.placeholder import ConstantRead, Placeholder
+from cepbook.lang.plan.placeholder import ConstantRead
+from cepbook.lang.plan.places import places_in
 from cepbook.lang.tree_builder import Builder, NotUniform, compile_builder
-from cepbook.lang.types import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,44 +54,7 @@ def _template(plan: SelectStatement, shape: PlanShape) -> _LoweringTemplate | No
         own = shape_of(steps)
         if own is None or own.key != shape.key or own.fixed_constants():
             return None
-        build = compile_builder("plan", (steps, tuple(own.constants), tuple(own.spans)), _places(blank))
+        build = compile_builder("plan", (steps, tuple(own.constants), tuple(own.spans)), places_in("plan", blank))
     except (ConstantRead, NotUniform, TypeError):
         return None
     return _LoweringTemplate(build, shape.key)
-
-
-def _places(plan: SelectStatement) -> Callable[[Any], str | None]:
-    """Return the function that returns the code of a value that `plan` holds, as an attribute of ``plan``."""
-    places: dict[int, str] = {}
-    spans: dict[Span, str] = {}
-    for code, value in _contents("plan", plan):
-        places.setdefault(id(value), code)
-        if type(value) is Span:
-            spans.setdefault(value, code)
-
-    def place(value: Any) -> str | None:
-        if type(value) is Span:
-            if value != NO_SPAN and value not in spans:
-                raise NotUniform
-            return spans.get(value)
-        if type(value) is Placeholder and id(value) not in places:
-            raise NotUniform
-        if value is plan.name or value is plan.epl:
-            raise NotUniform
-        return places.get(id(value))
-
-    return place
-
-
-def _contents(code: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield everything that differs between plans of a template, with the code that reads it."""
-    if type(value) is tuple and value:
-        yield code, value
-        for number, item in enumerate(value):
-            yield from _contents(f"{code}[{number}]", item)
-    elif is_dataclass(type(value)) and type(value) is not Type:
-        yield code, value
-        for of in [of for of in fields(value) if of.init]:
-            yield from _contents(f"{code}.{of.name}", getattr(value, of.name))
-    elif type(value) is Placeholder:
-        yield code, value

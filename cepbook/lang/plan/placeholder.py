@@ -49,7 +49,11 @@ class Placeholder:
         return hash(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is not Placeholder and self._read())
+        if self is other:
+            return True
+        if type(other) is Placeholder and type(self.value) is type(other.value) is not float:
+            return False  # which constants are equal is part of the shape
+        return self._compared(operator.eq, other)  # 1 equals 1.0, and 0.0 equals -0.0
 
     def _compared(self, compare: Compare, other: Any) -> bool:
         if type(other) is not Placeholder:
