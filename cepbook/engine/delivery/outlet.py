@@ -43,7 +43,10 @@ class DeliveryServices:
     """Note that an outlet has rows to release at the end of the present event or instant."""
 
     rewired: Callable[[], None]
-    """Note that listeners changed."""
+    """Note that listeners of matches changed."""
+
+    relistened: Callable[[], None]
+    """Note that listeners of deliveries changed, which leaves the functions that take events the same."""
 
     holds: bool = False
     """Statements hold their rows until all of them have seen the event."""
@@ -162,7 +165,7 @@ class DeliveryOutlet:
         others = self._listeners or self._splitter is not None or self._inserts
         self._sinks_only = not others and self._listener_side != "rstream"
         self.set_holding(self._host.holds)
-        self._host.rewired()
+        self._host.relistened()
 
     def close(self) -> None:
         """Stop all deliveries, because the statement stops. Rows that it holds are not delivered any more."""

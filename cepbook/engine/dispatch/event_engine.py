@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from cepbook.engine.config import Config
@@ -44,7 +45,8 @@ class EventEngine:
 
         self.turn = Turn(self.clock, self._failures, self._known_route, self._caught, self.rewired)
         self._queue = self.turn.queue
-        deliveries = DeliveryServices(self.enqueue_rows, self.turn.request_release, self.rewired)
+        relistened = partial(self.rewired, whole=False)
+        deliveries = DeliveryServices(self.enqueue_rows, self.turn.request_release, self.rewired, relistened)
         changes, activations = self.turn.changes, self.turn.activations
         self.services = EngineServices(config, self.clock, deliveries, changes, activations, self.report)
         self.registry = StatementRegistry(self.services)
@@ -193,11 +195,13 @@ class EventEngine:
 
         return first
 
-    def rewired(self) -> None:
-        """Rebuild routes at their next event, because statements or listeners changed."""
+    def rewired(self, *, whole: bool = True) -> None:
+        """Rebuild routes at their next event, because statements or listeners changed; their indexes only if the
+        `whole` of them may differ, not if statements came or went.
+        """
         self.registry.version += 1
         self._updates = bool(self.registry.updating)
-        self.routes.rewired()
+        self.routes.rewired(whole=whole)
         for context in self.registry.contexts.values():
             context.rewired()
         for name in self._built:

@@ -26,11 +26,10 @@ from cepbook.engine.statements.update import combine_updates, handler_after_upda
 from cepbook.engine.statements.variables import Variables
 from cepbook.engine.subscriptions.filter_index import (
     EventHandler,
-    FilterIndexNode,
+    FilterIndex,
     StatementOrder,
     Subscription,
     build_dispatcher,
-    build_filter_index,
 )
 from cepbook.engine.subscriptions.subscription_order import unprioritized_order
 from cepbook.lang.plan.catalog import Catalog
@@ -52,6 +51,9 @@ class StatementRegistry:
         self.variables: Variables = {}
         self.statements: dict[str, RunningStatement] = {}
         self.updating: set[str] = set()  # the statements with `update istream`
+        self.assigning: set[str] = set()  # the statements that assign variables
+        self.type_reading: set[str] = set()  # the statements that read the types of events
+        self.changed: set[str] = set()  # the statements that came or went since the last routes
         self.contexts: dict[str, Context] = {}
 
     @property
@@ -66,13 +68,20 @@ class StatementRegistry:
     def add(self, statement: RunningStatement) -> None:
         """Add a statement."""
         self.statements[statement.name] = statement
+        self.changed.add(statement.name)
         if statement.steps.emit.changes:
             self.updating.add(statement.name)
+        if statement.steps.emit.assigned:
+            self.assigning.add(statement.name)
+        if statement.program.reads_types:
+            self.type_reading.add(statement.name)
 
     def remove(self, name: str) -> None:
         """Remove a statement, if there is one of the name."""
         self.statements.pop(name, None)
-        self.updating.discard(name)
+        self.changed.add(name)
+        for names in (self.updating, self.assigning, self.type_reading):
+            names.discard(name)
 
     def readers(self, type_name: str) -> list[RunningStatement]:
         """Return the statements that read events of a type, in delivery order."""
@@ -103,11 +112,18 @@ class EventRoutes:
         self._failed = failed
         self._updated: dict[str, EventHandler] = {}
         self._updates: dict[str, Callable[[Any], Any] | None] = {}
-        self._indexed: dict[str, tuple[list[Subscription], int, FilterIndexNode]] = {}  # by type
+        self._indexed: dict[str, _TypeIndex] = {}
 
-    def rewired(self) -> None:
-        """Drop routes that are built anew at the next event."""
-        self._indexed.clear()
+    def rewired(self, *, whole: bool = True) -> None:
+        """Drop routes that are built anew at the next event. Indexes remain if not the `whole` of them changes: the
+        statements that came or went are exchanged in them.
+        """
+        registry, former = self._registry, {} if whole else self._indexed
+        self._indexed = {name: indexed for name, indexed in former.items() if indexed.may_change(registry, name)}
+        for indexed in self._indexed.values():
+            for statement in registry.changed:
+                indexed.remove(statement)
+        registry.changed.clear()
         self._updated.clear()
         self._updates.clear()
 
@@ -116,16 +132,17 @@ class EventRoutes:
         return handler_after_updates(_updates(self._registry, type_name, None), self._build_updated(type_name))
 
     def _build_updated(self, type_name: str) -> EventHandler:
-        subscriptions, contexts, index = self._subscriptions(type_name)
-        dispatch = build_dispatcher(subscriptions, self._failed, contexts, index)
+        indexed = self._type_index(type_name)
+        dispatch = indexed.index.dispatcher(self._failed, indexed.contexts)
         return _with_type(self._registry, type_name, _with_former_variables(self._registry, type_name, dispatch))
 
-    def _subscriptions(self, type_name: str) -> tuple[list[Subscription], int, FilterIndexNode]:
-        """Return all subscriptions to a type, the number of contexts in them, and their index."""
+    def _type_index(self, type_name: str) -> _TypeIndex:
+        """Return the index of the present subscriptions to a type."""
+        registry = self._registry
         indexed = self._indexed.get(type_name)
         if indexed is None:
-            subscriptions, contexts = _subscriptions(self._registry, type_name, None)
-            indexed = self._indexed[type_name] = subscriptions, contexts, build_filter_index(subscriptions)
+            indexed = self._indexed[type_name] = _TypeIndex(registry, type_name)
+        indexed.add_changed(registry, type_name)
         return indexed
 
     def update(self, type_name: str, rows: list[Any]) -> list[Any]:
@@ -156,14 +173,15 @@ class EventRoutes:
 
     def call_counter(self, type_name: str) -> Callable[[Any], int]:
         """Return a function that counts the handlers that the filter index calls for an event; valid until a change."""
-        subscriptions, _, index = self._subscriptions(type_name)
+        index = self._type_index(type_name).index
+        root = index.root
 
         def count(event: Any) -> int:
             handlers: list[tuple[StatementOrder, EventHandler]] = []
             try:
-                index.match(event, handlers)
+                root.match(event, handlers)
             except TypeError:  # a value that does not compare with the constants: every statement is called
-                return len(subscriptions)
+                return len(index)
             return len(handlers)
 
         return count
@@ -233,6 +251,48 @@ def ignore_call() -> None:
     """Do nothing: no replay observes calls from outside."""
 
 
+class _TypeIndex:
+    """The index of the subscriptions to a type, and the number of contexts in them."""
+
+    __slots__ = ("_changed", "_event_type", "_own", "contexts", "index")
+
+    def __init__(self, registry: StatementRegistry, type_name: str) -> None:
+        self.contexts = 0
+        self._changed: set[str] = set()  # the names of statements that came or went
+        self._event_type = registry.catalog.event_types.get(type_name)
+        self._own: dict[str, list[Subscription]] | None = None  # by statement; None if their order depends on all
+        if registry.services.config.prioritized and not registry.contexts:
+            self._own = {statement.name: statement.subscribers(type_name) for statement in registry.readers(type_name)}
+            subscriptions = [subscription for own in self._own.values() for subscription in own]
+        else:
+            subscriptions, self.contexts = _subscriptions(registry, type_name, None)
+        self.index = FilterIndex(subscriptions)
+
+    def may_change(self, registry: StatementRegistry, type_name: str) -> bool:
+        """Return whether statements can be exchanged: the place of each is its own, no context looks at events first,
+        and the type is the same.
+        """
+        same = registry.catalog.event_types.get(type_name) is self._event_type
+        return same and self._own is not None and not registry.contexts
+
+    def remove(self, name: str) -> None:
+        """Remove the subscriptions of the statement `name`, which came or went."""
+        assert self._own is not None
+        self._changed.add(name)
+        for subscription in self._own.pop(name, ()):
+            self.index.remove(subscription)
+
+    def add_changed(self, registry: StatementRegistry, type_name: str) -> None:
+        """Add the subscriptions of statements that came since the last call."""
+        for name in self._changed:
+            statement = registry.statements.get(name)
+            if statement is not None and self._own is not None and statement.reads(type_name):
+                own = self._own[name] = statement.subscribers(type_name)
+                for subscription in own:
+                    self.index.add(subscription)
+        self._changed.clear()
+
+
 def _subscriptions(
     registry: StatementRegistry, type_name: str, among: Container[str] | None
 ) -> tuple[list[Subscription], int]:
@@ -282,7 +342,7 @@ def _with_former_variables(registry: StatementRegistry, type_name: str, dispatch
 
 def _assigned(registry: StatementRegistry, type_name: str) -> set[str]:
     """Return the variables that may be assigned in reaction to an event of a type, also by way of others."""
-    remaining = [s for s in registry.statements.values() if s.steps.emit.assigned]
+    remaining = [registry.statements[name] for name in registry.assigning]
     contexts = [context for context in registry.contexts.values() if remaining and context.subscribers(type_name, 0)]
     names: set[str] = set()
     reacting = [s for s in remaining if s.reads(type_name) or s.context in contexts]
@@ -295,7 +355,7 @@ def _assigned(registry: StatementRegistry, type_name: str) -> set[str]:
 
 def _with_type(registry: StatementRegistry, type_name: str, dispatch: EventHandler) -> EventHandler:
     """Return `dispatch` so that events carry their type, if a reader asks for it."""
-    if not any(statement.program.reads_types for statement in registry.readers(type_name)):
+    if not any(registry.statements[name].reads(type_name) for name in registry.type_reading):
         return dispatch
 
     def typed(event: Any) -> object:
@@ -305,7 +365,8 @@ def _with_type(registry: StatementRegistry, type_name: str, dispatch: EventHandl
 
 
 def _updates(registry: StatementRegistry, type_name: str, among: Container[str] | None) -> list[RunningStatement]:
-    updates = [statement for statement in registry.readers(type_name) if statement.updates(type_name)]
+    readers = registry.readers(type_name) if registry.updating else []
+    updates = [statement for statement in readers if statement.updates(type_name)]
     return [statement for statement in updates if among is None or statement.name in among]
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
-from cepbook.engine.subscriptions.intervals import Interval, IntervalTree
+from cepbook.engine.subscriptions.intervals import Interval, IntervalForest
 from cepbook.lang.plan import expressions as x
 
 # takes an event, or (event, slots) if contexts look at it; returns True if it consumed the event
@@ -89,12 +89,13 @@ class IndexCondition:
 @dataclass(slots=True)
 class FilterIndexNode:
     """A node of the index: `leaves` are called for every event that gets here, `equal` and `ranges` lead to further
-    nodes.
+    nodes. A node with few `entries` has leaves only; in any other node `entries` is None.
     """
 
     leaves: list[tuple[StatementOrder, EventHandler]] = field(default_factory=list)
     equal: dict[str, dict[Any, FilterIndexNode]] = field(default_factory=dict)
-    ranges: dict[str, IntervalTree[FilterIndexNode]] = field(default_factory=dict)
+    ranges: dict[str, IntervalForest[FilterIndexNode]] = field(default_factory=dict)
+    entries: list[IndexEntry] | None = None
 
     def match(self, event: Any, handlers: list[tuple[StatementOrder, EventHandler]]) -> None:
         """Append the handlers of `event` below this node to `handlers`."""
@@ -110,6 +111,66 @@ class FilterIndexNode:
             if value is not None and value == value:
                 for node in tree.containing(value):
                     node.match(event, handlers)
+
+    def add(self, entry: IndexEntry) -> None:
+        """Add one more entry."""
+        if self.entries is not None:
+            self.entries.append(entry)
+            fresh = _node(self.entries)
+            self.leaves, self.equal, self.ranges, self.entries = fresh.leaves, fresh.equal, fresh.ranges, fresh.entries
+            return
+        keys, complete, s = entry
+        if not keys:
+            self.leaves.append((s.order, s.matched if complete else s.checked))
+            return
+        (name, values), rest = keys[0], (keys[1:], complete, s)
+        if isinstance(values, Interval):
+            if name not in self.ranges:
+                self.ranges[name] = IntervalForest({values: _node([rest])})
+            elif (below := self.ranges[name].get(values)) is None:
+                self.ranges[name].add(values, _node([rest]))
+            else:
+                below.add(rest)
+            return
+        table = self.equal.setdefault(name, {})
+        for value in values:
+            if value in table:
+                table[value].add(rest)
+            else:
+                table[value] = _node([rest])
+
+    def remove(self, entry: IndexEntry) -> None:
+        """Remove an entry that was added. Nodes that become empty are removed, too."""
+        keys, complete, s = entry
+        if self.entries is not None:
+            self.entries = [known for known in self.entries if known[2] is not s]
+            self.leaves = _node(self.entries).leaves
+            return
+        if not keys:
+            self.leaves.remove((s.order, s.matched if complete else s.checked))
+            return
+        (name, values), rest = keys[0], (keys[1:], complete, s)
+        if isinstance(values, Interval):
+            below = self.ranges[name].get(values)
+            assert below is not None
+            below.remove(rest)
+            if below.empty:
+                self.ranges[name].remove(values)
+                if not len(self.ranges[name]):
+                    del self.ranges[name]
+            return
+        table = self.equal[name]
+        for value in values:
+            table[value].remove(rest)
+            if table[value].empty:
+                del table[value]
+        if not table:
+            del self.equal[name]
+
+    @property
+    def empty(self) -> bool:
+        """True if no event leads to a subscriber."""
+        return not (self.leaves or self.equal or self.ranges)
 
 
 def index_conditions(e: x.BoundExpr) -> tuple[IndexCondition, ...]:
@@ -155,13 +216,9 @@ IndexKey = tuple[str, tuple[Any, ...] | Interval]  # a property, and its values 
 IndexEntry = tuple[tuple[IndexKey, ...], bool, Subscription]
 
 
-def build_filter_index(subscribers: Sequence[Subscription]) -> FilterIndexNode:
-    """Return the index over `subscribers`."""
-    entries: list[IndexEntry] = []
-    for subscriber in subscribers:
-        conditions = [index_conditions(conjunct) for conjunct in x.conjuncts(subscriber.filter)]
-        entries.append((_index_keys(chain.from_iterable(conditions)), all(conditions), subscriber))
-    return _node(entries)
+def _entry(subscriber: Subscription) -> IndexEntry:
+    conditions = [index_conditions(conjunct) for conjunct in x.conjuncts(subscriber.filter)]
+    return _index_keys(chain.from_iterable(conditions)), all(conditions), subscriber
 
 
 def _index_keys(conditions: Iterable[IndexCondition]) -> tuple[IndexKey, ...]:
@@ -177,11 +234,15 @@ def _index_keys(conditions: Iterable[IndexCondition]) -> tuple[IndexKey, ...]:
     return (*equal, *intervals.items())
 
 
+def _are_few(entries: list[IndexEntry]) -> bool:
+    return sum(bool(keys) for keys, _, _ in entries) <= MAX_UNINDEXED
+
+
 def _node(entries: list[IndexEntry]) -> FilterIndexNode:
     node = FilterIndexNode()
-    if sum(bool(keys) for keys, _, _ in entries) <= MAX_UNINDEXED:
-        for keys, complete, s in entries:
-            node.leaves.append((s.order, s.matched if complete and not keys else s.checked))
+    if _are_few(entries):
+        node.entries = entries
+        node.leaves = [(s.order, s.matched if complete and not keys else s.checked) for keys, complete, s in entries]
         return node
     tables: dict[str, dict[Any, list[IndexEntry]]] = {}
     ranges: dict[str, dict[Interval, list[IndexEntry]]] = {}
@@ -198,39 +259,85 @@ def _node(entries: list[IndexEntry]) -> FilterIndexNode:
                 table.setdefault(value, []).append(rest)
     node.equal = {name: {value: _node(below) for value, below in table.items()} for name, table in tables.items()}
     for name, by_interval in ranges.items():
-        node.ranges[name] = IntervalTree({interval: _node(below) for interval, below in by_interval.items()})
+        node.ranges[name] = IntervalForest({interval: _node(below) for interval, below in by_interval.items()})
     return node
 
 
-def build_dispatcher(
-    subscribers: Sequence[Subscription],
-    failed: Callable[[Exception], None],
-    contexts: int = 0,
-    index: FilterIndexNode | None = None,
-) -> Callable[[Any], object]:
-    """Return a function that passes an event to each subscriber that must see it, in delivery order.
+class FilterIndex:
+    """The subscriptions to the events of one type, which may come and go, and the index over them."""
 
-    A failure of one statement is passed to `failed`; the others still see the event. If `contexts` contexts look at the
-    type, handlers are called as `handler(event, slots)`, with one slot per context. `index` is that of the subscribers,
-    if it exists already.
-    """
-    ordered = sorted(subscribers, key=lambda s: s.order)
-    if not ordered:
-        return lambda event: None
-    if any(s.drops for s in ordered):
-        return _dropping(ordered, failed, contexts)
-    if len(ordered) <= MAX_UNINDEXED:
+    def __init__(self, subscriptions: Iterable[Subscription]) -> None:
+        self._entries: dict[int, IndexEntry] = {}  # by identity of the subscription
+        self._drops = 0  # number of subscriptions with `@Drop`
+        self._root: FilterIndexNode | None = None
+        self._flat = False  # True if the index is one hash table, the most common case
+        for subscription in subscriptions:
+            self._count(subscription)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def root(self) -> FilterIndexNode:
+        """The index, which is built when it is needed."""
+        if self._root is None:
+            self._root = _node([*self._entries.values()])
+            self._flat = _is_flat(self._root, None)
+        return self._root
+
+    def _count(self, subscription: Subscription) -> IndexEntry:
+        self._drops += subscription.drops
+        entry = self._entries[id(subscription)] = _entry(subscription)
+        return entry
+
+    def add(self, subscription: Subscription) -> None:
+        """Add a subscription."""
+        entry = self._count(subscription)
+        if self._root is not None:
+            self._root.add(entry)
+            self._flat = self._flat and _is_flat(self._root, entry)
+
+    def remove(self, subscription: Subscription) -> None:
+        """Remove a subscription that was added."""
+        entry = self._entries.pop(id(subscription))
+        self._drops -= subscription.drops
+        if self._root is not None:
+            self._root.remove(entry)
+            self._flat = self._flat and bool(self._root.equal)
+
+    def dispatcher(self, failed: Callable[[Exception], None], contexts: int = 0) -> Callable[[Any], object]:
+        """Return a function that passes an event to each subscriber that must see it, in delivery order. It is valid
+        until a subscription is added or removed.
+
+        A failure of one statement is passed to `failed`; the others still see the event. If `contexts` contexts look at
+        the type, handlers are called as `handler(event, slots)`, with one slot per context.
+        """
+        if not self._drops and len(self._entries) > MAX_UNINDEXED:
+            root = self.root
+            if root.equal or root.ranges:
+                flat = self._flat and not contexts
+                return _table(self, root, failed) if flat else _tree(self, root, failed, contexts)
+        ordered = sorted(self.subscriptions(), key=lambda s: s.order)
+        if not ordered:
+            return lambda event: None
+        if self._drops:
+            return _dropping(ordered, failed, contexts)
         handlers = [s.checked for s in ordered]
         if not contexts:
             return _linear(handlers, failed)
         dispatch, alone = _with_slots(handlers, failed, contexts), ordered[-1].alone
         return dispatch if alone is None or len(handlers) > 2 or contexts > 1 else alone(dispatch)
-    root = index or build_filter_index(ordered)
-    if not root.equal and not root.ranges:
-        handlers = [s.checked for s in ordered]
-        return _with_slots(handlers, failed, contexts) if contexts else _linear(handlers, failed)
-    single = None if contexts else _single_table(root)
-    return _tree(root, ordered, failed, contexts) if single is None else _table(*single, ordered, failed)
+
+    def subscriptions(self) -> list[Subscription]:
+        """Return all subscriptions."""
+        return [subscription for _, _, subscription in self._entries.values()]
+
+
+def build_dispatcher(
+    subscribers: Sequence[Subscription], failed: Callable[[Exception], None], contexts: int = 0
+) -> Callable[[Any], object]:
+    """Return a `FilterIndex.dispatcher` of `subscribers`."""
+    return FilterIndex(subscribers).dispatcher(failed, contexts)
 
 
 def _linear(handlers: list[EventHandler], failed: Callable[[Exception], None]) -> EventHandler:
@@ -296,31 +403,29 @@ def _dropping(ordered: list[Subscription], failed: Callable[[Exception], None], 
     return dispatch
 
 
-def _single_table(root: FilterIndexNode) -> tuple[str, dict[Any, list[EventHandler]]] | None:
-    """Return the index as one hash table of handler lists if it is nothing else, the most common case; else None."""
+def _is_flat(root: FilterIndexNode, entry: IndexEntry | None) -> bool:
+    """Return whether an index is one hash table of handlers; of one that was flat, after `entry` was added."""
     if root.leaves or root.ranges or len(root.equal) != 1:
-        return None
-    ((name, table),) = root.equal.items()
-    if any(node.equal or node.ranges for node in table.values()):
-        return None
-    return name, {value: [h for _, h in sorted(node.leaves, key=_order)] for value, node in table.items()}
+        return False
+    (table,) = root.equal.values()
+    nodes = table.values() if entry is None else [table[value] for value in entry[0][0][1]]
+    return all(node.entries is not None or not (node.equal or node.ranges) for node in nodes)
 
 
-def _table(
-    name: str,
-    table: dict[Any, list[EventHandler]],
-    ordered: list[Subscription],
-    failed: Callable[[Exception], None],
-) -> EventHandler:
+def _table(index: FilterIndex, root: FilterIndexNode, failed: Callable[[Exception], None]) -> EventHandler:
     """Dispatch by one hash table. For a value without a hash each statement tests its filter, as in `_tree`."""
-    takers = {value: _linear(handlers, failed) for value, handlers in table.items()}
-    all_of_them = _linear([s.checked for s in ordered], failed)
+    ((name, table),) = root.equal.items()
+    takers: dict[Any, EventHandler] = {}  # by value, once there was an event with it
 
     def dispatch(event: Any) -> None:
+        value = event.get(name)
         try:
-            taker = takers.get(event.get(name))
+            taker = takers.get(value)
+            if taker is None and value in table:
+                taker = takers[value] = _linear([h for _, h in sorted(table[value].leaves, key=_order)], failed)
         except TypeError:
-            taker = all_of_them
+            subscriptions = sorted(index.subscriptions(), key=lambda s: s.order)
+            taker = _linear([s.checked for s in subscriptions], failed)
         if taker is not None:
             taker(event)
 
@@ -328,7 +433,7 @@ def _table(
 
 
 def _tree(
-    root: FilterIndexNode, ordered: list[Subscription], failed: Callable[[Exception], None], contexts: int
+    index: FilterIndex, root: FilterIndexNode, failed: Callable[[Exception], None], contexts: int
 ) -> EventHandler:
     """Dispatch by the index. A value of another type than its property may not compare with the constants of the index;
     then each statement tests its filter, so that the failure is its own.
@@ -341,7 +446,7 @@ def _tree(
         try:
             root.match(event, handlers)
         except TypeError:
-            handlers = [(s.order, s.checked) for s in ordered]
+            handlers = [(s.order, s.checked) for s in index.subscriptions()]
         if len(handlers) > 1:
             handlers.sort(key=_order)
         for _, handler in handlers:

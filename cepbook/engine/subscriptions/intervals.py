@@ -72,3 +72,49 @@ class IntervalTree(Generic[Item]):
             items += self._nodes[node]
             node //= 2
         return items
+
+
+class IntervalForest(Generic[Item]):
+    """Items by interval that come and go: a few trees, the sizes of which at least double.
+
+    A new interval is merged with the trees that are not larger into one tree, so an interval is in O(log n) trees in
+    turn. The item of an interval that was removed stays in its tree until as many are gone as remain: `containing` may
+    still return it.
+    """
+
+    __slots__ = ("_gone", "_trees")
+
+    def __init__(self, items: dict[Interval, Item]) -> None:
+        self._gone = 0
+        self._trees = [(items, IntervalTree(items))]  # the largest first; their present items
+
+    def __len__(self) -> int:
+        return sum(len(items) for items, _ in self._trees)
+
+    def get(self, interval: Interval) -> Item | None:
+        """Return the item of an interval, or None."""
+        return next((items[interval] for items, _ in self._trees if interval in items), None)
+
+    def add(self, interval: Interval, item: Item) -> None:
+        """Add the item of an interval that has none."""
+        items = {interval: item}
+        while self._trees and len(self._trees[-1][0]) <= len(items):
+            items = {**self._trees.pop()[0], **items}
+        self._trees.append((items, IntervalTree(items)))
+
+    def remove(self, interval: Interval) -> None:
+        """Remove the item of an interval."""
+        for items, _ in self._trees:
+            items.pop(interval, None)
+        self._gone += 1
+        if self._gone > len(self):
+            present = {known: item for items, _ in self._trees for known, item in items.items()}
+            self._gone, self._trees = 0, [(present, IntervalTree(present))]
+
+    def containing(self, value: Any) -> list[Item]:
+        """Return the items whose intervals contain `value`, in no particular order."""
+        (_, tree), *others = self._trees
+        items = tree.containing(value)
+        for _, other in others:
+            items += other.containing(value)
+        return items

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cepbook.engine.runtime import Runtime
+from cepbook.errors import StatementError
 from tests.engine.histories import Row
-from tests.random_cases import in_part, several
+from tests.random_cases import in_part, seeds, several
 
 SCHEMA = "create schema E(k string, g int, x int, n long, d double, b boolean)"
 Condition = tuple[str, Callable[[Row], bool | None]]
@@ -155,7 +159,7 @@ def test_index_finds_what_asking_each_finds(filters: list[Condition], events: li
 
 
 def test_statements_that_come_and_go() -> None:
-    """The index is built anew when statements are dropped or added, also between two events of one type."""
+    """Statements are dropped and added between two events of one type."""
     runtime, seen = Runtime(), list[str]()
     runtime.deploy(SCHEMA)
     for number in range(20):
@@ -191,3 +195,77 @@ def test_a_few_conditions_that_could_be_looked_up_among_many_statements() -> Non
         runtime.statement(f"s{number}").add_listener(lambda delta, name=f"s{number}": seen.append(name))
     runtime.send("E", {"g": 1, "x": 3, "k": "ab"})
     assert seen == ["s0", "s1", "s2", "s3", "s6", "s8"]
+
+
+RULES = [
+    "select * from E(g = {0})",
+    "select * from E(g = {0}, x > {1})",
+    "select * from E(g in ({0}, {1}), k = 'a')",
+    "select * from E(x > {0})",
+    "select * from E(x >= {0} and x < {1})",
+    "select * from E(d between {0} and {1}, n = {1})",
+    "select * from E(k like '%b%')",
+    "select * from E",
+    "select count(*) as c from E(n = {0})#length(3)",
+    "select a.x as x, b.n as n from pattern [every a=E(g = {0}) -> b=E(x > {1})]",
+    "@Priority({0}) select * from E(g = {1})",
+    "@Drop @Priority(0) select * from E(g = {0}, x = {1}, n = 2)",
+]
+
+
+@pytest.mark.histories
+@pytest.mark.parametrize("seed", seeds(12))
+def test_random_statements_that_come_and_go_between_events(seed: int) -> None:
+    """Each delivers what it delivers to a runtime of its own, and they deliver in their order."""
+    rng = random.Random(seed)
+    rules = rng.sample(RULES[:-1], rng.randrange(1, 6)) + RULES[-1:] * (seed % 4 == 3)
+    together, alone, seen = Runtime(), dict[str, Runtime](), list[tuple[str, object]]()
+    expected: list[tuple[str, object]] = []
+    together.deploy(SCHEMA)
+    for step in range(150):
+        action = rng.random()
+        if action < 0.35:
+            name = f"s{step}"
+            epl = f"@name('{name}') {rng.choice(rules).format(rng.randrange(4), rng.randrange(4))}"
+            alone[name] = Runtime()
+            alone[name].deploy(SCHEMA)
+            for runtime, rows in ((together, seen), (alone[name], expected)):
+                runtime.deploy(epl, deployment_id=name)
+                runtime.statement(name).add_listener(
+                    lambda delta, name=name, rows=rows: rows.append((name, delta.insert))
+                )
+        elif action < 0.5 and alone:
+            name = rng.choice([*alone])
+            together.undeploy(name)
+            del alone[name]
+        else:
+            numbers = {key: rng.choice([0, 1, 2, 3, None]) for key in ("g", "x", "n", "d")}
+            event = {**numbers, "k": rng.choice(["a", "b", "ab", None])}
+            if rng.random() < 0.02:
+                event["x"] = "a text"  # compares with no bound
+            seen.clear()
+            expected.clear()
+            failures = len(together.errors)
+            for runtime in (together, *in_order(alone)):
+                with suppress(StatementError):
+                    runtime.send("E", event)
+                drops = runtime is not together and any(s.drops for s in runtime.statements.values())
+                if drops and expected and expected[-1][0] in runtime.statements:
+                    break  # the others do not see the event
+            assert seen == expected, (event, step)
+            assert (len(together.errors) > failures) <= (event["x"] == "a text")
+    for name in alone:
+        together.undeploy(name)
+    index = together.routes._type_index("E").index
+    assert index.root.empty
+    assert len(index) == 0
+
+
+def in_order(alone: dict[str, Runtime]) -> list[Runtime]:
+    """The runtimes of single statements in the order in which their statements get an event."""
+    return sorted(alone.values(), key=lambda runtime: (-priority(runtime), list(alone.values()).index(runtime)))
+
+
+def priority(runtime: Runtime) -> float:
+    (statement,) = runtime.statements.values()
+    return -statement.order[0] + 0.5 * statement.drops  # before those of the same priority
