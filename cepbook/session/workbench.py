@@ -70,7 +70,8 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         if dialect != "epl" or settings:
             epl = with_dialect_settings(epl, dialect, settings, self._config)
         text = {"epl": str(epl), "dialect": dialect_of(epl), "settings": dict(settings_of(epl))}
-        with self._lock, self._engine.action("run", **text, cell=cell), rare_collection(epl):
+        rarely = rare_collection(epl, len(self.runtime.statements))
+        with self._lock, self._engine.action("run", **text, cell=cell), rarely:
             names = declared_names(epl, self.runtime.catalog)
             target = cells.replaced_deployment(names, epl, cell, self._cells)
             failed = set(map(id, self.runtime.errors))

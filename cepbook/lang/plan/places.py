@@ -1,4 +1,4 @@
-"""Where a plan holds what differs between the plans of a template: its nodes, constants and places in the text."""
+"""The places in a plan of what differs between the plans of a template: its nodes, constants and spans."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Garbage collection around replays and large texts: seldom while events flow or hundreds of statements are deployed,
-in full when an engine was left behind, and never of the modules of a notebook's process.
+"""Garbage collection around replays and deployments: seldom while events flow or while there are hundreds of
+statements, in full when much was left behind, and never of the modules of a notebook's process.
 
 Rows and windows form no reference cycles, but the collector looks at each of them again and again. At the thresholds
 of Python that costs more than the statements themselves.
@@ -57,11 +57,11 @@ class CollectionPause:
 
 
 @contextmanager
-def rare_collection(text: str) -> Iterator[None]:
-    """Within the block, collect rarely if `text` has very many statements. What is made for them stays, and to look
-    through it again and again took as long as deploying.
+def rare_collection(text: str, running: int) -> Iterator[None]:
+    """Within the block, collect rarely if `text` has very many statements, or if many are `running` already. What is
+    made for them stays, and to look through it again and again took as long as deploying.
     """
-    pause = CollectionPause() if text.count(";") > MANY_STATEMENTS else None
+    pause = CollectionPause() if max(text.count(";"), running) > MANY_STATEMENTS else None
     if pause is not None:
         pause.begin()
     try:
@@ -69,6 +69,7 @@ def rare_collection(text: str) -> Iterator[None]:
     finally:
         if pause is not None:
             pause.end()
+            garbage.clear_seldom()
 
 
 class GarbageCollector:
@@ -83,6 +84,13 @@ class GarbageCollector:
 
     def __init__(self) -> None:
         self._kept = sys.getallocatedblocks()
+        self._changes = 0
+
+    def clear_seldom(self) -> None:
+        """Call `clear` each hundredth time. To count the blocks of a large process takes as long as a deployment."""
+        self._changes += 1
+        if self._changes % 100 == 0:
+            self.clear()
 
     def clear(self) -> None:
         """Collect all garbage if there may be much of it."""

@@ -59,3 +59,30 @@ def test_workbenches_of_the_past_go_when_nobody_has_them(monkeypatch: pytest.Mon
         monkeypatch.setattr(garbage, "_kept", 0)
         seen.append(ref(replay.at(at)))
     assert [each() for each in seen[:-1]] == [None] * (len(seen) - 1)
+
+
+def test_single_deployments_beside_many_statements_collect_seldom_and_leave_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cep = Workbench()
+    cep.run("create schema Tick(price double)")
+    cep.run(";".join(f"@name('rule{number}') select * from Tick(price = {number})" for number in range(120)))
+    cep.run("@name('own') select * from Tick(price = 7)")
+    monkeypatch.setattr(garbage, "MUCH", 0)
+    monkeypatch.setattr(garbage, "_changes", 0)
+    former = ref(cep.runtime.statements["own"])
+    collections: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        collections.append(info["generation"])
+
+    gc.callbacks.append(note)
+    try:
+        for number in range(99):
+            cep.run(f"@name('own') select * from Tick(price = {number}.5)")
+    finally:
+        gc.callbacks.remove(note)
+    assert 2 not in collections
+    monkeypatch.setattr(garbage, "_kept", 0)
+    cep.run("@name('own') select * from Tick(price = 7)")
+    assert former() is None

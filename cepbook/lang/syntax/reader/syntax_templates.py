@@ -46,7 +46,7 @@ class SyntaxTemplate:
 
 
 class StatementForm(NamedTuple):
-    """What a statement has beside its template: the values of variables, and where each of its tokens is."""
+    """The template of a statement, the values of its variables, and the places of its tokens."""
 
     template: SyntaxTemplate
     values: tuple[Any, ...]
