@@ -49,8 +49,7 @@ from cepbook.lang.plan import nodes as p
 def compile_subqueries(statement: p.StatementPlan, scope_in: ScopeFactory) -> tuple[StatementProgram, ...]:
     """Compile the subqueries of a statement. Errors: Refusal for a construct that is not supported."""
     context = statement.context if isinstance(statement, p.StreamStatement) else None
-    into = statement.into if isinstance(statement, p.SelectStatement) else None
-    fed_table = None if into is None else into.store.name
+    fed_table = None if statement.into is None else statement.into.store.name
     return tuple(compile_subquery(subquery, context, scope_in, fed_table) for subquery in statement.subqueries)
 
 

@@ -40,11 +40,6 @@ class PartitionIdentity:
 NamedLevels = Sequence[tuple[str, c.ContextLevel]]  # with their names, outermost first
 
 
-def level_kind(level: c.ContextLevel) -> str:
-    """Return the kind of `LevelIdentity` that a level makes."""
-    return "keyed" if isinstance(level, c.KeyedStreams) else type(level).__name__.removesuffix("Spec").lower()
-
-
 class Selector(ABC):
     """A choice of partitions. Selectors for one level of a nested context are combined in `Nested`."""
 
@@ -98,7 +93,7 @@ class _ByKey(Selector):
         """Return whether the selector contains this key."""
 
     def check(self, levels: NamedLevels) -> None:
-        kinds = [level_kind(level) for _, level in levels]
+        kinds = [level.kind for _, level in levels]
         if kinds != [self.kind]:
             hint = "; name the level: Nested(level=…)" if len(kinds) > 1 else ""
             fact = f"{type(self).__name__} is for {self.kind} contexts, this one is {' over '.join(kinds)}"

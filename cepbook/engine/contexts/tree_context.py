@@ -27,7 +27,6 @@ from cepbook.engine.services import EngineServices
 from cepbook.engine.subscriptions.filter_index import ContextSlots, EventHandler, StatementOrder, Subscription
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.timers import DueEntry
-from cepbook.lang.plan.context import HashSpec, KeyedSpec
 from cepbook.lang.plan.nodes import CreateContextTreeStatement
 
 
@@ -105,7 +104,7 @@ class TreeContext(TreePartitions):
         """
         level = self._outermost
         alone = self.replay_obstacle is None or level.inner is None
-        divides = alone and all(isinstance(inner.compiled.spec, (KeyedSpec, HashSpec)) for inner in levels_from(level))
+        divides = alone and all(inner.compiled.spec.exclusive for inner in levels_from(level))
         return not divides or (at_end and level.compiled.ends is not None) or not all(map(level.stream, type_names))
 
     def subscribers(self, type_name: str, position: int) -> list[Subscription]:

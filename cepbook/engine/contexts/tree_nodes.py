@@ -24,7 +24,6 @@ from typing import Any
 from cepbook.engine.contexts.conditions import CompiledLevel, EventCondition, LevelStream, PatternCondition
 from cepbook.engine.contexts.event_routing import UNLISTED, EventRouting, LevelMatch
 from cepbook.engine.contexts.partition import ContextPartition, Counted, PartitionAssignment
-from cepbook.engine.contexts.selectors import level_kind
 from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
@@ -54,7 +53,7 @@ class Level:
         self.inner = inner
         self.nested = nested
         self.timed = not compiled.spec.event_types
-        self.kind = level_kind(compiled.spec)
+        self.kind = compiled.spec.kind
         self.hidden: tuple[str, ...] = () if compiled.ends is None else compiled.ends.names
         self.unknown = dict.fromkeys([*(name for begins in compiled.begins for name in begins.names), *self.hidden])
         self._concerns: dict[str, bool] = {}

@@ -215,12 +215,7 @@ def possible_statuses(condition: x.BoundExpr | None) -> frozenset[int]:
     """Return the statuses of rows that may pass a condition."""
     left = frozenset((STAYING, NEW, DEAD))
     for conjunct in x.conjuncts(condition):
-        if (
-            isinstance(conjunct, x.ComparisonExpr)
-            and isinstance(conjunct.left, x.Prop)
-            and conjunct.left.name == STATUS
-        ):
-            assert isinstance(conjunct.right, x.Const)
-            one = {conjunct.right.value}
+        if isinstance(conjunct, x.ComparisonExpr) and conjunct.left.property_name == STATUS:
+            one = {conjunct.right.constant}
             left = left & one if conjunct.op == "=" else left - one
     return left

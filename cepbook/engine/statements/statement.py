@@ -166,9 +166,7 @@ class RunningStatement(StoreAccess, ContextMember):
             return False
         if self.steps.row is None or self._services.config.iterable_unbound:
             return True  # no rows, but the values of variables
-        if isinstance(self.plan, p.SelectStatement) and (
-            self.plan.iterable_unbound or any(source.store is not None for source in self.plan.sources)
-        ):
+        if self.plan.iterable_unbound or any(source.store is not None for source in self.plan.sources):
             return True
         return bool(self.steps.windows) or self.steps.kind == "fully_aggregated"
 

@@ -8,6 +8,7 @@ Expressions of conditions read stream 0, the event that arrives, and the partiti
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from cepbook.lang.plan.crontab import CrontabSpec
 from cepbook.lang.plan.expressions import BoundExpr
@@ -71,7 +72,23 @@ class KeyedStream(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class ContextLevel(PlanNode):
-    """A rule that allocates the partitions of a context, or of one level of a nested context."""
+    """A rule that allocates the partitions of a context, or of one level of a nested context.
+
+    `exclusive` levels have at most one partition for each event.
+    """
+
+    kind: ClassVar[Literal["keyed", "hash", "category", "nonoverlapping", "overlapping", "nested"]]
+    exclusive: ClassVar[bool] = False
+
+    @property
+    def filters(self) -> tuple[tuple[str, BoundExpr | None], ...]:
+        """The event types that the level divides by keys or hashes, each with the filter of its events."""
+        return ()
+
+    @property
+    def beginning(self) -> PartitionCondition | None:
+        """What begins a partition, if that is no key, hash or category."""
+        return None
 
     @property
     def keyed_streams(self) -> tuple[KeyedStream, ...]:
@@ -90,6 +107,13 @@ class KeyedStreams(ContextLevel):
 
     streams: tuple[KeyedStream, ...]
 
+    kind: ClassVar[Literal["keyed"]] = "keyed"
+    exclusive: ClassVar[bool] = True
+
+    @property
+    def filters(self) -> tuple[tuple[str, BoundExpr | None], ...]:
+        return tuple((stream.event_type, stream.filter) for stream in self.streams)
+
     @property
     def keyed_streams(self) -> tuple[KeyedStream, ...]:
         return self.streams
@@ -102,6 +126,13 @@ class KeyedSpec(ContextLevel):
     streams: KeyedStreams
     initiated: tuple[OnEvent, ...] = ()
     terminated: PartitionCondition | None = None
+
+    kind: ClassVar[Literal["keyed"]] = "keyed"
+    exclusive: ClassVar[bool] = True
+
+    @property
+    def filters(self) -> tuple[tuple[str, BoundExpr | None], ...]:
+        return self.streams.filters
 
     @property
     def keyed_streams(self) -> tuple[KeyedStream, ...]:
@@ -131,6 +162,13 @@ class HashSpec(ContextLevel):
     granularity: int
     preallocate: bool
 
+    kind: ClassVar[Literal["hash"]] = "hash"
+    exclusive: ClassVar[bool] = True
+
+    @property
+    def filters(self) -> tuple[tuple[str, BoundExpr | None], ...]:
+        return tuple((stream.event_type, stream.filter) for stream in self.streams)
+
     @property
     def event_types(self) -> tuple[str, ...]:
         return tuple(stream.event_type for stream in self.streams)
@@ -144,6 +182,8 @@ class CategorySpec(ContextLevel):
     filter: BoundExpr | None
     categories: tuple[tuple[str, BoundExpr], ...]
 
+    kind: ClassVar[Literal["category"]] = "category"
+
     @property
     def event_types(self) -> tuple[str, ...]:
         return (self.event_type,)
@@ -155,6 +195,12 @@ class NonOverlappingSpec(ContextLevel):
 
     start: PartitionCondition
     end: PartitionCondition | None
+
+    kind: ClassVar[Literal["nonoverlapping"]] = "nonoverlapping"
+
+    @property
+    def beginning(self) -> PartitionCondition:
+        return self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +215,20 @@ class OverlappingSpec(ContextLevel):
     distinct: tuple[BoundExpr, ...] = ()
     also_now: bool = False
 
+    kind: ClassVar[Literal["overlapping"]] = "overlapping"
+
+    @property
+    def beginning(self) -> PartitionCondition:
+        return self.initiated
+
 
 @dataclass(frozen=True, slots=True)
 class NestedSpec(ContextLevel):
     """Contexts inside each other, outermost first, by name."""
 
     levels: tuple[tuple[str, ContextSpec], ...]
+
+    kind: ClassVar[Literal["nested"]] = "nested"
 
 
 ContextSpec = KeyedSpec | HashSpec | CategorySpec | NonOverlappingSpec | OverlappingSpec | NestedSpec

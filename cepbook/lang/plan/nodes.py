@@ -107,6 +107,16 @@ class StatementPlan(PlanNode):
         return frozenset()
 
     @property
+    def into(self) -> IntoTable | None:
+        """The table that keeps the aggregates."""
+        return None
+
+    @property
+    def iterable_unbound(self) -> bool:
+        """True if the iterator of a statement without a window has the last event (``@IterableUnbound``)."""
+        return any(name == "iterableunbound" for name, _ in self.annotations)
+
+    @property
     def lookup(self) -> StoreLookup | None:
         """The rows of a store that each event visits."""
         return None
@@ -180,11 +190,6 @@ class SelectStatement(StatementPlan):
         if self.drop:
             return _HIDES_EVENTS
         return "it treats events that arrive together as one change" if self.lots else ""
-
-    @property
-    def iterable_unbound(self) -> bool:
-        """True if the iterator of a statement without a window has the last event (``@IterableUnbound``)."""
-        return any(name == "iterableunbound" for name, _ in self.annotations)
 
     @property
     def assigned(self) -> frozenset[str]:

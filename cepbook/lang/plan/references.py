@@ -59,7 +59,7 @@ def stores_written(reader: plan.StatementPlan, catalog: Catalog) -> set[str]:
     names = {insert.target for insert in reader.inserts if insert.target in catalog.stores}
     if isinstance(reader, plan.MergeStatement) or (isinstance(reader, plan.OnSelectStatement) and reader.deletes):
         names.add(reader.target.name)
-    if isinstance(reader, plan.SelectStatement) and reader.into is not None:
+    if reader.into is not None:
         names.add(reader.into.store.name)
     if isinstance(reader, plan.CycleStatement):
         names.update(name for name, _, _ in reader.tables)

@@ -80,7 +80,7 @@ def is_fire_and_forget(epl: str, runtime: Runtime) -> bool:
         return False
     statement = statements[0]
     if not isinstance(statement, ast.Select):
-        return isinstance(statement, ast.FafInsert | ast.FafUpdate | ast.FafDelete)
+        return statement.changed_store is not None
     readable: Collection[str] = {*runtime.statements, *runtime.stores}
     return bool(statement.sources) and all(
         isinstance(source.stream, ast.FilterStream) and not source.windows and source.stream.type_name in readable

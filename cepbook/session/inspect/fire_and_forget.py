@@ -124,8 +124,8 @@ def run_query(
         return _query_stores(query, epl, statement.context, names, runtime, selector, before_change)
     if isinstance(statement, ast.Select) and statement.insert_into is not None:
         target = statement.insert_into.target
-    elif isinstance(statement, ast.FafInsert | ast.FafUpdate | ast.FafDelete):
-        target = statement.target
+    elif statement is not None and statement.changed_store is not None:
+        target = statement.changed_store
     else:
         hint = "statements that stay are deployed: Workbench.run, %%epl"
         raise UsageError(f"a query is one select, insert, update or delete\n  hint: {hint}")

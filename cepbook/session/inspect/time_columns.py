@@ -63,7 +63,7 @@ class TimeColumns:
         if any(insert.target == name for insert in of.inserts):
             times = self.of_plan(of)
             yield from ((column, column in times) for column in self._runtime.catalog.event_types[name].properties)
-        into, target = getattr(of, "into", None), getattr(of, "target", None)
+        into, target = of.into, getattr(of, "target", None)
         if into is not None and into.store.name == name:
             scope = self._scope(of, of.root)
             calls = () if scope.aggregation is None else scope.aggregation.calls

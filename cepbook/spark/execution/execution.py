@@ -396,7 +396,7 @@ def _program(
     steps = tuple(DeploymentStep(p.name, replace(m, statements=(p,)), id(p) in collected) for p, m in pairs)
     inserts = [insert for p in chosen if isinstance(p, nodes.StreamStatement) for insert in p.inserts]
     created = {insert.target for insert in inserts if insert.creates}
-    created |= {p.store.name for p in chosen if isinstance(p, nodes.CreateWindowStatement | nodes.CreateTableStatement)}
+    created |= {p.created_store.name for p in chosen if p.created_store is not None}
     known = runtime.catalog.event_types
     types = tuple(t for t in known.values() if t.name not in created)
     used = {name for line in lines for name in line.inputs}

@@ -121,8 +121,9 @@ def store_key_requirement(
 ) -> KeyRequirement | str:
     """Return what a table or unique index requires: rows of which there is one per value of its keys."""
     local = partition_local_stores(deps, catalog)
-    if isinstance(statement, nodes.CreateTableStatement) and statement.store.name not in local:
-        name, keys = statement.store.name, frozenset(f"#{i}" for i in range(len(statement.store.keys)))
+    created = statement.created_store
+    if created is not None and created.kind == "table" and created.name not in local:
+        name, keys = created.name, frozenset(f"#{i}" for i in range(len(created.keys)))
         return single_key(name, keys) if keys else f"the table {name} has one row for the events of all keys"
     if (
         isinstance(statement, nodes.CreateIndexStatement)
@@ -422,12 +423,11 @@ def partition_local_stores(deps: StatementDependencies, catalog: Catalog) -> set
         for window in inserted_windows(deps, context):
             if not any(catalog.is_a(window.store.partitioned_as or "", event_type) for event_type in types):
                 undivided.add(window.store.name)
-    for store in deps.stores:
-        if isinstance(store, nodes.CreateWindowStatement | nodes.CreateTableStatement) and store.context is not None:
-            name = store.store.name
-            using = [r for r in deps.readers if name in stores_read(r) | stores_written(r, catalog)]
-            if all(r.context == store.context for r in using) and name not in undivided:
-                local.add(name)
+    for store in (statement.created_store for statement in deps.stores):
+        if store is not None and store.context is not None:
+            using = [r for r in deps.readers if store.name in stores_read(r) | stores_written(r, catalog)]
+            if all(r.context == store.context for r in using) and store.name not in undivided:
+                local.add(store.name)
     return local
 
 
@@ -524,7 +524,7 @@ def _expiry_has_no_order(statement: nodes.SelectStatement, deps: StatementDepend
     """Return whether no row shows the order of expiry: remove rows are not delivered, or are rows of groups."""
     if statement.kind == "fully_aggregated_grouped":
         return True
-    if isinstance(statement, nodes.CreateWindowStatement) and statement.name != deps.target:
+    if statement.created_store is not None and statement.name != deps.target:
         return True  # those that read it say what they show
     return statement.selector == "istream" and (statement.insert is None or statement.insert.selector == "istream")
 

@@ -69,7 +69,7 @@ def is_in_partitions(line: StatementDependencies, catalog: Catalog) -> bool:
     context = line.contexts[0] if len(line.contexts) == 1 else None
     if context is None or not context.spec.keyed_streams:
         return False
-    keeping = (*line.readers, *(s for s in line.stores if not isinstance(s, nodes.CreateIndexStatement)))
+    keeping = (*line.readers, *(s for s in line.stores if s.created_store is not None))
     inside = all(getattr(s, "context", None) == context.context.name for s in keeping)
     return inside and all(_stream_of(context, name, catalog) is not None for name in line.inputs)
 
@@ -188,10 +188,10 @@ def workbench_program(program: TaskProgram, runtime: Runtime) -> TaskProgram:
     own_steps = {id(step.module.statements[0]): step for step in program.steps}  # names of what does not run may repeat
     steps, created = [], set()
     for statement, module in plans:
-        if isinstance(statement, nodes.CreateVariableStatement):
+        if statement.created_variable is not None:
             step_ = DeploymentStep(statement.name, replace(module, statements=(statement,)), False)
             steps.append(own_steps.get(id(statement), step_))
-            created.add(statement.variable.name)
+            created.add(statement.created_variable.name)
         elif id(statement) in own_steps:
             steps.append(own_steps[id(statement)])
     return replace(program, steps=tuple(steps), variables=tuple(v for v in program.variables if v[0] not in created))

@@ -136,3 +136,8 @@ class Statement(SyntaxNode):
     annotations: tuple[Annotation, ...] = field(default=(), kw_only=True)
     context: str | None = field(default=None, kw_only=True)
     expressions: tuple[ExpressionDecl, ...] = field(default=(), kw_only=True)
+
+    @property
+    def changed_store(self) -> str | None:
+        """The store whose rows a fire-and-forget statement changes; None for other statements."""
+        return None

@@ -117,12 +117,20 @@ class FafUpdate(Statement):
     assignments: tuple[Assignment, ...]
     where: Expr | None
 
+    @property
+    def changed_store(self) -> str:
+        return self.target
+
 
 @dataclass(frozen=True, slots=True)
 class FafDelete(Statement):
     target: str
     alias: str | None
     where: Expr | None
+
+    @property
+    def changed_store(self) -> str:
+        return self.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,10 @@ class FafInsert(Statement):
     target: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Expr, ...], ...]
+
+    @property
+    def changed_store(self) -> str:
+        return self.target
 
 
 @dataclass(frozen=True, slots=True)
