@@ -160,8 +160,7 @@ def period(position: int = 0, *, nonzero: bool = False) -> ViewCode:
     """A window parameter that is a time period; with `nonzero`, as between batches, 0 is an error."""
 
     def argument(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-        parts = spec.args[position].period_parts
-        months, length = ("0" if part is None else code.parameter(part) for part in parts)
+        months, length = ("0" if e is None else code.parameter(e) for e in spec.args[position].period_parts)
         code.source.bind("_duration", duration)
         return f"_duration({months}, {length}, {code.base.calendar}{', nonzero=True' if nonzero else ''})"
 

@@ -34,7 +34,13 @@ from cepbook.session.explain.why_not_inputs import contained_events_step, contai
 from cepbook.session.explain.why_not_matches import distinct_duplicate, partner_values, unmet_condition
 from cepbook.session.explain.why_not_triggers import MAX_ROWS_TRIED, ProbeStep, TriggerProbe
 from cepbook.session.history.event_log import HORIZON, EventLog, LogEntry
-from cepbook.session.history.rerun_provenance import EVENT, PARTITION, ProvenanceRerun, compared_leaves
+from cepbook.session.history.rerun_provenance import (
+    EVENT,
+    PARTITION,
+    ProvenanceRerun,
+    compared_leaves,
+    compared_properties,
+)
 from cepbook.session.inspect.partial_matches import PartialMatch, partial_matches, pattern_tags
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.time_conversion import clock_text
@@ -505,8 +511,8 @@ class _Judge:
         if unknown is not None:
             return ProbeStep("join", None, self._text(part), note=unknown.reason)
         fits = sum(answer is True for answer in said)
-        leaves = [leaf for leaf in compared_leaves(part) if isinstance(leaf, x.Prop) and leaf.stream == mine]
-        values = tuple((self._text(leaf), self._asked(leaf, {mine: self._event})) for leaf in leaves)
+        properties = compared_properties(part, mine)
+        values = tuple((self._text(prop), self._asked(prop, {mine: self._event})) for prop in properties)
         note = f"true of {fits:,} of {len(rows):,} events of `{stream_name(target, other)}`"
         if len(others) > len(every):
             note += f", the latest of {len(others):,}"

@@ -17,7 +17,7 @@ from cepbook.lang.plan import nodes
 from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS
 from cepbook.lang.plan.row_pattern import compile_automaton
 from cepbook.session.explain.why_not_triggers import ProbeStep
-from cepbook.session.history.rerun_provenance import compared_leaves, event_column
+from cepbook.session.history.rerun_provenance import compared_properties, event_column
 from cepbook.session.inspect.partial_matches import PartialMatch
 
 MAX_VALUES = 5  # values of other events that are listed
@@ -106,12 +106,11 @@ def partner_values(
 ) -> list[tuple[str, Any]]:
     """Return the values that a condition reads from events of another stream: (property, distinct values)."""
     values_by_property: list[tuple[str, Any]] = []
-    for leaf in compared_leaves(condition):
-        if isinstance(leaf, x.Prop) and leaf.stream == stream:
-            values: list[Any] = []
-            for row in rows:
-                value = ask(leaf, {stream: row})
-                if value not in values and not isinstance(value, UnknownValue):
-                    values.append(value)
-            values_by_property.append((text(leaf), values[:MAX_VALUES] + ["…"] * (len(values) > MAX_VALUES)))
+    for prop in compared_properties(condition, stream):
+        values: list[Any] = []
+        for row in rows:
+            value = ask(prop, {stream: row})
+            if value not in values and not isinstance(value, UnknownValue):
+                values.append(value)
+        values_by_property.append((text(prop), values[:MAX_VALUES] + ["…"] * (len(values) > MAX_VALUES)))
     return values_by_property

@@ -509,6 +509,11 @@ def compared_leaves(e: x.BoundExpr) -> list[x.BoundExpr]:
     return list(leaves)
 
 
+def compared_properties(e: x.BoundExpr, stream: int) -> list[x.Prop]:
+    """Return the properties of a stream that an expression compares, each once."""
+    return [leaf for leaf in compared_leaves(e) if isinstance(leaf, x.Prop) and leaf.stream == stream]
+
+
 _LEAVES = (
     x.Prop, x.EventTypeName, x.VariableRead, x.AggregateRef, x.KeyRef, x.ContextProp, x.SubqueryRef, x.TableRead,
     x.Prev, x.Prior,
