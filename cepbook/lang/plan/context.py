@@ -87,7 +87,7 @@ class ContextLevel(PlanNode):
 
     @property
     def beginning(self) -> PartitionCondition | None:
-        """What begins a partition, if that is no key, hash or category."""
+        """The condition that begins a partition, if that is no key, hash or category."""
         return None
 
     @property
@@ -150,7 +150,7 @@ class HashedStream(PlanNode):
 
     @property
     def key_properties(self) -> tuple[str, ...]:
-        """Those of `args` that are properties whose values can divide events."""
+        """The properties among `args` whose values can divide events."""
         return tuple(prop.name for arg in self.args if (prop := arg.key_property) is not None)
 
 

@@ -1,4 +1,4 @@
-"""Where the rows of a statement go, and when: the output clause, ``insert into``, ``into table`` and assignments."""
+"""The destinations of rows and the times of output: output clause, ``insert into``, ``into table``, assignments."""
 
 from __future__ import annotations
 

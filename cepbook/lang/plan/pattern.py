@@ -208,7 +208,10 @@ class Pattern(PlanNode):
 
     @property
     def leading_every(self) -> tuple[Atom | None, tuple[PatternExpr, ...]]:
-        """The atom of ``every a=A -> …`` and the steps behind it, which begin anew for each event; else None and ()."""
+        """The atom of ``every a=A -> …`` and the steps behind it, which begin anew at each event of the atom.
+
+        None and () for other patterns, and if a limit, a consuming or a contained event ties the matches together.
+        """
         first, *rest = self.root.steps
         plain = isinstance(first, EveryPattern) and first.keys is None and not self._limited
         alone = plain and not any(atom.consume or atom.contained for atom in self.atoms)

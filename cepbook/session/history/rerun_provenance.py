@@ -30,7 +30,7 @@ from cepbook.session.history.event_log import EventLog, LogEntry
 from cepbook.session.history.rerun_statement import IdentitySink, StatementRerun
 from cepbook.session.history.rerun_windows import rows_equal
 
-_FIELDS = {of: {each.name for each in fields(of) if each.init} for of in (plan.SelectStatement, plan.OnSelectStatement)}
+_FIELDS = {of: {f.name for f in fields(of) if f.init} for of in (plan.SelectStatement, plan.OnSelectStatement)}
 PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # names that no column of a user can have
 ShadowStatement = tuple[RunningStatement, Callable[[Any], Row]]
 
