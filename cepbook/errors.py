@@ -361,7 +361,8 @@ class _DeepNestingGuard(ContextDecorator):
         if isinstance(error, SyntaxError) and "nested" not in str(error):  # too many parentheses in generated code
             return
         hint = "compute parts of it in a statement of its own, with `insert into`, or in a Python function"
-        raise BindError((Diagnostic("too-deep", "an expression is nested too deeply", hint=hint),)) from error
+        too_deep = BindError((Diagnostic("too-deep", "an expression is nested too deeply", hint=hint),))
+        raise too_deep from error.with_traceback(None)  # Pyodide has no room on its stack to free all frames later
 
 
 def rejecting_deep_nesting() -> _DeepNestingGuard:
