@@ -2,15 +2,15 @@
 
 The columns of a batch are described in the header of its frame. A column is a list ``[name, type, form, detail]``, and
 the next block of the frame has its bytes. The name is that of a property, or the number `TIMES` or `RANKS`. The type is
-``text``, or that of an array of numpy, in the order of bytes of the machine: ``<i8`` (byte, short, int, long, and
-biginteger if it has them all), ``<f8``, ``|b1``; for whole numbers from an array the smallest that has them all, from
+``text``, or that of an array of numpy, always little-endian: ``<i8`` (byte, short, int, long, and biginteger if 64 bits
+have room for all values), ``<f8``, ``|b1``; for whole numbers from an array the smallest that has them all, from
 ``|i1`` to ``<u8``. The forms:
 
 ========  ==============================================================================================
 values    the values; texts are UTF-8 with a NUL between two of them
 present   the values that are not null; `detail` has the positions of the others
 gaps      fractions from an array, in which NaN stands for null
-codes     positions in the dictionary with the number `detail`, which an earlier frame wrote; the last one is null
+codes     positions in the dictionary with the number `detail`, which an earlier frame wrote; its last entry is null
 steps     times that ascend: `detail` is the first, the values are the distances of the others to the one before
 graph     `detail` has the values, in the form of `value_graph`; there is no block. Other types have this form, and any
           column with a value that its type does not have: a number beyond 64 bits, a NUL or half a surrogate in a text
@@ -134,6 +134,8 @@ def read_batch(
         for name, of, form, detail in header["columns"]:
             if form == "graph":
                 columns[name] = from_graph(detail)
+                if type(columns[name]) is not list or len(columns[name]) != header["count"]:
+                    raise ValueError(f"no list of {header['count']} values")
             elif form == "present":
                 absent = set(detail)
                 present = iter(_values(of, "values", None, header["count"] - len(absent), next(blocks), dictionaries))
@@ -141,7 +143,7 @@ def read_batch(
             else:
                 columns[name] = _values(of, form, detail, header["count"], next(blocks), dictionaries)
         return columns
-    except (LookupError, TypeError, ValueError, StopIteration) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, StopIteration) as error:
         raise SnapshotError(f"the journal is damaged: {type(error).__name__}: {error}") from error
 
 

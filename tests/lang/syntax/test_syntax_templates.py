@@ -44,6 +44,8 @@ def pieces(text: str) -> list[StatementTokens]:
         ),
         ("@Priority(1) select a from E", "@Priority(2) select a from E", False),
         ("select a from E#time(1 min 30 sec)", "select a from E#time(2 min 5 sec)", True),
+        ("select a from E(k < 1e308)", "select a from E(k < 5e307)", True),  # 2e308 is no double
+        ("select a from E(k < 0.5)", "select a from E(k < 1e308)", True),
         ("select a from E#length(5)", "select a from E#time(5)", False),
         ("select * from E(k = ?:a)", "select * from E(k = ? :a)", False),
     ],

@@ -97,6 +97,8 @@ def test_an_object_that_nothing_holds_is_refused() -> None:
         lambda head: head["columns"][1].__setitem__(slice(2, 4), ["present", [7, 8]]),
         lambda head: head["columns"][1].__setitem__(slice(2, 4), ["present", [0]]),
         lambda head: head["columns"][1].__setitem__(2, "graph"),
+        lambda head: head["columns"][1].__setitem__(slice(2, 4), ["graph", [[0], [["list", 1]]]]),
+        lambda head: head["columns"][1].__setitem__(slice(2, 4), ["steps", 2**70]),
         lambda head: head.pop("columns"),
         lambda head: head["columns"].append(5),
         lambda head: head["columns"].append(["more", "<i8", "values", None]),

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
+from lark.exceptions import LarkError
+
 from cepbook.errors import NO_SPAN, Span
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import map_nodes
-from cepbook.lang.syntax.reader.expression_reader import parse_number, unquote
+from cepbook.lang.syntax.reader.expression_reader import Misplaced, parse_number, unquote
 from cepbook.lang.syntax.reader.lexer import SourceToken, StatementTokens
 from cepbook.lang.tree_builder import Builder, NotUniform, compile_builder
 
@@ -81,7 +83,7 @@ class SyntaxTemplates:
         for kind, text, _, _ in tokens:
             if kind == "NUMBER":
                 value, kind = parse_number(text)
-                if not (math.isfinite(value) if isinstance(value, float) else value < 2**63):
+                if not _has_room(value):
                     return self._read(piece), None  # an error
                 values.append(value)
                 key.append(f" {kind}")
@@ -112,17 +114,23 @@ class SyntaxTemplates:
     def _add(self, shape: _Shape, piece: StatementTokens, tree: Any, values: Sequence[Any]) -> None:
         if len(shape.templates) >= _MOST_TEMPLATES:
             shape.templates.clear()
-        template, fixed = _template(piece, tree, values)
-        if template is not None:
-            other, others = _varied(piece, fixed)
-            starts, ends = [token.start for token in other.tokens], [token.end for token in other.tokens]
-            if repr(template.build(_values_of(template, others), starts, ends)) != repr(self._read(other)):
+        try:
+            template, fixed = _template(piece, tree, values)
+            if template is not None and not self._is_right(template, piece, fixed):
                 template, fixed = None, ()
+        except (LarkError, Misplaced, RecursionError):  # of a text that nobody wrote
+            template, fixed = None, ()
         if shape.fixed != fixed:
             shape.fixed = fixed
             shape.templates.clear()
         texts = [token.text for token in piece.tokens if token.kind in _VALUES]
         shape.templates[tuple([texts[number] for number in fixed])] = template
+
+    def _is_right(self, template: SyntaxTemplate, piece: StatementTokens, fixed: Sequence[int]) -> bool:
+        """Return whether a template makes the tree of a statement with other values. Errors: those of the parser."""
+        other, values = _varied(piece, fixed)
+        starts, ends = [token.start for token in other.tokens], [token.end for token in other.tokens]
+        return repr(template.build(_values_of(template, values), starts, ends)) == repr(self._read(other))
 
 
 def _values_of(template: SyntaxTemplate, values: Sequence[Any]) -> tuple[Any, ...]:
@@ -209,9 +217,15 @@ def _varied(piece: StatementTokens, fixed: Sequence[int]) -> tuple[StatementToke
 
 
 def _other_number(text: str) -> str:
-    """Return a number of the same type."""
+    """Return another number of the same type, or `text` if there is none near."""
     if text[:1].isdigit() and text[1:2] not in ("x", "X"):
         other = f"{'2' if text[0] == '1' else '1'}{text[1:]}"
-        if parse_number(other)[1] == parse_number(text)[1]:
+        value, kind = parse_number(other)
+        if kind == parse_number(text)[1] and _has_room(value):
             return other
     return text
+
+
+def _has_room(value: int | float) -> bool:
+    """Return whether EPL has a type for a number."""
+    return math.isfinite(value) if isinstance(value, float) else value < 2**63
