@@ -1,7 +1,7 @@
 """Functions that build trees of one form: all of a tree is fixed but for some variable values.
 
-A builder creates the nodes around variable values anew and shares everything else. It is some ten times as fast as the
-rules that made the first tree, because it decides nothing. Names and values reach its source through the namespace.
+A builder creates the nodes around variable values anew and shares everything else. It decides nothing, so it is
+some ten times as fast as the rules that made the first tree. Names and values reach its source through the namespace.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Builder = Callable[..., Any]
 
 
 class NotUniform(Exception):
-    """No builder: a tree has a value that cannot be computed from the parameters."""
+    """No builder: a tree depends on more than the parameters."""
 
 
 def compile_builder(
@@ -73,6 +73,8 @@ class _BuilderWriter:
                 ordered = sorted(arguments, key=lambda argument: argument[0].kw_only is True)
                 codes = [f"{of.name}={code}" if of.kw_only else code for of, (code, _) in ordered]
                 text = f"{self._constant(kind)}({', '.join(codes)})"
+        elif isinstance(value, list | set | frozenset) and any(self.code(item)[1] for item in value):
+            raise NotUniform
         if any(varies for _, varies in items):
             return self._line(text), True
         return self._constant(value), False
