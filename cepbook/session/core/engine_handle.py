@@ -72,10 +72,6 @@ class JournaledCall(UninterruptedCall):
         self.journal = journal
         self._handler = self._on_signal
 
-    def _order(self) -> None:
-        super()._order()
-        self.journal.uncertain = True  # even if the call only begins
-
     def __enter__(self) -> JournaledCall:
         self.any = False
         if threading.get_ident() == interrupts.main_thread:
@@ -88,6 +84,8 @@ class JournaledCall(UninterruptedCall):
         try:
             if failure is not None:
                 self._note_failure(failure)
+            if self.any:  # again: a snapshot within the call has settled the doubt of before
+                journal.doubt()
             journal.depth -= 1
             if journal.uncertain:
                 journal.settle()
