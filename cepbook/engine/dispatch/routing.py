@@ -118,11 +118,12 @@ class EventRoutes:
         """Drop routes that are built anew at the next event. Indexes remain if not the `whole` of them changes: the
         statements that came or went are exchanged in them.
         """
-        registry, former = self._registry, {} if whole else self._indexed
-        self._indexed = {name: indexed for name, indexed in former.items() if indexed.may_change(registry, name)}
-        for indexed in self._indexed.values():
+        registry, former, self._indexed = self._registry, {} if whole else self._indexed, {}
+        remaining = {name: indexed for name, indexed in former.items() if indexed.may_change(registry, name)}
+        for indexed in remaining.values():
             for statement in registry.changed:
                 indexed.remove(statement)
+        self._indexed = remaining  # a change that is cut short leaves none
         registry.changed.clear()
         self._updated.clear()
         self._updates.clear()
@@ -139,10 +140,9 @@ class EventRoutes:
     def _type_index(self, type_name: str) -> _TypeIndex:
         """Return the index of the present subscriptions to a type."""
         registry = self._registry
-        indexed = self._indexed.get(type_name)
-        if indexed is None:
-            indexed = self._indexed[type_name] = _TypeIndex(registry, type_name)
+        indexed = self._indexed.pop(type_name, None) or _TypeIndex(registry, type_name)
         indexed.add_changed(registry, type_name)
+        self._indexed[type_name] = indexed  # a change that is cut short leaves none
         return indexed
 
     def update(self, type_name: str, rows: list[Any]) -> list[Any]:
@@ -180,7 +180,7 @@ class EventRoutes:
             handlers: list[tuple[StatementOrder, EventHandler]] = []
             try:
                 root.match(event, handlers)
-            except TypeError:  # a value that does not compare with the constants: every statement is called
+            except Exception:  # noqa: BLE001 - a value that cannot be looked up: every statement is called
                 return len(index)
             return len(handlers)
 

@@ -5,18 +5,26 @@ reference, "filter indexes"): a hash table per property for equality, a tree of 
 bounds of one property in one filter are one interval. A statement whose filter has other conditions, too, tests the
 whole filter itself. The cost per event grows with the statements that match, not with those that differ only in values.
 
+Of several `in` lists in one filter only the shortest is looked up, and of several intervals beside a list only the
+first. So a filter takes as many nodes as it has constants, at most twice.
+
 Up to `MAX_UNINDEXED` statements with such conditions are all tested. With more, also of each kind, the tree is::
 
     symbol = 'A' and price > 5   ┐         symbol ─ 'A' ─ price in (5, ∞) ─ statement 1
     symbol = 'B'                 ├──►             └ 'B' ─ statement 2
     qty >= 10 and qty < 20       ┘         qty in [10, 20) ─ statement 3
+
+Values and constants are looked up only if they compare and hash as Python's own numbers and texts (`PlainTypes`). For
+an event with another value each statement tests its filter, so that a failure of a user's ``__eq__`` is its own.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from decimal import Decimal
+from itertools import chain, islice, takewhile
 from typing import Any, NamedTuple
 
 from cepbook.engine.subscriptions.intervals import Interval, IntervalForest
@@ -86,43 +94,83 @@ class IndexCondition:
     values: tuple[Any, ...]
 
 
+class PlainTypes(dict[type, bool]):
+    """By type: True if a hash table and a sorted list find its values exactly where ``==`` and ``<`` hold, since no
+    code of the user compares them. Only such types are remembered.
+    """
+
+    BUILT_IN = (str, int, float, Decimal)
+    COMPARING = ("__eq__", "__ne__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__")
+    ROUNDED = ("float16", "float32", "float128", "longdouble")  # numpy rounds a number to these before it compares them
+
+    def __missing__(self, kind: type) -> bool:
+        base = next((base for base in self.BUILT_IN if issubclass(kind, base)), None)
+        inherits = base is not None and all(getattr(kind, name) is getattr(base, name) for name in self.COMPARING)
+        plain = inherits or (kind.__module__ == "numpy" and kind.__name__ not in self.ROUNDED)
+        if plain:
+            self[kind] = True
+        return plain
+
+
+PLAIN = PlainTypes(dict.fromkeys((*PlainTypes.BUILT_IN, bool, type(None)), True))
+
+
 @dataclass(slots=True)
 class FilterIndexNode:
     """A node of the index: `leaves` are called for every event that gets here, `equal` and `ranges` lead to further
-    nodes. A node with few `entries` has leaves only; in any other node `entries` is None.
+    nodes. A few entries with keys are `tested` by their statements, which are leaves, too; with more, all of them are
+    looked up and `tested` is None.
     """
 
-    leaves: list[tuple[StatementOrder, EventHandler]] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)  # by order
     equal: dict[str, dict[Any, FilterIndexNode]] = field(default_factory=dict)
     ranges: dict[str, IntervalForest[FilterIndexNode]] = field(default_factory=dict)
-    entries: list[IndexEntry] | None = None
+    tested: tuple[IndexEntry, ...] | None = ()
 
-    def match(self, event: Any, handlers: list[tuple[StatementOrder, EventHandler]]) -> None:
-        """Append the handlers of `event` below this node to `handlers`."""
+    def match(self, event: Any, handlers: list[Leaf]) -> None:
+        """Append the handlers of `event` below this node to `handlers`. Errors: TypeError, among others, for a value
+        that cannot be looked up.
+        """
         handlers += self.leaves
         for name, table in self.equal.items():
             value = event.get(name)
             if value is not None:
+                if not PLAIN[type(value)]:
+                    raise TypeError(name)
                 node = table.get(value)
                 if node is not None:
                     node.match(event, handlers)
         for name, tree in self.ranges.items():
             value = event.get(name)
-            if value is not None and value == value:
-                for node in tree.containing(value):
-                    node.match(event, handlers)
+            if value is not None:
+                if not PLAIN[type(value)]:
+                    raise TypeError(name)
+                if value == value:
+                    for node in tree.containing(value):
+                        node.match(event, handlers)
 
     def add(self, entry: IndexEntry) -> None:
         """Add one more entry."""
-        if self.entries is not None:
-            self.entries.append(entry)
-            fresh = _node(self.entries)
-            self.leaves, self.equal, self.ranges, self.entries = fresh.leaves, fresh.equal, fresh.ranges, fresh.entries
-            return
         keys, complete, s = entry
         if not keys:
-            self.leaves.append((s.order, s.matched if complete else s.checked))
-            return
+            insort(self.leaves, (s.order, s.matched if complete else s.checked), key=_order)
+        elif self.tested is None:
+            self._add_below(entry)
+        elif len(self.tested) < MAX_UNINDEXED:
+            self.tested += (entry,)
+            insort(self.leaves, (s.order, s.checked), key=_order)
+        else:
+            former, self.tested = self.tested, None
+            for known in former:
+                self._remove_leaf((known[2].order, known[2].checked))
+                self._add_below(known)
+            self._add_below(entry)
+
+    def _remove_leaf(self, leaf: Leaf) -> None:
+        del self.leaves[self.leaves.index(leaf, bisect_left(self.leaves, leaf[0], key=_order))]
+
+    def _add_below(self, entry: IndexEntry) -> None:
+        keys, complete, s = entry
         (name, values), rest = keys[0], (keys[1:], complete, s)
         if isinstance(values, Interval):
             if name not in self.ranges:
@@ -142,12 +190,12 @@ class FilterIndexNode:
     def remove(self, entry: IndexEntry) -> None:
         """Remove an entry that was added. Nodes that become empty are removed, too."""
         keys, complete, s = entry
-        if self.entries is not None:
-            self.entries = [known for known in self.entries if known[2] is not s]
-            self.leaves = _node(self.entries).leaves
-            return
         if not keys:
-            self.leaves.remove((s.order, s.matched if complete else s.checked))
+            self._remove_leaf((s.order, s.matched if complete else s.checked))
+            return
+        if self.tested is not None:
+            self.tested = tuple(known for known in self.tested if known[2] is not s)
+            self._remove_leaf((s.order, s.checked))
             return
         (name, values), rest = keys[0], (keys[1:], complete, s)
         if isinstance(values, Interval):
@@ -193,15 +241,19 @@ def index_conditions(e: x.BoundExpr) -> tuple[IndexCondition, ...]:
 
 
 def _comparisons(operand: x.BoundExpr, *sides: tuple[str, x.BoundExpr]) -> tuple[IndexCondition, ...]:
-    """Return the comparisons (operator, constant) of `operand`; none if it is no property of a scalar type, or if null
-    or NaN is a constant.
+    """Return the comparisons (operator, constant) of `operand`; none if it is no property of a scalar type, or if a
+    constant is null, NaN or not of a plain type.
     """
     if not isinstance(operand, x.Prop) or operand.type.name not in _SCALARS:
         return ()
     values = [(op, side.value) for op, side in sides if isinstance(side, x.Const)]
-    if len(values) < len(sides) or any(value is None or value != value for _, value in values):
+    if len(values) < len(sides) or not all(_orders(value) for _, value in values):
         return ()
     return tuple(IndexCondition(operand.name, op, (value,)) for op, value in values)
+
+
+def _orders(value: Any) -> bool:
+    return value is not None and PLAIN[type(value)] and value == value
 
 
 def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
@@ -214,41 +266,47 @@ MAX_UNINDEXED = 4  # up to this many statements, testing each one is cheaper tha
 IndexKey = tuple[str, tuple[Any, ...] | Interval]  # a property, and its values (one of them) or their interval
 # during construction: remaining keys of a subscription, and whether they are its whole filter
 IndexEntry = tuple[tuple[IndexKey, ...], bool, Subscription]
+Leaf = tuple[StatementOrder, EventHandler]
 
 
 def _entry(subscriber: Subscription) -> IndexEntry:
     conditions = [index_conditions(conjunct) for conjunct in x.conjuncts(subscriber.filter)]
-    return _index_keys(chain.from_iterable(conditions)), all(conditions), subscriber
+    keys, all_indexed = _index_keys(chain.from_iterable(conditions))
+    return keys, all_indexed and all(conditions), subscriber
 
 
-def _index_keys(conditions: Iterable[IndexCondition]) -> tuple[IndexKey, ...]:
-    """Return a key for each equality, then one for the interval of each property that has bounds."""
+def _index_keys(conditions: Iterable[IndexCondition]) -> tuple[tuple[IndexKey, ...], bool]:
+    """Return a key for each equality, then one for the shortest list, then one for the interval of each property that
+    has bounds, and whether these keys are all conditions.
+    """
     equal: list[IndexKey] = []
+    lists: list[IndexKey] = []
     intervals: dict[str, Interval] = {}
     for condition in conditions:
         if condition.op == "=":
-            equal.append((condition.name, condition.values))
+            (equal if len(condition.values) == 1 else lists).append((condition.name, condition.values))
         else:
             interval = Interval.where(condition.op, condition.values[0])
             intervals[condition.name] = intervals.get(condition.name, Interval()) & interval
-    return (*equal, *intervals.items())
-
-
-def _are_few(entries: list[IndexEntry]) -> bool:
-    return sum(bool(keys) for keys, _, _ in entries) <= MAX_UNINDEXED
+    shortest = min(lists, key=lambda key: len(key[1]), default=None)
+    if shortest is None:
+        return (*equal, *intervals.items()), True
+    beside = islice(intervals.items(), 1)  # each further one would take a node for each value of the list
+    return (*equal, shortest, *beside), len(lists) == 1 and len(intervals) <= 1
 
 
 def _node(entries: list[IndexEntry]) -> FilterIndexNode:
     node = FilterIndexNode()
-    if _are_few(entries):
-        node.entries = entries
-        node.leaves = [(s.order, s.matched if complete and not keys else s.checked) for keys, complete, s in entries]
+    if len(entries) <= MAX_UNINDEXED or sum(bool(keys) for keys, _, _ in entries) <= MAX_UNINDEXED:
+        for entry in entries:
+            node.add(entry)
         return node
+    node.tested = None
     tables: dict[str, dict[Any, list[IndexEntry]]] = {}
     ranges: dict[str, dict[Interval, list[IndexEntry]]] = {}
     for keys, complete, s in entries:
         if not keys:
-            node.leaves.append((s.order, s.matched if complete else s.checked))
+            node.add((keys, complete, s))
             continue
         (name, values), rest = keys[0], (keys[1:], complete, s)
         if isinstance(values, Interval):
@@ -268,11 +326,11 @@ class FilterIndex:
 
     def __init__(self, subscriptions: Iterable[Subscription]) -> None:
         self._entries: dict[int, IndexEntry] = {}  # by identity of the subscription
-        self._drops = 0  # number of subscriptions with `@Drop`
+        self._dropping: set[int] = set()  # identities of the subscriptions with `@Drop`
         self._root: FilterIndexNode | None = None
         self._flat = False  # True if the index is one hash table, the most common case
         for subscription in subscriptions:
-            self._count(subscription)
+            self.add(subscription)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -281,29 +339,35 @@ class FilterIndex:
     def root(self) -> FilterIndexNode:
         """The index, which is built when it is needed."""
         if self._root is None:
-            self._root = _node([*self._entries.values()])
-            self._flat = _is_flat(self._root, None)
+            root = _node([*self._entries.values()])
+            self._flat = _is_flat(root, None)
+            self._root = root
         return self._root
 
-    def _count(self, subscription: Subscription) -> IndexEntry:
-        self._drops += subscription.drops
-        entry = self._entries[id(subscription)] = _entry(subscription)
-        return entry
-
     def add(self, subscription: Subscription) -> None:
-        """Add a subscription."""
-        entry = self._count(subscription)
-        if self._root is not None:
-            self._root.add(entry)
-            self._flat = self._flat and _is_flat(self._root, entry)
+        """Add a subscription. If an exception, also a KeyboardInterrupt, cuts this short, the subscription is in the
+        index or it is not, and the index is built anew.
+        """
+        entry = _entry(subscription)
+        root, self._root = self._root, None
+        if root is not None:
+            root.add(entry)
+            self._flat = self._flat and _is_flat(root, entry)
+        if subscription.drops:
+            self._dropping.add(id(subscription))
+        self._entries[id(subscription)] = entry
+        self._root = root
 
     def remove(self, subscription: Subscription) -> None:
-        """Remove a subscription that was added."""
-        entry = self._entries.pop(id(subscription))
-        self._drops -= subscription.drops
-        if self._root is not None:
-            self._root.remove(entry)
-            self._flat = self._flat and bool(self._root.equal)
+        """Remove a subscription that was added, or not at all, as `add` does."""
+        entry = self._entries[id(subscription)]
+        root, self._root = self._root, None
+        if root is not None:
+            root.remove(entry)
+            self._flat = self._flat and bool(root.equal)
+        del self._entries[id(subscription)]
+        self._dropping.discard(id(subscription))
+        self._root = root
 
     def dispatcher(self, failed: Callable[[Exception], None], contexts: int = 0) -> Callable[[Any], object]:
         """Return a function that passes an event to each subscriber that must see it, in delivery order. It is valid
@@ -312,7 +376,7 @@ class FilterIndex:
         A failure of one statement is passed to `failed`; the others still see the event. If `contexts` contexts look at
         the type, handlers are called as `handler(event, slots)`, with one slot per context.
         """
-        if not self._drops and len(self._entries) > MAX_UNINDEXED:
+        if not self._dropping and len(self._entries) > MAX_UNINDEXED:
             root = self.root
             if root.equal or root.ranges:
                 flat = self._flat and not contexts
@@ -320,7 +384,7 @@ class FilterIndex:
         ordered = sorted(self.subscriptions(), key=lambda s: s.order)
         if not ordered:
             return lambda event: None
-        if self._drops:
+        if self._dropping:
             return _dropping(ordered, failed, contexts)
         handlers = [s.checked for s in ordered]
         if not contexts:
@@ -385,7 +449,9 @@ def _with_one_slot(first: EventHandler, second: EventHandler, failed: Callable[[
 
 
 def _dropping(ordered: list[Subscription], failed: Callable[[Exception], None], contexts: int) -> EventHandler:
-    """Dispatch with `@Drop`: handlers return whether they consumed the event; one that raises has consumed it."""
+    """Dispatch with `@Drop`: handlers return whether they consumed the event. A statement that raises has consumed it,
+    a context that raises has not.
+    """
     takers = [(s.checked, s.drops, s.reads is not None) for s in ordered]
     blank: ContextSlots = [None] * contexts
 
@@ -409,21 +475,24 @@ def _is_flat(root: FilterIndexNode, entry: IndexEntry | None) -> bool:
         return False
     (table,) = root.equal.values()
     nodes = table.values() if entry is None else [table[value] for value in entry[0][0][1]]
-    return all(node.entries is not None or not (node.equal or node.ranges) for node in nodes)
+    return all(node.tested is not None or not (node.equal or node.ranges) for node in nodes)
 
 
 def _table(index: FilterIndex, root: FilterIndexNode, failed: Callable[[Exception], None]) -> EventHandler:
-    """Dispatch by one hash table. For a value without a hash each statement tests its filter, as in `_tree`."""
+    """Dispatch by one hash table. If a value cannot be looked up, each statement tests its filter, as in `_tree`."""
     ((name, table),) = root.equal.items()
     takers: dict[Any, EventHandler] = {}  # by value, once there was an event with it
+    plain = PLAIN
 
     def dispatch(event: Any) -> None:
-        value = event.get(name)
         try:
+            value = event.get(name)
+            if not plain[type(value)]:
+                raise TypeError(name)
             taker = takers.get(value)
             if taker is None and value in table:
-                taker = takers[value] = _linear([h for _, h in sorted(table[value].leaves, key=_order)], failed)
-        except TypeError:
+                taker = takers[value] = _linear([handler for _, handler in table[value].leaves], failed)
+        except Exception:  # noqa: BLE001 - the statements report it
             subscriptions = sorted(index.subscriptions(), key=lambda s: s.order)
             taker = _linear([s.checked for s in subscriptions], failed)
         if taker is not None:
@@ -435,17 +504,17 @@ def _table(index: FilterIndex, root: FilterIndexNode, failed: Callable[[Exceptio
 def _tree(
     index: FilterIndex, root: FilterIndexNode, failed: Callable[[Exception], None], contexts: int
 ) -> EventHandler:
-    """Dispatch by the index. A value of another type than its property may not compare with the constants of the index;
-    then each statement tests its filter, so that the failure is its own.
+    """Dispatch by the index. A value may not compare with the constants of the index, or may do so by code of the user
+    that fails: then each statement tests its filter, so that the failure is its own.
     """
     blank: ContextSlots = [None] * contexts
 
     def dispatch(event: Any) -> None:
         arguments = (event, blank.copy()) if blank else (event,)
-        handlers: list[tuple[StatementOrder, EventHandler]] = []
+        handlers: list[Leaf] = []
         try:
             root.match(event, handlers)
-        except TypeError:
+        except Exception:  # noqa: BLE001 - the statements report it
             handlers = [(s.order, s.checked) for s in index.subscriptions()]
         if len(handlers) > 1:
             handlers.sort(key=_order)
@@ -458,5 +527,5 @@ def _tree(
     return dispatch
 
 
-def _order(entry: tuple[StatementOrder, EventHandler]) -> StatementOrder:
+def _order(entry: Leaf) -> StatementOrder:
     return entry[0]
