@@ -180,7 +180,8 @@ class Runtime(EventEngine):
             self.services.deliveries.holds = holds
             for statement in self.registry.statements.values():
                 statement.outlet.set_holding(holds)
-        self.registry.changed.update(statement.name for statement in statements)
+        for statement in statements:
+            self.registry.note_changed(statement)
         self.rewired(whole=False)
 
     def _next_order(self, priority: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.lang.plan import context as c
+from cepbook.lang.plan import expressions as x
 
 ConditionTest = Callable[[Any, Any], bool]
 ConditionValue = Callable[[Any, Any], Any]
@@ -31,7 +32,8 @@ class EventCondition:
 
     `names` are the properties that the condition defines. `key` is an equality in the filter by which waiting nodes
     are indexed. `unfold` returns the contained events that the condition is about, at least one; None if it is about
-    the event itself. `repeatable`: nobody notices if the filter is evaluated twice for an event.
+    the event itself. `repeatable`: nobody notices if the filter is evaluated twice for an event. `filter` is the whole
+    filter.
     """
 
     event_type: str
@@ -40,6 +42,13 @@ class EventCondition:
     key: EqualityKeys | None
     unfold: ConditionValue | None = None
     repeatable: bool = False
+    filter: x.BoundExpr | None = None
+
+    def conjuncts(self, types: Sequence[str]) -> list[x.BoundExpr] | None:
+        """Return the conditions that an event, which is of all `types`, must meet to make this one true; None if no
+        event of them does.
+        """
+        return x.conjuncts(self.filter) if self.event_type in types else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,10 @@ class PatternCondition:
     alias: str | None
     replay: tuple[tuple[str, str], ...]
     keys: Mapping[str, tuple[EqualityKeys, ...]]
+
+    def conjuncts(self, types: Sequence[str]) -> list[x.BoundExpr] | None:
+        """Return the same as for an event. A match that is there at once is the timer's, not the event's."""
+        return x.conjuncts(self.program.condition(types)) if self.program.route(types) else None
 
     @property
     def types(self) -> tuple[str, ...]:

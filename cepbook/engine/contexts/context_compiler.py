@@ -181,7 +181,7 @@ class _LevelCompiler:
                 names = () if condition.alias is None else (condition.alias,)
                 test, key = self._test(condition.filter), self.key(condition.filter)
                 unfold, repeatable = self._unfold(condition.contained), not x.find(x.UserCall, condition.filter)
-                return EventCondition(condition.event_type, names, test, key, unfold, repeatable)
+                return EventCondition(condition.event_type, names, test, key, unfold, repeatable, condition.filter)
             case c.OnCrontab():
                 return TimeCondition(self._crontabs(condition.crontabs), crontab=True)
             case c.AfterPeriod():

@@ -129,12 +129,20 @@ class TreeContext(TreePartitions):
 
         droppers = dropping_members(readers, self.order)
         routes = report_drops(route, position, droppers)
-        subscriptions = [Subscription(self.order, None, routes, routes, bool(droppers))]
+        subscriptions: list[Subscription] = []
+        if self.event_counters or selects:
+            subscriptions.append(Subscription(self.order, None, routes, routes, bool(droppers)))
+        elif concerned:
+            condition = self._outermost.filter(type_name)
+            subscriptions.append(Subscription(self.order, condition, routes, routes, bool(droppers)))
+        # Without priorities the order depends on conditions (recorded), and those of these statements do not count.
+        indexed = self._host.config.prioritized and not selects
         for member, reader in readers:
-            handler = self._handler(member, type_name, position, reader.checked)
+            checked = self._handler(member, type_name, position, reader.checked)
+            matched = self._handler(member, type_name, position, reader.matched) if indexed else checked
             more = reader.drops, reader.type, selects, reader.late
             order = dispatch_order(member, reader, self.order)
-            subscriptions.append(Subscription(order, None, handler, handler, *more))
+            subscriptions.append(Subscription(order, reader.condition if indexed else None, checked, matched, *more))
         return subscriptions
 
     def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:

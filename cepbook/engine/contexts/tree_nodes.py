@@ -27,6 +27,9 @@ from cepbook.engine.contexts.partition import ContextPartition, Counted, Partiti
 from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
+from cepbook.lang.plan import expressions as x
+
+_BY_EVENTS = (EventCondition, PatternCondition)
 
 
 class Level:
@@ -124,6 +127,17 @@ class Level:
         if concerns is None:
             concerns = self._concerns[type_name] = self._concerned(type_name)
         return concerns
+
+    def filter(self, type_name: str) -> x.BoundExpr | None:
+        """Return the condition that an event of a type must meet to allocate or end a node; None if there is none that
+        all these events meet.
+        """
+        if self.inner is not None or self.selects(type_name):
+            return None
+        conditions = [c for c in (*self.compiled.begins, self.compiled.ends) if isinstance(c, _BY_EVENTS)]
+        by_condition = [c.conjuncts(self.tree.types_of(type_name)) for c in conditions]
+        first, *others = [conjuncts for conjuncts in by_condition if conjuncts is not None] or [[]]
+        return x.conjunction([e for e in first if all(e in conjuncts for conjuncts in others)])
 
     def _concerned(self, type_name: str) -> bool:
         if self.inner is not None and self.inner.concerns(type_name):

@@ -11,7 +11,7 @@ A route is a function of one event, composed from the inside out:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -53,7 +53,7 @@ class StatementRegistry:
         self.updating: set[str] = set()  # the statements with `update istream`
         self.assigning: set[str] = set()  # the statements that assign variables
         self.type_reading: set[str] = set()  # the statements that read the types of events
-        self.changed: set[str] = set()  # the statements that came or went since the last routes
+        self.changed: set[str] = set()  # the statements that came or went since the last routes, and their contexts
         self.contexts: dict[str, Context] = {}
 
     @property
@@ -68,7 +68,7 @@ class StatementRegistry:
     def add(self, statement: RunningStatement) -> None:
         """Add a statement."""
         self.statements[statement.name] = statement
-        self.changed.add(statement.name)
+        self.note_changed(statement)
         if statement.steps.emit.changes:
             self.updating.add(statement.name)
         if statement.steps.emit.assigned:
@@ -78,10 +78,17 @@ class StatementRegistry:
 
     def remove(self, name: str) -> None:
         """Remove a statement, if there is one of the name."""
-        self.statements.pop(name, None)
-        self.changed.add(name)
+        statement = self.statements.pop(name, None)
+        if statement is not None:
+            self.note_changed(statement)
         for names in (self.updating, self.assigning, self.type_reading):
             names.discard(name)
+
+    def note_changed(self, statement: RunningStatement) -> None:
+        """Note that a statement came or went."""
+        self.changed.add(statement.name)
+        if statement.steps.context is not None:
+            self.changed.add(statement.steps.context)
 
     def readers(self, type_name: str) -> list[RunningStatement]:
         """Return the statements that read events of a type, in delivery order."""
@@ -121,8 +128,7 @@ class EventRoutes:
         registry, former, self._indexed = self._registry, {} if whole else self._indexed, {}
         remaining = {name: indexed for name, indexed in former.items() if indexed.may_change(registry, name)}
         for indexed in remaining.values():
-            for statement in registry.changed:
-                indexed.remove(statement)
+            indexed.remove(registry.changed)
         self._indexed = remaining  # a change that is cut short leaves none
         registry.changed.clear()
         self._updated.clear()
@@ -140,8 +146,9 @@ class EventRoutes:
     def _type_index(self, type_name: str) -> _TypeIndex:
         """Return the index of the present subscriptions to a type."""
         registry = self._registry
-        indexed = self._indexed.pop(type_name, None) or _TypeIndex(registry, type_name)
-        indexed.add_changed(registry, type_name)
+        indexed = self._indexed.pop(type_name, None)
+        if indexed is None or not indexed.add_changed(registry):
+            indexed = _TypeIndex(registry, type_name)
         self._indexed[type_name] = indexed  # a change that is cut short leaves none
         return indexed
 
@@ -252,45 +259,71 @@ def ignore_call() -> None:
 
 
 class _TypeIndex:
-    """The index of the subscriptions to a type, and the number of contexts in them."""
+    """The index of the subscriptions to a type, and the number of context slots of an event.
 
-    __slots__ = ("_changed", "_event_type", "_own", "contexts", "index")
+    It changes with the statements: one that came or went is exchanged. The subscriptions of a context and its
+    statements are exchanged together.
+    """
+
+    __slots__ = ("_changed", "_event_type", "_free", "_own", "_parts", "_type_name", "contexts", "index")
 
     def __init__(self, registry: StatementRegistry, type_name: str) -> None:
         self.contexts = 0
-        self._changed: set[str] = set()  # the names of statements that came or went
+        self._type_name = type_name
         self._event_type = registry.catalog.event_types.get(type_name)
-        self._own: dict[str, list[Subscription]] | None = None  # by statement; None if their order depends on all
-        if registry.services.config.prioritized and not registry.contexts:
-            self._own = {statement.name: statement.subscribers(type_name) for statement in registry.readers(type_name)}
-            subscriptions = [subscription for own in self._own.values() for subscription in own]
+        self._changed: set[str] = set()  # the statements and contexts that came or went
+        self._own: dict[str, list[Subscription]] = {}  # by statement without context
+        self._parts: dict[str, tuple[int, list[Subscription]]] = {}  # by context: its position in the slots
+        self._free: list[int] = []  # positions of contexts that went
+        if registry.services.config.prioritized:
+            self.index = FilterIndex([])
+            self._add(registry.contexts.values(), registry.readers(type_name))
         else:
             subscriptions, self.contexts = _subscriptions(registry, type_name, None)
-        self.index = FilterIndex(subscriptions)
+            self.index = FilterIndex(subscriptions)
 
     def may_change(self, registry: StatementRegistry, type_name: str) -> bool:
-        """Return whether statements can be exchanged: the place of each is its own, no context looks at events first,
-        and the type is the same.
-        """
+        """Return whether statements can be exchanged: the place of each is its own, and the type is the same."""
         same = registry.catalog.event_types.get(type_name) is self._event_type
-        return same and self._own is not None and not registry.contexts
+        return same and registry.services.config.prioritized
 
-    def remove(self, name: str) -> None:
-        """Remove the subscriptions of the statement `name`, which came or went."""
-        assert self._own is not None
-        self._changed.add(name)
-        for subscription in self._own.pop(name, ()):
-            self.index.remove(subscription)
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove the subscriptions of statements and contexts that came or went."""
+        self._changed.update(names)
+        for name in names:
+            position, of_context = self._parts.pop(name, (None, ()))
+            if position is not None:
+                self._free.append(position)
+            for subscription in (*self._own.pop(name, ()), *of_context):
+                self.index.remove(subscription)
 
-    def add_changed(self, registry: StatementRegistry, type_name: str) -> None:
-        """Add the subscriptions of statements that came since the last call."""
-        for name in self._changed:
-            statement = registry.statements.get(name)
-            if statement is not None and self._own is not None and statement.reads(type_name):
-                own = self._own[name] = statement.subscribers(type_name)
-                for subscription in own:
-                    self.index.add(subscription)
+    def add_changed(self, registry: StatementRegistry) -> bool:
+        """Add the subscriptions of statements and contexts that came since the last call. Return False if the index has
+        to be built anew: the first context came or the last one went, or statements with `@Drop` have one place.
+        """
+        former = self.contexts
+        contexts = [registry.contexts[name] for name in self._changed if name in registry.contexts]
+        statements = [registry.statements[name] for name in self._changed if name in registry.statements]
+        self._add(contexts, sorted(statements, key=lambda statement: statement.order))
         self._changed.clear()
+        return bool(former) == bool(self._parts) and not (former and self.index.drops)
+
+    def _add(self, contexts: Iterable[Context], statements: Iterable[RunningStatement]) -> None:
+        for context in contexts:
+            position = self._free[-1] if self._free else self.contexts
+            of_context = context.subscribers(self._type_name, position)
+            if of_context:
+                self._parts[context.name] = position, of_context
+                del self._free[-1:]
+                self.contexts = max(self.contexts, position + 1)
+                for subscription in of_context:
+                    self.index.add(subscription)
+        for statement in statements:
+            if statement.context is None and statement.reads(self._type_name):
+                own = statement.subscribers(self._type_name)
+                self._own[statement.name] = [*map(_ignoring_slots, own)] if self.contexts else own
+                for subscription in self._own[statement.name]:
+                    self.index.add(subscription)
 
 
 def _subscriptions(

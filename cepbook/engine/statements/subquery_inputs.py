@@ -21,7 +21,6 @@ from cepbook.engine.subscriptions.filter_index import EventReader
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan import traversal
-from cepbook.lang.types import BOOLEAN
 
 TakeEvent = Callable[[Any, Any], object]  # (event, state of the statement)
 _PARTITION_BITS = 64  # bits; no partition has that many rows
@@ -240,7 +239,7 @@ def indexable_filter(condition: x.BoundExpr | None) -> x.BoundExpr | None:
     testable = [e for e in conjuncts if not any(x.find(x.SubqueryRef, e))]
     if condition is None or len(testable) == len(conjuncts):
         return condition
-    return None if not testable else testable[0] if len(testable) == 1 else x.Logic(BOOLEAN, "and", tuple(testable))
+    return x.conjunction(testable)
 
 
 def ignore_state(take: Callable[..., object]) -> TakeEvent:

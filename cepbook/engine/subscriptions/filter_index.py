@@ -392,6 +392,11 @@ class FilterIndex:
         dispatch, alone = _with_slots(handlers, failed, contexts), ordered[-1].alone
         return dispatch if alone is None or len(handlers) > 2 or contexts > 1 else alone(dispatch)
 
+    @property
+    def drops(self) -> bool:
+        """True if there is a subscription with `@Drop`."""
+        return bool(self._dropping)
+
     def subscriptions(self) -> list[Subscription]:
         """Return all subscriptions."""
         return [subscription for _, _, subscription in self._entries.values()]

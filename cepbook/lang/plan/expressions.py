@@ -13,7 +13,7 @@ from typing import Literal
 
 from cepbook.lang.plan.expression_base import *
 from cepbook.lang.registry.functions import FUNCTIONS
-from cepbook.lang.types import BITS, Type
+from cepbook.lang.types import BITS, BOOLEAN, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,6 +504,14 @@ def conjuncts(e: BoundExpr | None) -> list[BoundExpr]:
     if isinstance(e, Logic) and e.op == "and":
         return [conjunct for operand in e.operands for conjunct in conjuncts(operand)]
     return [e]
+
+
+def conjunction(conditions: Sequence[BoundExpr]) -> BoundExpr | None:
+    """Return the condition that all `conditions` hold; None for none."""
+    if not conditions:
+        return None
+    first = conditions[0]
+    return first if len(conditions) == 1 else Logic(BOOLEAN, "and", tuple(conditions), span=first.span)
 
 
 def is_positive_period(period: BoundExpr) -> bool:
