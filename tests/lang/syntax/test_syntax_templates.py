@@ -48,6 +48,17 @@ def pieces(text: str) -> list[StatementTokens]:
         ("select a from E(k < 0.5)", "select a from E(k < 1e308)", True),
         ("select a from E#length(5)", "select a from E#time(5)", False),
         ("select * from E(k = ?:a)", "select * from E(k = ? :a)", False),
+        ("select * from E(k = :a)", "select * from E(k = : a)", False),
+        ("select * from E(k = :a and v = 1)", "select * from E(k = :a and v = 2)", False),
+        ("select a from E(k in [1:5])", "select a from E(k in [20 : 50])", True),
+        ("select a from pattern [a=E -> timer:interval(5)]", "select a from pattern [a=E -> timer:interval(70)]", True),
+        (
+            "select a from pattern [a=E -> timer:interval(5)]",
+            "select a from pattern [a=E -> timer: interval(7)]",
+            False,
+        ),
+        ("select a from pattern [[2:5] a=E until b=F]", "select a from pattern [[3:40] a=E until b=F]", True),
+        ("select a from pattern [[2:] a=E until b=F]", "select a from pattern [[:4] a=E until b=F]", False),
     ],
 )
 def test_trees_of_one_shape(first: str, second: str, built: bool) -> None:

@@ -2,8 +2,8 @@
 
 Lexer, parser and reader decide by words and signs. Of a number or a string they know its type only, so statements with
 the same words, signs and types of values have the same tree over other values. Where a reader looks at a value, as in
-``@Priority(10)``, the value counts as a word. A statement with ``?`` or ``:`` is parsed each time, since blanks decide
-there whether it has a parameter.
+``@Priority(10)``, the value counts as a word. Blanks decide behind ``:`` only, where ``:name`` may be a parameter. A
+statement with parameters is parsed each time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cepbook.lang.syntax.reader.lexer import SourceToken, StatementTokens
 from cepbook.lang.tree_builder import Builder, NotUniform, compile_builder
 
 _VALUES = frozenset(("NUMBER", "STRING"))  # kinds of tokens whose text the parser does not read
-_UNSAFE = frozenset(("?", ":", "SCRIPT", "RAW"))
+_UNSAFE = frozenset(("?", "SCRIPT", "RAW"))
 _MOST_SHAPES, _MOST_TOKENS, _MOST_TEMPLATES = 512, 400, 64
 
 
@@ -80,7 +80,8 @@ class SyntaxTemplates:
             return self._read(piece), None
         key: list[str] = []
         values: list[Any] = []
-        for kind, text, _, _ in tokens:
+        colon = -1  # the end of a colon that the token follows
+        for kind, text, start, end in tokens:
             if kind == "NUMBER":
                 value, kind = parse_number(text)
                 if not _has_room(value):
@@ -90,8 +91,11 @@ class SyntaxTemplates:
             elif kind == "STRING":
                 values.append(unquote(text))
                 key.append(" string")
-            else:
+            elif kind == ":":
+                colon = end
                 key.append(text)
+            else:
+                key.append(f":{text}" if start == colon else text)
         shape = self._shapes.pop(tuple(key), None)
         self._shapes[tuple(key)] = shape or _Shape()
         if shape is None:
@@ -162,6 +166,8 @@ def _template(
         return value
 
     def varied(node: Any) -> Any:
+        if isinstance(node, ast.Parameter):
+            raise NotUniform
         if isinstance(node, ast.Literal) and node.type not in ("boolean", "null"):
             first, last = place(node.span)
             negated = last == first + 1 and tokens[first].kind == "-" and tokens[last].text[1:2] not in ("x", "X")
