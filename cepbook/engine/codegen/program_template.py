@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +26,7 @@ from cepbook.lang.types import Type
 
 Text = TypeVar("Text")
 _MOST_SHAPES = 256  # that are remembered
-_STATELESS = frozenset((str, int, float, bool, type(None), Type))
+_STATELESS = frozenset((str, int, float, bool, type(None), Type, itemgetter))
 PORT = "clock"  # the one name that the scope of a statement binds
 
 

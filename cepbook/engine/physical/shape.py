@@ -3,7 +3,7 @@
 Two statements of one shape have the same operators over the same expressions, and differ in the values of constants and
 in where they stand: ``E(k = 17)`` and ``E(k = 18)``. Generated code can be shared by all statements of a shape
 (`codegen.program_template`). Plans that depend on more than themselves have no shape: on stores, variables, subqueries,
-functions from Python, contexts and output clauses. Nor have long plans one.
+functions from Python, contexts, and output clauses with crontabs or assignments. Nor have long plans one.
 """
 
 from __future__ import annotations
@@ -141,12 +141,14 @@ class _ShapeWalk:
 def shape_of(steps: PhysicalPlan) -> PlanShape | None:
     """Return the shape of a plan, or None if its code depends on more than the plan."""
     alone = (
-        *(steps.context, steps.recognizer, steps.output_rate, steps.owned_store, steps.table, steps.initial_rows),
+        *(steps.context, steps.recognizer, steps.owned_store, steps.table, steps.initial_rows),
         *(steps.into, steps.on_select, steps.join, steps.lookup, steps.cycle, steps.derive),
         *(steps.emit.merges, steps.emit.target_path),
     )
     several = steps.inputs or steps.subqueries or steps.buffers_input or steps.emit.changes or steps.emit.branches
-    if several or any(operator is not None for operator in alone):
+    output = steps.output
+    assigns = output is not None and (output.crontab or output.then_set or output.terminated_then)
+    if several or assigns or any(operator is not None for operator in alone):
         return None
     try:
         return _ShapeWalk(steps).shape()

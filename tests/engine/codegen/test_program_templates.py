@@ -33,6 +33,12 @@ KINDS = {
     "pattern": "select a.k as k, b.v as v from pattern [every a=E(k = {0}) -> b=E(k = a.k, v > {0}5)]",
     "window": "select k, sum(v) as total from E(k = {0})#length(10)",
     "having": "select k, count(*) as n from E#length(5) group by k having sum(v) > {0}",
+    "output last": "select k, v from E(k = {0}) output last every 5 sec",
+    "output of groups": "select k, count(*) as n from E(v > {0}) group by k output all every {0}7 seconds",
+    "output first": "select k, v from E(k = {0}) group by k output first every {0} events",
+    "output snapshot": "select k, v from E(k = {0})#length(3) output snapshot every {0} min",
+    "output after": "select k, v from E(k = {0}) output after {0} events every 2 sec",
+    "output when": "select k, v from E(k = {0}) output last when count_insert > {0}3",
     "columns": "select k + {0} as k, 'x{0}' as name from E(v > {0})",
 }
 
@@ -70,7 +76,7 @@ def test_statements_of_one_shape_share_code_and_have_their_own_constants(
         _, alone = deployed(*texts)
     for shared, own in zip(programs, alone, strict=True):
         assert shared.text == own.text
-        assert list(shared.constants.items()) == list(own.constants.items())
+        assert list(map(repr, shared.constants.items())) == list(map(repr, own.constants.items()))
         assert shared.spans == own.spans
         assert (shared.bound, shared.legend, shared.notes) == (own.bound, own.legend, own.notes)
 
