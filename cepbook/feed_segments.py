@@ -8,10 +8,10 @@ import struct
 import tempfile
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, compress
 from operator import itemgetter
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol
 from weakref import finalize
 
 from cepbook.descriptors import read_at, to_disk
@@ -23,12 +23,35 @@ _HEAD = struct.Struct("<IIII")  # length, deliveries, rows, checksum of these th
 _BEGINS = bytes(mark % 2 == 0 for mark in range(256))  # by mark: 1 if it begins a delivery
 
 
+class StoredValues(Protocol):
+    """Values of a column that are made into Python objects when they are read."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, rows: slice, /) -> StoredValues: ...
+
+    def tolist(self) -> list[Any]:
+        """Return the values."""
+
+    def packed(self) -> list[Any] | PackedValues:
+        """Return the values as plain data of the least size."""
+
+
+# type code of the array, its bytes, those of an array of truth values (null), texts of which the array has positions
+PackedValues = tuple[str, bytes, bytes | None, list[Any] | None]
+
+
 class Segment(NamedTuple):
     """Whole deliveries that were settled together, as columns of records."""
 
     marks: bytes
     times: list[int]
-    values: list[list[Any]]
+    values: Sequence[list[Any] | StoredValues]
+
+    @property
+    def columns(self) -> list[list[Any]]:
+        """The values as Python objects."""
+        return [column if isinstance(column, list) else column.tolist() for column in self.values]
 
     @property
     def deliveries(self) -> int:
@@ -68,6 +91,16 @@ class Segment(NamedTuple):
     def behind(self, start: int) -> Segment:
         """Return the records from index `start` on."""
         return Segment(self.marks[start:], self.times[start:], [column[start:] for column in self.values])
+
+
+def _unpacked(code: str, values: bytes, missing: bytes | None, texts: list[Any] | None) -> list[Any]:
+    """Return the values of a column that was packed."""
+    plain: list[Any] = list(struct.unpack(f"{len(values) // struct.calcsize(code)}{code}", values))
+    if texts is not None:
+        plain = [texts[at] for at in plain]
+    for at in compress(range(len(plain)), missing or b""):
+        plain[at] = None
+    return plain
 
 
 class SpillMedium:
@@ -177,7 +210,8 @@ class SpillFile:
 
     def _written(self, index: int, segment: Segment) -> list[tuple[int, int, int]]:
         """Write the segment with an index. Return the totals from there on."""
-        data = pickle.dumps(tuple(segment), pickle.HIGHEST_PROTOCOL)
+        columns = [column if isinstance(column, list) else column.packed() for column in segment.values]
+        data = pickle.dumps((segment.marks, segment.times, columns), pickle.HIGHEST_PROTOCOL)
         head = _HEAD.pack(len(data), segment.deliveries, segment.rows, 0)[:-4]
         data = head + zlib.crc32(data, zlib.crc32(head)).to_bytes(4, "little") + data
         start = self._totals[index - 1][0]
@@ -199,7 +233,8 @@ class SpillFile:
             return self._waiting[waiting]
         (start, *before), (end, *behind) = self._totals[index : index + 2]
         try:
-            segment = Segment(*self._maker.unpickle(self._read(start + _HEAD.size, end)))
+            marks, times, packed = self._maker.unpickle(self._read(start + _HEAD.size, end))
+            segment = Segment(marks, times, [c if isinstance(c, list) else _unpacked(*c) for c in packed])
             if [*segment.counts, len(segment.values)] != [behind[0] - before[0], behind[1] - before[1], columns]:
                 raise ValueError("other rows than the head says")
             return segment

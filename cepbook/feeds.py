@@ -22,7 +22,18 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from cepbook.errors import UsageError
-from cepbook.feed_segments import ANONYMOUS, EMPTY, GONE, INSERT, MORE, REMOVE, Segment, SpillFile, SpillMedium
+from cepbook.feed_segments import (
+    ANONYMOUS,
+    EMPTY,
+    GONE,
+    INSERT,
+    MORE,
+    REMOVE,
+    Segment,
+    SpillFile,
+    SpillMedium,
+    StoredValues,
+)
 from cepbook.interrupts import InterruptGuard
 from cepbook.locks import survives_fork
 
@@ -150,8 +161,8 @@ class Feed:
         if len(pending) >= self._batch:
             self._news()
 
-    def extend_columns(self, times: list[int], columns: Sequence[list[Any]]) -> None:
-        """Take deliveries of one insert row each, as columns. The lists belong to the feed from now on."""
+    def extend_columns(self, times: list[int], columns: Sequence[list[Any] | StoredValues]) -> None:
+        """Take deliveries of one insert row each, as columns, which belong to the feed from now on."""
         self._news(Segment(bytes(len(times)), times, [*columns]))
 
     def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
@@ -228,7 +239,9 @@ class Feed:
             if not pieces and beyond >= segment.rows:
                 beyond -= segment.rows
             else:
-                pieces.append(self._rows_of(segment, number, end))
+                skipped = max(0, beyond) if not pieces and segment.plain else 0
+                beyond -= skipped
+                pieces.append(self._rows_of(segment.behind(skipped), number + skipped, end))
             number += segment.deliveries
         return self._joined(pieces, end, slice(max(0, beyond), None))
 
@@ -296,7 +309,7 @@ class Feed:
         return FeedColumns(numbers, times, inserts, end, self.names, values)
 
     def _rows_of(self, segment: Segment, number: int, end: int) -> FeedColumns:
-        marks, times, numbers, values = segment.marks, segment.times, list(segment.numbers(number)), segment.values
+        marks, times, numbers, values = segment.marks, segment.times, list(segment.numbers(number)), segment.columns
         if segment.plain:
             return FeedColumns(numbers, times, [True] * len(marks), end, self.names, values)
         if EMPTY in marks:
@@ -326,7 +339,7 @@ class Feed:
         self._settle()
         self._trim_exactly()
         counters = [self._next, self._total_insert, self._total_remove, self._dropped]
-        return [self.names, counters, [tuple(segment) for segment, _, _ in self._segments]]
+        return [self.names, counters, [(segment.marks, segment.times, segment.columns) for segment, _, _ in self._segments]]
 
     def load(self, saved: list[Any], spilled: SpillFile | None = None) -> None:
         """Continue from the `saved` data and the spill file of another feed.

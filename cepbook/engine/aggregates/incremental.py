@@ -108,6 +108,10 @@ class AggregateCodegen:
             self._remember(argument)
         return argument
 
+    def argument_of(self, call: AggregateCall) -> ArgumentCells:
+        """Return the cells of the argument of one of the calls."""
+        return self._by_identity[_identity(call)]
+
     def _remember(self, argument: ArgumentCells) -> None:
         if argument.remembered is None:
             argument.remembered = self._remembered()

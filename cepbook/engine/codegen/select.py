@@ -16,6 +16,7 @@ from cepbook.engine.codegen.buffered_input import write_buffered_input
 from cepbook.engine.codegen.emit import ColumnEmitter, Emitter, RecordEmitter
 from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.join_loop import JoinColumns, JoinLoopCodegen, join_columns
+from cepbook.engine.codegen.kernel_forms import kernel_form
 from cepbook.engine.codegen.output_rate import OutputRateCodegen, bind_limiter
 from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
 from cepbook.engine.codegen.program_template import PORT, ProgramTemplates
@@ -133,6 +134,7 @@ class _SelectText:
         }
         program.index_requests = writer.lookups.requests
         program.loop, program.join, program.recognize = writer.loop, join, row_pattern
+        program.kernel_form = cache(partial(kernel_form, writer.code, steps, plain=writer.plain))
         return program
 
 
@@ -154,6 +156,7 @@ class _Writer:
         self.contextual = steps.context is not None
         self.loop: JoinColumns | None = None
         self.expires_in_slices = False
+        self.plain = False  # True if `run` makes columns
         self.lookups = self.body.joins.lookups if self.body.joins is not None else LookupCodegen(code.source)
 
     def write(self) -> None:
@@ -273,7 +276,8 @@ class _Writer:
         hoisted = plain and steps.aggregation is not None and not code.table
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
-        emit = ColumnEmitter(code, self.body.p, self.columns) if self.body.plain else None
+        self.plain = self.body.plain
+        emit = ColumnEmitter(code, self.body.p, self.columns) if self.plain else None
         self.expires_in_slices = emit is None and RecordEmitter.suits(code)
         loop = emit is None or emit.needs_loop or not self.body.passes
         heads, names = (["times", "marks"], ["now", "mark"]) if emit is None else (["times"], ["now"])

@@ -67,10 +67,12 @@ class DeliveryCauses:
 
 
 class InsertColumns(NamedTuple):
-    """Deliveries of one insert row each: times, and the columns of the rows. The lists are not modified any more."""
+    """Deliveries of one insert row each: times, and the columns of the rows, lists or `ArrayValues`. They are not
+    modified any more.
+    """
 
     times: list[int]
-    columns: tuple[list[Any], ...]
+    columns: tuple[Sequence[Any], ...]
 
     @property
     def flat(self) -> list[Any]:
@@ -126,8 +128,8 @@ class RowSink(Sink, Protocol):
 class ColumnSink(Sink, Protocol):
     """A sink that takes columns as they are if each delivery of a batch is one insert row."""
 
-    def extend_columns(self, times: list[int], columns: Sequence[list[Any]], /) -> None:
-        """Take the columns of a batch; the lists are not modified any more."""
+    def extend_columns(self, times: list[int], columns: Sequence[Any], /) -> None:
+        """Take the columns of a batch, lists or `ArrayValues`, which are not modified any more."""
 
 
 @runtime_checkable

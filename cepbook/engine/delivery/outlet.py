@@ -99,7 +99,7 @@ class DeliveryOutlet:
         self._splitter = splitter
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
-        self._column_sinks: list[Callable[[list[int], Sequence[list[Any]]], None]] = []
+        self._column_sinks: list[Callable[[list[int], Sequence[Any]], None]] = []
         self._row_sinks: list[Callable[[list[Any]], None]] = []
         self._tracing_sinks: list[TracingSink] = []
         self._all_ports: DeliveryPorts | None = None

@@ -76,7 +76,7 @@ class DerivedEvents:
             return None
         if self._plain is not None:
             return ColumnBatch(
-                self.type, self._plain.times, {name: self._plain.columns[places[name]] for name in names}
+                self.type, self._plain.times, {name: list(self._plain.columns[places[name]]) for name in names}
             )
         flat, width = self._flat, self._layout.width
         return ColumnBatch(self.type, flat[1::width], {name: flat[2 + places[name] :: width] for name in names})

@@ -218,6 +218,9 @@ class StatementPass:
                 if context is None
                 else list(compress(rest, passed.flags))
             )
+        unfiltered = context is None and (rest or statement.steps.source.filter is None)
+        if unfiltered and self._run_vectorized(statement, batch, out, keys):
+            return
         columns = [batch.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out)
         times: Iterable[int] = batch.times
@@ -228,6 +231,20 @@ class StatementPass:
         output = program.functions.run(times, marks, statement.state, *ports, self._stops.fire, rest, *columns)
         if output is not None:
             out.take(InsertColumns(batch.times, output[1]), output[0])
+
+    def _run_vectorized(
+        self, statement: RunningStatement, batch: ColumnBatch, out: OutputCollector, keys: Sequence[CauseKey]
+    ) -> bool:
+        """Run a batch of events that pass the filter by kernels. Return False if that is not possible."""
+        if statement.vectorized is None:
+            return False
+        columns = statement.vectorized.run(batch, statement.state, self._stops.fire, statement.timed.rearm)
+        if columns is None:
+            return False
+        if out.keyed:
+            out.watched(batch, keys)
+        out.take(InsertColumns(batch.times, columns), None)
+        return True
 
     def _merged(
         self, statement: RunningStatement, batches: _Batches, derived_inputs: _Derived

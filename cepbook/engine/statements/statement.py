@@ -485,6 +485,16 @@ class RunningStatement(StoreAccess, ContextMember):
         return leading_conditions(conjuncts(self.steps.source.filter))
 
     @cached_property
+    def vectorized(self) -> Any:
+        """The kernels for batches of the statement; None if its form has none."""
+        form = self.program.kernel_form()
+        if isinstance(form, str):
+            return None
+        from cepbook.engine.vectorized.vectorized_statement import VectorizedStatement  # noqa: PLC0415 - imports numpy
+
+        return VectorizedStatement(form)
+
+    @cached_property
     def leading_covers_filter(self) -> bool:
         """True if these conditions are the whole filter."""
         return all(map(index_conditions, conjuncts(self.steps.source.filter)))

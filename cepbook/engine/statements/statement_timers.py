@@ -63,7 +63,7 @@ class StatementTimers(OwnerTimers):
         self._expire_all: Callable[..., int] | None = program.functions.run_expiry
         self._arrange: Callable[..., Any] | None = program.functions.arrange
         self._delivers = program.steps.delivered_selector
-        program.namespace.update(timed=self, arm=self._arm_part, rearm=self._rearm_all)
+        program.namespace.update(timed=self, arm=self._arm_part, rearm=self.rearm)
         for number, each in self._timed:
             each.namespace.update(arm=partial(self._arm_inner, SUBQUERY + number))
 
@@ -89,7 +89,7 @@ class StatementTimers(OwnerTimers):
         """Set the due time of pattern `number` in `state`."""
         self._arm_part(due, state, None, PATTERN + number)
 
-    def _rearm_all(self, due: int, state: StatementState, window: Any) -> None:
+    def rearm(self, due: int, state: StatementState, window: Any) -> None:
         """Arm the one window of the statement after a batch, which ran without timers."""
         self._states[0] = state
         self.arm(_ONE_VIEW, due)

@@ -181,6 +181,10 @@ class ArrayColumns(FilterableColumns):
             raise KeyError(name)
         return self._list(self._column(name))
 
+    def stored(self, name: str | None) -> StoredColumn | None:
+        """Return a column, or the times (None), as an array; None if its values have to be computed."""
+        return (self._clock if name is None else self._column(name)).stored(self._part)
+
     def _list(self, column: ArrayColumn) -> list[Any]:
         values = self._made.get(column)
         if values is None:

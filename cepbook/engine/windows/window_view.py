@@ -24,6 +24,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from cepbook.engine.state import State
@@ -147,14 +148,34 @@ class LastEventView(PassThroughView):
 
 
 class QueueView(WindowView):
-    """Items in order of arrival. An item that leaves from the middle is marked and removed when it reaches an end."""
+    """Items in order of arrival. An item that leaves from the middle is marked and removed when it reaches an end.
 
-    __slots__ = ("gone", "items")
+    After a batch that ran by kernels, `stored` returns the items, which become `items` when these are first read.
+    """
+
+    __slots__ = ("gone", "items", "stored")
+    PASSING = ("stored",)
 
     def __init__(self) -> None:
         super().__init__()
         self.items: deque[Item] = deque()
         self.gone: set[int] | None = None  # ordinals of the marked items; rarely used
+        self.stored: partial[deque[Item]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute that is not set: the items, if they are still `stored`."""
+        if name == "stored":
+            return None  # of a view that a snapshot restored
+        if name != "items" or self.stored is None:
+            raise AttributeError(name)
+        self.items, self.stored = self.stored(), None
+        return self.items
+
+    def keep_stored(self, stored: partial[deque[Item]]) -> None:
+        """Read the items from ``stored()`` when they are needed."""
+        if self.stored is None:
+            self.stored = stored
+            del self.items
 
     def __len__(self) -> int:
         return len(self.items) - len(self.gone) if self.gone else len(self.items)

@@ -1,0 +1,115 @@
+"""Finds the form in which kernels run a statement (`KernelForm`), or the reason why rows are processed one by one."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from collections.abc import Iterable
+from typing import Literal
+
+from cepbook.engine.aggregates.cells import ArgumentCells
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.physical.operators import Eviction, WindowOperator
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.vectorized.kernel_form import ArgumentForm, KernelForm, OutputForm
+from cepbook.engine.vectorized.row_store import ARRAY_TYPES, ARRIVAL, NUMBER_TYPES, ORDINAL
+from cepbook.lang.explain.expressions import show_expr
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.types import BITS
+
+_KINDS: dict[str, Literal["count", "sum", "avg"]] = {"count": "count", "sum": "sum", "avg": "avg"}
+_CELLS = {"n", "nulls", "s"}
+
+
+class _NoKernel(Exception):
+    """The reason why rows are processed one by one."""
+
+
+def kernel_form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelForm | str:
+    """Return the form of a statement, or the reason why kernels cannot run it. `code` may be that of a statement that
+    differs in constants. `plain`: each event delivers one insert row, and nothing else delivers.
+    """
+    try:
+        return _form(code, steps, plain=plain)
+    except _NoKernel as reason:
+        return str(reason)
+
+
+def _form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelForm:
+    if not plain:
+        raise _NoKernel("not every event delivers exactly one row")
+    if len(steps.stages) != 1 or steps.subqueries or steps.levels or code.local or steps.reclaims or steps.watched:
+        raise _NoKernel("it has a clause without a kernel")
+    (stage,) = steps.stages
+    columns = [column.value.of_group(steps.keys) for column in steps.projection.columns]
+    types = _types([*columns, *steps.keys, *steps.group_keys, *(e for call in steps.calls for e in call.args)])
+    keys = {e: None for e in (*steps.keys, *steps.group_keys)}
+    if len(keys) > 1 or any(types.get(e.property_name) != "string" for e in keys):
+        raise _NoKernel("groups are not told apart by one property that is a text")
+    key = next((e.property_name for e in keys), None)
+    window, limit = _window(stage, lazy=steps.lazy)
+    named = {str(place): name for name, place in code.items.positions.items()} | {"t": ARRIVAL, "o": ORDINAL}
+    named |= {f"w{number}": key for number in range(stage.operands) if key is not None}
+    items = tuple(named.get(part, "") for part in code.items.parts)
+    if not types.keys() | {ARRIVAL, ORDINAL} >= set(items):
+        raise _NoKernel("it keeps more of each event than numbers, booleans and strings")
+    aggregates = code.aggregates
+    return KernelForm(
+        types,
+        window,
+        limit,
+        bool(steps.group_keys),
+        items,
+        code.items.bare,
+        key,
+        steps.grouped,
+        steps.eviction is not Eviction.NONE,
+        tuple(literal_eval(initial) for initial in aggregates.initial),
+        tuple(_argument(code, argument, types) for argument in aggregates.arguments),
+        tuple(_output(code, steps, e, types) for e in columns),
+    )
+
+
+def _types(exprs: Iterable[x.BoundExpr]) -> dict[str, str]:
+    types = {e.property_name: e.type.name for root in exprs for e in x.walk(root) if e.property_name}
+    if unstored := [name for name, of in types.items() if of not in ARRAY_TYPES or name in (ARRIVAL, ORDINAL)]:
+        raise _NoKernel(f"`{unstored[0]}` is no number, boolean or string")
+    return types
+
+
+def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "length", "time"], int]:
+    windows = [window for window in stage.windows if not window.row.grouping]
+    if not windows and stage.groups is None:
+        return "none", 0
+    if len(windows) != 1 or stage.union or any(window.options or window.criteria for window in stage.windows):
+        raise _NoKernel("its windows have no kernel")
+    (window,) = windows
+    size = window.args[0].constant if window.args else None
+    if window.name == "length" and isinstance(size, int):
+        return "length", size
+    span = window.args[0].constant_millis if window.name == "time" else None
+    if lazy and stage.groups is None and isinstance(span, int):
+        return "time", span
+    raise _NoKernel(f"`{window.name}` has no kernel")
+
+
+def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, str]) -> ArgumentForm:
+    places = {kind: code.aggregates.names.index(cell) for kind, cell in argument.cells.items()}
+    names = [e.property_name for e in argument.exprs]
+    typed = all(types.get(name) in NUMBER_TYPES for name in names)
+    if not typed or argument.filter or argument.criteria or not places.keys() <= _CELLS or argument.risky:
+        raise _NoKernel(f"the aggregate of {', '.join(map(show_expr, argument.exprs)) or 'all events'} has no kernel")
+    of = types[names[0]] if names else "long"
+    bits = max(32, BITS[of]) if of in BITS else 0
+    return ArgumentForm(names[0] if names else None, places.get("n"), places.get("nulls"), places.get("s"), bits)
+
+
+def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
+    if e.property_name in types:
+        return OutputForm("property", e.property_name)
+    if isinstance(e, x.AggregateRef):
+        call = steps.calls[e.index]
+        kind = _KINDS.get(call.name)
+        if kind is not None:
+            arguments = code.aggregates.arguments
+            return OutputForm(kind, argument=arguments.index(code.aggregates.argument_of(call)))
+    raise _NoKernel(f"{show_expr(e)} has no kernel")

@@ -1,0 +1,75 @@
+"""Values of an output column as an array: Python objects are made when somebody reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from cepbook.engine.vectorized.array_columns import StoredColumn
+
+_CODES = {"f": "d", "i": "q", "u": "q", "b": "?"}  # by kind of array, those of the standard module `array`
+
+
+class ArrayValues(Sequence[Any]):
+    """Numbers, truth values, or indexes into `texts`, as an array; null where `missing` is true.
+
+    The arrays are not modified any more.
+    """
+
+    __slots__ = ("missing", "texts", "values")
+
+    def __init__(
+        self,
+        values: npt.NDArray[Any],
+        missing: npt.NDArray[np.bool_] | None = None,
+        texts: npt.NDArray[np.object_] | None = None,
+    ) -> None:
+        self.values = values
+        self.missing = missing
+        self.texts = texts
+
+    @classmethod
+    def of_column(cls, column: StoredColumn) -> ArrayValues:
+        """Return the values of a column of events. They do not keep the arrays of a whole frame alive."""
+        values = column.values if column.values.base is None else column.values.copy()
+        missing = np.isnan(values) if column.gaps else None
+        return cls(values, missing if missing is not None and missing.any() else None, column.texts)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> ArrayValues: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return ArrayValues(self.values[at], None if self.missing is None else self.missing[at], self.texts)
+        if self.missing is not None and self.missing[at]:
+            return None
+        return self.values[at].item() if self.texts is None else self.texts[self.values[at]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        """Return plain Python values."""
+        plain: list[Any] = (self.values if self.texts is None else self.texts[self.values]).tolist()
+        if self.missing is not None:
+            for at in np.flatnonzero(self.missing).tolist():
+                plain[at] = None
+        return plain
+
+    def packed(self) -> list[Any] | tuple[str, bytes, bytes | None, list[Any] | None]:
+        """Return plain data that takes less room than `tolist`: the type code of the array, its bytes, those of
+        `missing`, and the texts. Columns whose texts hardly repeat are returned as a list.
+        """
+        if self.texts is not None and len(self.texts) * 2 > len(self.values):
+            return self.tolist()
+        code = _CODES[self.values.dtype.kind]
+        values = self.values.astype(code, copy=False).tobytes()
+        texts = None if self.texts is None else self.texts.tolist()
+        return code, values, None if self.missing is None else self.missing.tobytes(), texts

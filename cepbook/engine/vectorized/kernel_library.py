@@ -1,0 +1,47 @@
+"""The compiled kernels, if numba is installed. They are loaded in the background: until then rows are processed one by
+one, with the same results.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from types import ModuleType
+
+_lock = threading.Lock()
+_loader: threading.Thread | None = None
+_kernels: ModuleType | None = None
+_failure: str | None = None
+
+
+def kernels(*, wait: bool = False) -> ModuleType | None:
+    """Return the module of kernels; None while it is not loaded. The first call begins to load it.
+
+    With `wait` the call returns once it is loaded, or cannot be.
+    """
+    global _loader
+    if _kernels is None and _failure is None:
+        with _lock:
+            if _loader is None:
+                _loader = threading.Thread(target=_load, name="cepbook-kernels", daemon=True)
+                _loader.start()
+        if wait:
+            _loader.join()
+    return _kernels
+
+
+def missing_reason() -> str | None:
+    """Return why there are no kernels, for people; None if there are, or will be once they are loaded."""
+    if importlib.util.find_spec("numba") is None:
+        return "numba is not installed (pip install 'cepbook[fast]')"
+    return _failure
+
+
+def _load() -> None:
+    global _kernels, _failure
+    try:
+        from cepbook.engine.vectorized import kernels as loaded  # noqa: PLC0415 - takes a second
+    except Exception as failure:  # noqa: BLE001 - numba is missing, or cannot compile on this machine
+        _failure = f"the kernels cannot be compiled: {failure}"
+    else:
+        _kernels = loaded

@@ -1,0 +1,209 @@
+"""Loops over the arrays of a batch, compiled by numba: which rows leave a window, and what aggregates become.
+
+Importing this module compiles the loops, or loads them from numba's cache on disk; `kernel_library` does it in the
+background. Each loop visits the rows in the order in which the row engine visits them and adds in the same order, so
+results are equal to the last bit.
+
+Common parameters:
+
+- Rows are numbered by their place in the arrays of a `RowStore`. The rows of the batch are ``first`` up to ``end``; those
+  before are retained from earlier batches.
+- ``leaving`` has the rows that leave, oldest first. Up to row ``first + i`` of the batch, those before ``ends[i]`` leave.
+- ``groups`` has the number of the group of each row.
+- With ``early`` rows leave before an arrival enters (``time``), without it after that (``length``).
+- Floats that are NaN stand for null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _compiled(signature: str) -> Callable[[_Function], _Function]:
+    """Compile a function for one signature. Numba keeps it on disk, and other threads run while it works."""
+    return cast("Callable[[_Function], _Function]", numba.njit(signature, cache=True, nogil=True))
+
+
+@_compiled("UniTuple(int64, 3)(int64[::1], int64, int64, int64, int64, int64, int64, int64[::1])")
+def expire(
+    times: Integers, oldest: int, row: int, first: int, end: int, span: int, due: int, ends: Integers
+) -> tuple[int, int, int]:
+    """Find which rows a time window of `span` evicts, from `row` on, until the window's timer is due at `due`.
+
+    Write `ends`, and return the row reached, the oldest row in the window, and when its timer is due. The timer of a
+    window that nobody watches is due one span after its oldest row has expired.
+    """
+    while row < end and times[row] < due:
+        limit = times[row] - span
+        while oldest < row and times[oldest] <= limit:
+            oldest += 1
+        if oldest == row:
+            due = times[row] + 2 * span
+        ends[row - first] = oldest
+        row += 1
+    return row, oldest, due
+
+
+@_compiled("void(int64[::1], int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+def replace_oldest(
+    groups: Integers,
+    first: int,
+    end: int,
+    limit: int,
+    oldest: Integers,
+    sizes: Integers,
+    newest: Integers,
+    following: Integers,
+    left: Integers,
+) -> None:
+    """Find which row of its group each row pushes out of a window of `limit` rows per group; `left` is -1 for none.
+
+    The rows of a group are a chain: `oldest` and `newest` row of each group, its number of rows (`sizes`), and the row
+    that is `following` in the same group.
+    """
+    for row in range(first, end):
+        group = groups[row]
+        if sizes[group]:
+            following[newest[group]] = row
+        else:
+            oldest[group] = row
+        newest[group] = row
+        sizes[group] += 1
+        left[row - first] = -1
+        if sizes[group] > limit:
+            left[row - first] = oldest[group]
+            oldest[group] = following[oldest[group]]
+            sizes[group] -= 1
+
+
+@_compiled(
+    "int64(int64[::1], int64[::1], int64[::1], int64, int64, boolean, boolean, int64[::1], int64[::1], int64, int64[::1])"
+)
+def count_rows(
+    groups: Integers,
+    leaving: Integers,
+    ends: Integers,
+    first: int,
+    end: int,
+    early: bool,
+    kept: bool,
+    counts: Integers,
+    created: Integers,
+    creations: int,
+    out: Integers,
+) -> int:
+    """Count the rows of each group. Write the count of the arrival's group after each arrival, and return `creations`.
+
+    `created` numbers the groups in the order of their creation. A group without rows does not exist, unless groups are
+    `kept` when their rows have left.
+    """
+    at = 0
+    for row in range(first, end):
+        group = groups[row]
+        if early:
+            while at < ends[row - first]:
+                counts[groups[leaving[at]]] -= 1
+                at += 1
+        if counts[group] == 0 and (created[group] < 0 or not kept):
+            created[group] = creations
+            creations += 1
+        counts[group] += 1
+        while at < ends[row - first]:
+            counts[groups[leaving[at]]] -= 1
+            at += 1
+        out[row - first] = counts[group]
+    return creations
+
+
+@_compiled(
+    "void(float64[::1], int64[::1], int64[::1], int64[::1], int64, int64, boolean, int64[::1], float64[::1],"
+    " int64[::1], float64[::1])"
+)
+def sum_floats(
+    values: Floats,
+    groups: Integers,
+    leaving: Integers,
+    ends: Integers,
+    first: int,
+    end: int,
+    early: bool,
+    counts: Integers,
+    totals: Floats,
+    out_counts: Integers,
+    out_totals: Floats,
+) -> None:
+    """Keep number and sum of the values of each group, and write those of the arrival's group after each arrival.
+
+    The sum of a group whose last value leaves is 0 again: it forgets its rounding errors.
+    """
+    at = 0
+    for row in range(first, end):
+        group, value = groups[row], values[row]
+        if early:
+            while at < ends[row - first]:
+                left = values[leaving[at]]
+                if left == left:
+                    of = groups[leaving[at]]
+                    counts[of] -= 1
+                    totals[of] = totals[of] - left if counts[of] else 0.0
+                at += 1
+        if value == value:
+            counts[group] += 1
+            totals[group] += value
+        while at < ends[row - first]:
+            left = values[leaving[at]]
+            if left == left:
+                of = groups[leaving[at]]
+                counts[of] -= 1
+                totals[of] = totals[of] - left if counts[of] else 0.0
+            at += 1
+        out_counts[row - first] = counts[group]
+        out_totals[row - first] = totals[group]
+
+
+@_compiled(
+    "void(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64, boolean, int64[::1], int64[::1],"
+    " int64[::1], int64[::1])"
+)
+def sum_integers(
+    values: Integers,
+    groups: Integers,
+    leaving: Integers,
+    ends: Integers,
+    first: int,
+    end: int,
+    early: bool,
+    counts: Integers,
+    totals: Integers,
+    out_counts: Integers,
+    out_totals: Integers,
+) -> None:
+    """Do what `sum_floats` does with whole numbers, among which there is no null."""
+    at = 0
+    for row in range(first, end):
+        group = groups[row]
+        if early:
+            while at < ends[row - first]:
+                of = groups[leaving[at]]
+                counts[of] -= 1
+                totals[of] -= values[leaving[at]]
+                at += 1
+        counts[group] += 1
+        totals[group] += values[row]
+        while at < ends[row - first]:
+            of = groups[leaving[at]]
+            counts[of] -= 1
+            totals[of] -= values[leaving[at]]
+            at += 1
+        out_counts[row - first] = counts[group]
+        out_totals[row - first] = totals[group]

@@ -1,0 +1,146 @@
+"""The rows that a statement retains, as growing arrays: one for each property, and one for arrival times or ordinals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cepbook.engine.vectorized.array_columns import StoredColumn
+
+Array = npt.NDArray[Any]
+ARRIVAL, ORDINAL, GROUP = ":time", ":ordinal", ":group"  # columns that are no properties
+_SMALLEST = 1024  # rows for which a store has room at first
+NUMBER_TYPES = {"double": "float64", "int": "int64", "short": "int64", "byte": "int64", "long": "int64"}
+ARRAY_TYPES = {**NUMBER_TYPES, "boolean": "bool", "string": "int64"}  # by type of a property; texts are codes
+_PYTHON_TYPES: dict[str, set[type]] = {"float64": {float, type(None)}, "int64": {int}, "bool": {bool}}
+_KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
+
+
+class TextCodes:
+    """Texts as numbers from 0, in the order in which they are seen first. Null has a code like any text."""
+
+    def __init__(self) -> None:
+        self.texts: list[str | None] = []
+        self._codes: dict[str | None, int] = {}
+        self._known: Array | None = None  # texts of the latest column, and their codes
+        self._translation: Array = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def code(self, text: str | None) -> int:
+        """Return the code of a text."""
+        code = self._codes.setdefault(text, len(self.texts))
+        if code == len(self.texts):
+            self.texts.append(text)
+        return code
+
+    def of_column(self, column: StoredColumn) -> Array:
+        """Return the codes of a column of texts."""
+        assert column.texts is not None
+        if column.texts is not self._known:
+            self._translation = self.of_texts(column.texts.tolist())
+            self._known = column.texts
+        codes: Array = self._translation[column.values]
+        return codes
+
+    def of_texts(self, texts: Sequence[str | None]) -> Array:
+        """Return the codes of texts."""
+        for text in dict.fromkeys(texts):
+            self.code(text)
+        return np.array(list(map(self._codes.__getitem__, texts)), np.int64)
+
+
+class RowStore:
+    """Rows number `begin` up to `end`, oldest first; `types` are those of the columns by name (see `ARRAY_TYPES`).
+
+    With `scattered` rows may leave from the middle: `alive` says which are retained. Without it those from `begin` on
+    are. `moves` counts how often the rows were numbered anew.
+    """
+
+    __slots__ = ("_types", "alive", "arrays", "begin", "codes", "end", "moves")
+
+    def __init__(self, types: Mapping[str, str], *, scattered: bool = False) -> None:
+        self._types = types
+        self.arrays: dict[str, Array] = {name: np.empty(0, ARRAY_TYPES[of]) for name, of in types.items()}
+        self.codes = {name: TextCodes() for name, of in types.items() if of == "string"}
+        self.alive: npt.NDArray[np.bool_] | None = np.empty(0, bool) if scattered else None
+        self.begin = self.end = self.moves = 0
+
+    def fits(self, name: str, column: StoredColumn | None) -> bool:
+        """Return whether a column of events can be stored without loss."""
+        if column is None:
+            return False
+        if name in self.codes or column.texts is not None:
+            return name in self.codes and column.texts is not None
+        kind, wanted = column.values.dtype.kind, ARRAY_TYPES[self._types[name]]
+        if kind == "f" and not column.gaps and np.isnan(column.values).any():
+            return False  # NaN would be taken for null
+        return _KINDS[kind] == wanted and column.values.dtype != np.uint64
+
+    def rows(self) -> Array:
+        """Return the numbers of the retained rows, oldest first."""
+        numbers = np.arange(self.begin, self.end)
+        return numbers if self.alive is None else numbers[self.alive[self.begin : self.end]]
+
+    def append(self, columns: Mapping[str, Array], count: int) -> None:
+        """Append `count` rows; texts as codes (see `stored`)."""
+        if self.end + count > min(map(len, self.arrays.values())):
+            self._move(count)
+        new = slice(self.end, self.end + count)
+        for name, values in columns.items():
+            self.arrays[name][new] = values
+        if self.alive is not None:
+            self.alive[new] = True
+        self.end += count
+
+    def stored(self, name: str, column: StoredColumn) -> Array:
+        """Return a column of events as it is stored."""
+        return column.values if column.texts is None else self.codes[name].of_column(column)
+
+    def loaded(self, name: str, values: Sequence[Any]) -> Array | None:
+        """Return Python values as they are stored; None if they do not fit."""
+        if name in self.codes:
+            if not {str, type(None)}.issuperset(map(type, values)):
+                return None
+            return self.codes[name].of_texts(values)
+        wanted = ARRAY_TYPES[self._types[name]]
+        if not _PYTHON_TYPES[wanted].issuperset(map(type, values)):
+            return None
+        if wanted != "float64":
+            return np.array(values, wanted)
+        if any(value != value for value in values):
+            return None  # NaN would be taken for null
+        return np.array([np.nan if value is None else value for value in values], wanted)
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.begin = self.end = 0
+        self.moves += 1
+
+    def values(self, name: str, rows: Array) -> list[Any]:
+        """Return the Python values of some rows."""
+        values = self.arrays[name][rows]
+        if name in self.codes:
+            return list(map(self.codes[name].texts.__getitem__, values.tolist()))
+        plain: list[Any] = values.tolist()
+        if values.dtype.kind == "f":
+            for at in np.flatnonzero(np.isnan(values)).tolist():
+                plain[at] = None
+        return plain
+
+    def _move(self, more: int) -> None:
+        """Move the retained rows into arrays with room for as many again, so that a row is moved once on average."""
+        rows = self.rows()
+        room = max(2 * (len(rows) + more), _SMALLEST)
+        for name, values in self.arrays.items():
+            moved = self.arrays[name] = np.empty(room, values.dtype)
+            moved[: len(rows)] = values[rows]
+        if self.alive is not None:
+            self.alive = np.zeros(room, bool)
+            self.alive[: len(rows)] = True
+        self.begin, self.end = 0, len(rows)
+        self.moves += 1

@@ -1,0 +1,256 @@
+"""Runs batches of one statement by kernels, over the state that its generated code works on, too.
+
+::
+
+    columns of the batch ──append──►  RowStore  ──which rows leave──►  counts and sums by group  ──►  output columns
+    items of the window  ──load────►     │                                  ▲        │
+    cells of the groups  ───────────────────────────────────────────────────┘        └──►  cells of the groups
+                                         └── items of the window, when somebody reads them
+
+Between two batches the cells are those of the row engine again. The items of a window stay in the store: its views have
+none until generated code or an inspector reads them (see `QueueView.items`), and are loaded again by the next batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import repeat
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn
+from cepbook.engine.vectorized.array_values import ArrayValues
+from cepbook.engine.vectorized.column_batch import ColumnBatch
+from cepbook.engine.vectorized.group_cells import GroupCells
+from cepbook.engine.vectorized.kernel_form import KernelForm
+from cepbook.engine.vectorized.kernel_library import kernels
+from cepbook.engine.vectorized.row_store import ARRIVAL, GROUP, ORDINAL, Array, RowStore
+from cepbook.interrupts import InterruptGuard
+
+LEAST = 256  # events of a batch for which kernels are worth their fixed cost
+_RELOADED = 4  # items that are loaded for each event since they were last read, at most
+
+
+class VectorizedStatement:
+    """Kernels over the state of one statement without a context, whose form is `form`."""
+
+    def __init__(self, form: KernelForm) -> None:
+        self.form = form
+        held = {*form.items, *(argument.name for argument in form.arguments), form.key} - {None, ARRIVAL, ORDINAL}
+        types = {name: form.types[name] for name in sorted(map(str, held))}
+        own = {ARRIVAL, ORDINAL} & set(form.items)
+        self._rows = RowStore(types | dict.fromkeys([GROUP, *own], "long"), scattered=form.divided)
+        self._held = tuple(types)
+        self._chains = _Chains()
+        self._items = _StoredItems(self._rows, form)
+        self._viewed = np.empty(0, bool)  # whether a group has a view
+        self._waited = 0  # events since the items were last read
+
+    def run(
+        self, batch: ColumnBatch, state: Any, fire: Callable[[int], int], rearm: Callable[..., object]
+    ) -> tuple[ArrayValues, ...] | None:
+        """Run a batch of events that pass the filter. Return the columns of the output, a row per event; None, and no
+        change, if the batch or the state has values that kernels do not represent, or is small.
+
+        `state` is the `StatementState`, ``fire(due)`` returns when a timer fires (`ClockStops.fire`), and
+        ``rearm(due, state, view)`` arms the timer of a view.
+        """
+        form, rows, count = self.form, self._rows, len(batch.times)
+        columns = _stored(batch, form.types)
+        if columns is None:
+            return None
+        if not form.needs_kernels:
+            return tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
+        loaded = kernels() if count >= LEAST else None
+        times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
+        if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._held):
+            return None
+        if not self._adopt(state, count):
+            return None
+        cells = GroupCells(form, rows, state)
+        new = {name: rows.stored(name, columns[name]) for name in self._held}
+        if not cells.load(new, count):
+            return None
+        rows.append(new | self._own_columns(new, times, state, count), count)
+        first = rows.end - count
+        leaving, ends, due = self._leave(loaded, state, first, fire)
+        cells.update(loaded, leaving, ends, first, early=form.window == "time")
+        made = tuple(
+            ArrayValues.of_column(columns[output.name])
+            if output.kind == "property"
+            else cells.values(output.kind, output.argument)
+            for output in form.outputs
+        )
+        with InterruptGuard():
+            cells.store(leaving, first)
+            self._store(state, leaving, due, count, batch.times[-1], rearm)
+        return made
+
+    def _own_columns(self, new: dict[str, Array], times: StoredColumn, state: Any, count: int) -> dict[str, Array]:
+        own = {GROUP: np.zeros(count, np.int64) if self.form.key is None else new[self.form.key]}
+        if ARRIVAL in self.form.items:
+            own[ARRIVAL] = times.values
+        if ORDINAL in self.form.items:
+            own[ORDINAL] = np.arange(state.ordinal + 1, state.ordinal + count + 1)
+        return own
+
+    def _adopt(self, state: Any, count: int) -> bool:
+        """Load the items of the window unless the store has them. Return False if that is impossible, or not worth it."""
+        form, rows = self.form, self._rows
+        views = self._views(state)
+        if all(view.stored is not None and view.stored.func == self._items.of for view in views) and (
+            views or not rows.end
+        ):
+            return True
+        self._waited += count
+        if any(view.gone for view in views) or sum(map(len, views)) > _RELOADED * self._waited:
+            return False
+        items = [item for view in views for item in view.items]
+        parts: Sequence[Sequence[Any]] = [items] if form.bare else list(zip(*items, strict=True))
+        loaded = {}
+        for name, values in dict(zip(form.items, parts or repeat(()), strict=False)).items():
+            column = np.array(values, np.int64) if name in (ARRIVAL, ORDINAL) else rows.loaded(name, values)
+            if column is None:
+                return False
+            loaded[name] = column
+        loaded[GROUP] = np.zeros(len(items), np.int64) if form.key is None else loaded.get(form.key, np.empty(0))
+        rows.clear()
+        rows.append(loaded, len(items))
+        self._viewed[:] = False
+        self._waited = 0
+        return True
+
+    def _views(self, state: Any) -> list[Any]:
+        if self.form.window == "none":
+            return []
+        return list(state.view.by_key.values()) if self.form.divided else [state.view]
+
+    def _leave(
+        self, loaded: ModuleType, state: Any, first: int, fire: Callable[[int], int]
+    ) -> tuple[Array, Array, int]:
+        """Return the rows that leave, how many of them have left after each arrival, and when the view is due."""
+        form, rows = self.form, self._rows
+        if form.window == "none":
+            return np.empty(0, np.int64), np.zeros(rows.end - first, np.int64), NEVER
+        if form.divided:
+            left = self._chains.replace(loaded, rows, first, form.limit)
+            gone = left >= 0
+            return left[gone], np.cumsum(gone), NEVER
+        if form.window == "length":
+            ends = np.maximum(np.arange(first + 1, rows.end + 1) - form.limit, rows.begin)
+            return np.arange(rows.begin, ends[-1]), ends - rows.begin, NEVER
+        ends, times = np.empty(rows.end - first, np.int64), rows.arrays[ARRIVAL]
+        row, oldest, due = first, rows.begin, state.view.due
+        while True:
+            row, oldest, due = loaded.expire(times, oldest, row, first, rows.end, form.limit, due, ends)
+            if row == rows.end:
+                break
+            limit = fire(due) - form.limit
+            oldest += int(np.searchsorted(times[oldest:row], limit, "right"))
+            due = NEVER if oldest == row else int(times[oldest]) + 2 * form.limit
+        return np.arange(rows.begin, oldest), ends - rows.begin, due
+
+    def _store(
+        self, state: Any, leaving: Array, due: int, count: int, now: int, rearm: Callable[..., object]
+    ) -> None:
+        """Make the views read their items from the store."""
+        form, rows = self.form, self._rows
+        if ORDINAL in form.items:
+            state.ordinal += count
+        if form.window == "none":
+            rows.clear()
+            return
+        if not form.divided:
+            rows.begin += len(leaving)
+            state.view.keep_stored(partial(self._items.of, None))
+            if form.window == "time":
+                state.view.due = state.view.armed = due
+                rearm(due, state, state.view)
+            return
+        assert rows.alive is not None and form.key is not None
+        rows.alive[leaving] = False
+        by_key, texts = state.view.by_key, rows.codes[form.key].texts
+        self._viewed = np.append(self._viewed, np.zeros(len(texts) - len(self._viewed), bool))
+        groups = rows.arrays[GROUP][: rows.end]
+        codes, places = np.unique(groups[~self._viewed[groups]], return_index=True)
+        for code in codes[np.argsort(places)].tolist():
+            key = texts[code]
+            view = by_key[key] if key in by_key else state.view.open(key, now)
+            view.keep_stored(partial(self._items.of, code))
+        self._viewed[codes] = True
+
+
+class _Chains:
+    """The rows of each group of a window, as chains from the oldest to the newest one."""
+
+    def __init__(self) -> None:
+        self._oldest = self._newest = self._sizes = self._following = np.empty(0, np.int64)
+        self._moves = -1
+
+    def replace(self, loaded: ModuleType, rows: RowStore, first: int, limit: int) -> Array:
+        """Let the rows from `first` on enter their groups. Return for each the row that it pushes out; -1 for none."""
+        groups = rows.arrays[GROUP]
+        more = int(groups[: rows.end].max(initial=-1)) + 1 - len(self._sizes)
+        if more > 0:
+            none = np.zeros(more, np.int64)
+            self._oldest, self._newest, self._sizes = (
+                np.append(known, none) for known in (self._oldest, self._newest, self._sizes)
+            )
+        if self._moves != rows.moves:
+            self._moves, self._following = rows.moves, np.empty(len(groups), np.int64)
+            self._sizes[:] = 0
+            self._enter(loaded, groups, 0, first, first)
+        return self._enter(loaded, groups, first, rows.end, limit)
+
+    def _enter(self, loaded: ModuleType, groups: Array, first: int, end: int, limit: int) -> Array:
+        left = np.empty(end - first, np.int64)
+        chains = self._oldest, self._sizes, self._newest, self._following
+        loaded.replace_oldest(groups, first, end, limit, *chains, left)
+        return left
+
+
+def _stored(batch: ColumnBatch, names: Iterable[str]) -> dict[str, StoredColumn] | None:
+    """Return columns of a batch as arrays; None if one is not."""
+    if not isinstance(batch.columns, ArrayColumns):
+        return None
+    columns = {}
+    for name in names:
+        column = batch.columns.stored(name)
+        if column is None:
+            return None
+        columns[name] = column
+    return columns
+
+
+class _StoredItems:
+    """Makes items of the retained rows. The items of all groups are made when those of one are read."""
+
+    def __init__(self, rows: RowStore, form: KernelForm) -> None:
+        self._rows = rows
+        self._form = form
+        self._made: tuple[tuple[int, int], list[Any], Array] = (-1, -1), [], np.empty(0, np.int64)
+
+    def of(self, group: int | None) -> deque[Any]:
+        """Return the items of a group; of the only view if it is None."""
+        if group is None:
+            return deque(self._make(self._rows.rows()))
+        now = self._rows.moves, self._rows.end
+        if self._made[0] != now:
+            rows = self._rows.rows()
+            rows = rows[np.argsort(self._rows.arrays[GROUP][rows], kind="stable")]
+            self._made = now, self._make(rows), self._rows.arrays[GROUP][rows]
+        _, items, groups = self._made
+        begin, end = np.searchsorted(groups, (group, group + 1)).tolist()
+        return deque(items[begin:end])
+
+    def _make(self, rows: Array) -> list[Any]:
+        form = self._form
+        if not form.items:
+            return [()] * len(rows)
+        parts = [self._rows.values(name, rows) for name in form.items]
+        return parts[0] if form.bare else list(zip(*parts, strict=True))
