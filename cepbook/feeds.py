@@ -339,7 +339,8 @@ class Feed:
         self._settle()
         self._trim_exactly()
         counters = [self._next, self._total_insert, self._total_remove, self._dropped]
-        return [self.names, counters, [(segment.marks, segment.times, segment.columns) for segment, _, _ in self._segments]]
+        segments = [(segment.marks, segment.times, segment.columns) for segment, _, _ in self._segments]
+        return [self.names, counters, segments]
 
     def load(self, saved: list[Any], spilled: SpillFile | None = None) -> None:
         """Continue from the `saved` data and the spill file of another feed.

@@ -10,14 +10,22 @@ from cepbook.engine.aggregates.cells import ArgumentCells
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.physical.operators import Eviction, WindowOperator
 from cepbook.engine.physical.plan import PhysicalPlan
-from cepbook.engine.vectorized.kernel_form import ArgumentForm, KernelForm, OutputForm
+from cepbook.engine.vectorized.kernel_form import KEPT, ArgumentForm, KernelForm, OutputForm
 from cepbook.engine.vectorized.row_store import ARRAY_TYPES, ARRIVAL, NUMBER_TYPES, ORDINAL
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import BITS
 
-_KINDS: dict[str, Literal["count", "sum", "avg"]] = {"count": "count", "sum": "sum", "avg": "avg"}
-_CELLS = {"n", "nulls", "s"}
+_Kind = Literal["count", "total", "avg", "least", "greatest"]
+_KINDS: dict[str, _Kind] = {"count": "count", "sum": "total", "avg": "avg", "min": "least", "max": "greatest"}
+_NUMBER_CELLS = {  # the cells of numbers by kind (see `CELL_KINDS`), and the names that they have here
+    "s": "total",
+    "least": "least",
+    "greatest": "greatest",
+    "least float": "least",
+    "greatest float": "greatest",
+}
+_OPERATORS: dict[str, Literal["+", "-", "*", "/"]] = {"+": "+", "-": "-", "*": "*", "/": "/"}
 
 
 class _NoKernel(Exception):
@@ -42,7 +50,7 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelFo
     (stage,) = steps.stages
     columns = [column.value.of_group(steps.keys) for column in steps.projection.columns]
     types = _types([*columns, *steps.keys, *steps.group_keys, *(e for call in steps.calls for e in call.args)])
-    keys = {e: None for e in (*steps.keys, *steps.group_keys)}
+    keys = dict.fromkeys((*steps.keys, *steps.group_keys))
     if len(keys) > 1 or any(types.get(e.property_name) != "string" for e in keys):
         raise _NoKernel("groups are not told apart by one property that is a text")
     key = next((e.property_name for e in keys), None)
@@ -52,20 +60,20 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelFo
     items = tuple(named.get(part, "") for part in code.items.parts)
     if not types.keys() | {ARRIVAL, ORDINAL} >= set(items):
         raise _NoKernel("it keeps more of each event than numbers, booleans and strings")
-    aggregates = code.aggregates
+    arguments = tuple(_argument(code, argument, types) for argument in code.aggregates.arguments)
     return KernelForm(
-        types,
-        window,
-        limit,
-        bool(steps.group_keys),
-        items,
-        code.items.bare,
-        key,
-        steps.grouped,
-        steps.eviction is not Eviction.NONE,
-        tuple(literal_eval(initial) for initial in aggregates.initial),
-        tuple(_argument(code, argument, types) for argument in aggregates.arguments),
-        tuple(_output(code, steps, e, types) for e in columns),
+        types=types,
+        window=window,
+        limit=limit,
+        divided=bool(steps.group_keys),
+        items=items,
+        bare=code.items.bare,
+        key=key,
+        grouped=steps.grouped,
+        ends=steps.eviction is not Eviction.NONE,
+        cells=tuple(literal_eval(initial) for initial in code.aggregates.initial),
+        arguments=arguments,
+        outputs=tuple(_output(code, steps, e, types) for e in columns),
     )
 
 
@@ -83,6 +91,8 @@ def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "leng
     if len(windows) != 1 or stage.union or any(window.options or window.criteria for window in stage.windows):
         raise _NoKernel("its windows have no kernel")
     (window,) = windows
+    if window.name == "keepall":
+        return "length", KEPT
     size = window.args[0].constant if window.args else None
     if window.name == "length" and isinstance(size, int):
         return "length", size
@@ -96,11 +106,13 @@ def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, st
     places = {kind: code.aggregates.names.index(cell) for kind, cell in argument.cells.items()}
     names = [e.property_name for e in argument.exprs]
     typed = all(types.get(name) in NUMBER_TYPES for name in names)
-    if not typed or argument.filter or argument.criteria or not places.keys() <= _CELLS or argument.risky:
+    known = places.keys() <= {"n", "nulls", *_NUMBER_CELLS}
+    if not (typed and known) or argument.filter or argument.criteria or argument.risky:
         raise _NoKernel(f"the aggregate of {', '.join(map(show_expr, argument.exprs)) or 'all events'} has no kernel")
     of = types[names[0]] if names else "long"
     bits = max(32, BITS[of]) if of in BITS else 0
-    return ArgumentForm(names[0] if names else None, places.get("n"), places.get("nulls"), places.get("s"), bits)
+    numbers = {_NUMBER_CELLS[kind]: place for kind, place in places.items() if kind in _NUMBER_CELLS}
+    return ArgumentForm(names[0] if names else None, places.get("n"), places.get("nulls"), numbers, bits)
 
 
 def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
@@ -108,8 +120,23 @@ def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: di
         return OutputForm("property", e.property_name)
     if isinstance(e, x.AggregateRef):
         call = steps.calls[e.index]
-        kind = _KINDS.get(call.name)
-        if kind is not None:
+        if call.name in _KINDS:
             arguments = code.aggregates.arguments
-            return OutputForm(kind, argument=arguments.index(code.aggregates.argument_of(call)))
+            return OutputForm(_KINDS[call.name], number=arguments.index(code.aggregates.argument_of(call)))
+    if isinstance(e, x.Prev) and e.kind == "prev" and e.value is not None and e.value.property_name in types:
+        index, divided = e.constant_index, bool(steps.group_keys)
+        if index is not None and (index == 1 or not divided):
+            return OutputForm("previous", e.value.property_name, index)
+    infinite = not code.base.division_by_zero_null
+    if isinstance(e, x.Arith) and e.op in _OPERATORS and e.type.name == "double" and infinite:
+        sides = (_operand(code, steps, side, types) for side in (e.left, e.right))
+        return OutputForm(_OPERATORS[e.op], operands=tuple(sides))
     raise _NoKernel(f"{show_expr(e)} has no kernel")
+
+
+def _operand(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
+    if isinstance(e.constant, int | float) and e.type.name in NUMBER_TYPES:
+        return OutputForm("constant", constant=float(e.constant))
+    if e.type.name not in NUMBER_TYPES:
+        raise _NoKernel(f"{show_expr(e)} has no kernel")
+    return _output(code, steps, e.of_group(steps.keys), types)

@@ -490,7 +490,7 @@ class RunningStatement(StoreAccess, ContextMember):
         form = self.program.kernel_form()
         if isinstance(form, str):
             return None
-        from cepbook.engine.vectorized.vectorized_statement import VectorizedStatement  # noqa: PLC0415 - imports numpy
+        from cepbook.engine.vectorized.vectorized_statement import VectorizedStatement
 
         return VectorizedStatement(form)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,60 +15,116 @@ from cepbook.engine.vectorized.row_store import GROUP, Array, RowStore
 _EXACT = 2**53  # whole numbers below this are exact as floats
 
 
-class GroupCells:
-    """The cells of the groups of `state`, a `StatementState`; group number n has the key with code n in `rows`.
+class _ArgumentArrays:
+    """The cells of one argument: by group the number of values, their sum, and the least and the greatest of them.
 
-    `counts` has the number of values by argument and group, `totals` their sums, `rows_of` the rows of each group.
+    After `update`, `outcome` has for each cell its value of the arrival's group after each arrival.
     """
+
+    def __init__(self, form: ArgumentForm, size: int) -> None:
+        self.form = form
+        self.counts = np.zeros(size, np.int64)
+        kind = np.float64 if form.floating else np.int64
+        self.numbers: dict[str, Array] = {name: np.zeros(size, kind) for name in form.number_cells}
+        self.outcome: dict[str, Array] = {}
+
+    def load(self, cells: Sequence[Sequence[Any]], groups: Sequence[int], sizes: Array, initial: Sequence[Any]) -> bool:
+        """Read the cells of `groups`, which have `sizes` rows. Return False if an array cannot hold a value."""
+        form = self.form
+        if form.count is not None:
+            self.counts[groups] = cells[form.count]
+        elif form.nulls is not None:
+            self.counts[groups] = sizes - np.array(cells[form.nulls], np.int64)
+        elif not form.number_cells:
+            self.counts[groups] = sizes
+        for name, place in form.number_cells.items():
+            known, array = cells[place], self.numbers[name]
+            if not {float if form.floating else int}.issuperset({type(value) for value in known if value is not None}):
+                return False
+            if not form.floating and any(abs(value) >= _EXACT for value in known if value is not None):
+                return False
+            if name != "total" and any(value != value for value in known):
+                return False  # no value that enters is NaN, which would be the greatest
+            if initial[place] is None and form.count is None and form.nulls is None:
+                self.counts[groups] = [value is not None for value in known]
+            if initial[place] is None and form.floating:
+                array[:] = -0.0  # with which the first value is the sum, also if it is -0.0
+            array[groups] = [array[0].item() if value is None else value for value in known]
+        return True
+
+    def exact(self, new: Array, retained: Array) -> bool:
+        """Return whether sums are exact in any order while rows `new` enter: also as floats, which averages are."""
+        if self.form.floating or "total" not in self.numbers:
+            return True
+        highest = max(np.abs(values.astype(np.float64)).max(initial=0) for values in (new, retained))
+        most = np.abs(self.numbers["total"]).max(initial=0)
+        return bool(most + highest * (len(new) + len(retained)) < _EXACT)
+
+    def update(
+        self, kernels: ModuleType, values: Array, rows: tuple[Array, Array, Array, int, int, bool], count: int
+    ) -> None:
+        """Let values enter and leave; `rows` are the parameters of the kernels that tell which."""
+        floating, before = self.form.floating, self.counts.copy()
+        totals = self.numbers.get("total", np.zeros(len(before), np.float64 if floating else np.int64))
+        counts, sums = np.empty(count, np.int64), np.empty(count, totals.dtype)
+        add = kernels.sum_floats if floating else kernels.sum_integers
+        add(values, *rows, self.counts, totals, counts, sums)
+        self.outcome = {"count": counts, "total": sums}
+        groups, _, _, first, end, _ = rows
+        for name in ("least", "greatest"):
+            if name in self.numbers:
+                best = self.outcome[name] = np.empty(count, totals.dtype)
+                find = kernels.extreme_floats if floating else kernels.extreme_integers
+                find(values, groups, first, end, name == "greatest", before.copy(), self.numbers[name], best)
+
+    def columns(self, groups: Array, sizes: Array, initial: Sequence[Any]) -> dict[int, list[Any]]:
+        """Return the cells of `groups`, which have `sizes` rows, by place."""
+        form, counts = self.form, self.counts[groups]
+        columns = {} if form.count is None else {form.count: counts.tolist()}
+        if form.nulls is not None:
+            columns[form.nulls] = (sizes - counts).tolist()
+        for name, place in form.number_cells.items():
+            values = zip(counts.tolist(), self.numbers[name][groups].tolist(), strict=True)
+            columns[place] = [value if some else initial[place] for some, value in values]
+        return columns
+
+
+class GroupCells:
+    """The cells of the groups of `state`, a `StatementState`; group number n has the key with code n in `rows`."""
 
     def __init__(self, form: KernelForm, rows: RowStore, state: Any) -> None:
         self._form = form
         self._rows = rows
         self._table: dict[Any, list[Any]] = state.groups if form.grouped else {None: state.cells}
-        self._counts: list[Array] = []
-        self._totals: list[Array] = []
-        self._out: list[tuple[Array, Array]] = []
+        self._arguments: list[_ArgumentArrays] = []
         self._sizes = self._created = np.empty(0, np.int64)
 
-    def load(self, new: Mapping[str, Array], count: int) -> bool:
-        """Read the cells, before `count` rows with the values `new` enter. Return False if arrays cannot hold them."""
-        form = self._form
+    def load(self, new: Mapping[str, Array]) -> bool:
+        """Read the cells, before rows with the values `new` enter. Return False if arrays cannot hold them."""
+        form, rows = self._form, self._rows
         if not form.aggregates:
             return True
-        numbers = self._numbers(list(self._table))
-        if numbers is None:
+        groups = self._numbers(list(self._table))
+        if groups is None:
             return False
-        size = len(self._rows.codes[str(form.key)]) if form.grouped else 1
+        size = len(rows.codes[str(form.key)]) if form.grouped else 1
         cells = [[*column] for column in zip(*self._table.values(), strict=True)] or [[] for _ in form.cells]
         self._created = np.full(size, -1)
-        self._created[numbers] = np.arange(len(numbers))
+        self._created[groups] = np.arange(len(groups))
         self._sizes = np.zeros(size, np.int64)
-        self._sizes[numbers] = 1  # without a count of rows they never leave: it matters only whether there are any
+        self._sizes[groups] = 1  # without a count of rows they never leave: it matters only whether there are any
         for argument in form.arguments:
             if argument.name is None and argument.count is not None:
-                self._sizes[numbers] = cells[argument.count]
+                self._sizes[groups] = cells[argument.count]
         for argument in form.arguments:
-            counts, totals = np.zeros(size, np.int64), np.zeros(size, np.float64 if argument.floating else np.int64)
-            if argument.total is not None:
-                known = cells[argument.total]
-                own = {float} if argument.floating else {int}
-                if not own.issuperset({type(total) for total in known if total is not None}):
+            arrays = _ArgumentArrays(argument, size)
+            if not arrays.load(cells, groups, self._sizes[groups], form.cells):
+                return False
+            if argument.name is not None:
+                retained = rows.arrays[argument.name][rows.begin : rows.end]
+                if not arrays.exact(new[argument.name], retained):
                     return False
-                most = max((abs(total) for total in known if total is not None), default=0)
-                if not argument.floating and not self._exact(argument, new, count, most):
-                    return False
-                if form.cells[argument.total] is None:  # the first value is the sum, also if it is -0.0
-                    totals[:] = -0.0
-                totals[numbers] = [totals[0].item() if total is None else total for total in known]
-                counts[numbers] = [total is not None for total in known]
-            if argument.count is not None:
-                counts[numbers] = cells[argument.count]
-            elif argument.nulls is not None:
-                counts[numbers] = self._sizes[numbers] - np.array(cells[argument.nulls], np.int64)
-            elif form.ends:
-                counts[numbers] = self._sizes[numbers]
-            self._counts.append(counts)
-            self._totals.append(totals)
+            self._arguments.append(arrays)
         return True
 
     def _numbers(self, keys: Sequence[Any]) -> list[int] | None:
@@ -79,13 +135,6 @@ class GroupCells:
             return None
         return [codes.code(key) for key in keys]
 
-    def _exact(self, argument: ArgumentForm, new: Mapping[str, Array], count: int, most: int) -> bool:
-        """Return whether the sums of a batch are exact, whatever the order: also as floats, which averages are."""
-        name = str(argument.name)
-        retained = self._rows.arrays[name][self._rows.begin : self._rows.end]
-        highest = max(int(abs(values).max(initial=0)) for values in (new[name].astype(np.float64), retained))
-        return most + highest * (count + len(retained)) < _EXACT
-
     def update(self, kernels: ModuleType, leaving: Array, ends: Array, first: int, *, early: bool) -> None:
         """Let the rows from `first` on enter, and those in `leaving` leave (see `kernels`)."""
         form, end = self._form, self._rows.end
@@ -93,65 +142,52 @@ class GroupCells:
             return
         arrays, count = self._rows.arrays, end - first
         groups = arrays[GROUP] if form.grouped or form.key is None else np.zeros(end, np.int64)
+        rows = groups, leaving, ends, first, end, early
         sizes = np.empty(count, np.int64)
-        kernels.count_rows(
-            groups, leaving, ends, first, end, early, not form.ends, self._sizes, self._created, len(self._table), sizes
-        )
-        for argument, counts, totals in zip(form.arguments, self._counts, self._totals, strict=True):
-            if argument.name is None:
-                self._out.append((sizes, sizes))
-                continue
-            out = np.empty(count, np.int64), np.empty(count, totals.dtype)
-            add = kernels.sum_floats if argument.floating else kernels.sum_integers
-            add(arrays[argument.name], groups, leaving, ends, first, end, early, counts, totals, *out)
-            self._out.append(out)
+        kernels.count_rows(*rows, not form.ends, self._sizes, self._created, len(self._table), sizes)
+        for argument in self._arguments:
+            if argument.form.name is None:
+                argument.counts, argument.outcome = self._sizes, {"count": sizes}
+            else:
+                argument.update(kernels, arrays[argument.form.name], rows, count)
 
-    def values(self, kind: Literal["property", "count", "sum", "avg"], argument: int) -> ArrayValues:
-        """Return an aggregate after each row."""
-        counts, totals = self._out[argument]
+    def values(self, kind: str, number: int) -> ArrayValues:
+        """Return ``count``, ``total``, ``avg``, ``least`` or ``greatest`` of argument `number` after each row."""
+        argument = self._arguments[number]
+        counts = argument.outcome["count"]
         if kind == "count":
             return ArrayValues(counts)
         missing = counts == 0
-        bits = self._form.arguments[argument].bits
-        if bits == 32:
-            totals = totals.astype(np.int32)  # Java's sum of int wraps
+        values = argument.outcome["total" if kind == "avg" else kind]
+        if kind in ("total", "avg") and argument.form.bits == 32:
+            values = values.astype(np.int32)  # Java's sum of int wraps
         if kind == "avg":
             with np.errstate(invalid="ignore", divide="ignore"):
-                totals = totals / counts
-        return ArrayValues(totals, missing if missing.any() else None)
+                values = values / counts
+        return ArrayValues(values, missing if missing.any() else None)
 
     def store(self, leaving: Array, first: int) -> None:
         """Write the cells of the groups that have changed. A group that has begun anew comes last."""
         form, table = self._form, self._table
         if not form.aggregates:
             return
-        changed = np.zeros(len(self._sizes), bool)
+        changed = np.full(len(self._sizes), not form.grouped)
         if form.grouped:
             groups = self._rows.arrays[GROUP]
             changed[groups[first : self._rows.end]] = True
             changed[groups[leaving]] = True
-        else:
-            changed[:] = True
         numbers = np.flatnonzero(changed)
         numbers = numbers[np.argsort(self._created[numbers])]
-        columns: list[Sequence[Any]] = [[]] * len(form.cells)
-        for argument, counts, totals in zip(form.arguments, self._counts, self._totals, strict=True):
-            rows = self._sizes[numbers]
-            counted = rows if argument.name is None else counts[numbers]
-            if argument.count is not None:
-                columns[argument.count] = counted.tolist()
-            if argument.nulls is not None:
-                columns[argument.nulls] = (rows - counted).tolist()
-            if argument.total is not None:
-                empty = form.cells[argument.total]
-                sums = zip(counted.tolist(), totals[numbers].tolist(), strict=True)
-                columns[argument.total] = [total if some else empty for some, total in sums]
+        columns: dict[int, list[Any]] = {}
+        for argument in self._arguments:
+            columns |= argument.columns(numbers, self._sizes[numbers], form.cells)
         old = len(table)
         keys = self._rows.codes[str(form.key)].texts if form.grouped else [None]
-        for number, *cells in zip(numbers.tolist(), *columns, strict=True):
+        ordered = [columns[place] for place in range(len(form.cells))]
+        for number, *cells in zip(numbers.tolist(), *ordered, strict=True):
             key = keys[number]
             if self._sizes[number] == 0 and form.grouped:
-                table.pop(key, None)
+                table.pop(key, None)  # it may be none if the group began within the batch
             elif self._created[number] < old or not form.grouped:
                 table[key][:] = cells
             else:

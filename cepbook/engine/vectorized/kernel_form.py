@@ -13,19 +13,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+KEPT = 2**62  # the limit of a window that no row leaves
+
 
 @dataclass(frozen=True, slots=True)
 class ArgumentForm:
     """The cells of one argument of aggregates: of all events, or of the values of the property `name`.
 
-    `count`, `nulls` and `total` are the places of the cells in the list of a group, None where there is none. A total
-    wraps at `bits`; 0 for floats.
+    `count`, `nulls` and `number_cells` are the places of the cells in the list of a group; None without such a cell.
+    The names of number cells are ``total``, ``least`` and ``greatest``. A total wraps at `bits`; 0 for floats.
     """
 
     name: str | None
     count: int | None
     nulls: int | None
-    total: int | None
+    number_cells: Mapping[str, int]
     bits: int
 
     @property
@@ -35,14 +37,20 @@ class ArgumentForm:
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """A column of the output: the property `name` of the event, or ``count``, ``sum`` or ``avg`` of an argument.
+    """A value of each row.
 
-    `argument` is the place of the argument among those of the statement.
+    - ``property``: the property `name` of the event
+    - ``previous``: the same of the event `number` places before it in the window
+    - ``count``, ``total``, ``avg``, ``least``, ``greatest`` of argument `number`
+    - ``constant``: the number `constant`
+    - ``+``, ``-``, ``*``, ``/``: a double, from two `operands`
     """
 
-    kind: Literal["property", "count", "sum", "avg"]
+    kind: Literal["property", "previous", "count", "total", "avg", "least", "greatest", "constant", "+", "-", "*", "/"]
     name: str = ""
-    argument: int = 0
+    number: int = 0
+    constant: float = 0.0
+    operands: tuple[OutputForm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class KernelForm:
     @property
     def needs_kernels(self) -> bool:
         """True if more is to do than to pass columns on."""
-        return self.window != "none" or self.aggregates
+        return self.window != "none" or self.aggregates or any(output.operands for output in self.outputs)
 
     @property
     def aggregates(self) -> bool:

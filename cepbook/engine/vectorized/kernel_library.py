@@ -40,7 +40,7 @@ def missing_reason() -> str | None:
 def _load() -> None:
     global _kernels, _failure
     try:
-        from cepbook.engine.vectorized import kernels as loaded  # noqa: PLC0415 - takes a second
+        from cepbook.engine.vectorized import kernels as loaded
     except Exception as failure:  # noqa: BLE001 - numba is missing, or cannot compile on this machine
         _failure = f"the kernels cannot be compiled: {failure}"
     else:

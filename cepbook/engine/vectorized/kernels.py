@@ -6,9 +6,9 @@ results are equal to the last bit.
 
 Common parameters:
 
-- Rows are numbered by their place in the arrays of a `RowStore`. The rows of the batch are ``first`` up to ``end``; those
-  before are retained from earlier batches.
-- ``leaving`` has the rows that leave, oldest first. Up to row ``first + i`` of the batch, those before ``ends[i]`` leave.
+- Rows are numbered by their place in the arrays of a `RowStore`. The rows of the batch are ``first`` up to ``end``;
+  those before are retained from earlier batches.
+- ``leaving`` has the rows that leave, oldest first. Up to row ``first + i`` those before ``ends[i]`` leave.
 - ``groups`` has the number of the group of each row.
 - With ``early`` rows leave before an arrival enters (``time``), without it after that (``length``).
 - Floats that are NaN stand for null.
@@ -54,7 +54,9 @@ def expire(
     return row, oldest, due
 
 
-@_compiled("void(int64[::1], int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+@_compiled(
+    "void(int64[::1], int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])"
+)
 def replace_oldest(
     groups: Integers,
     first: int,
@@ -65,14 +67,17 @@ def replace_oldest(
     newest: Integers,
     following: Integers,
     left: Integers,
+    before: Integers,
 ) -> None:
-    """Find which row of its group each row pushes out of a window of `limit` rows per group; `left` is -1 for none.
+    """Find which row of its group each row pushes out of a window of `limit` rows per group, and the row `before` it
+    in that window; -1 for none.
 
     The rows of a group are a chain: `oldest` and `newest` row of each group, its number of rows (`sizes`), and the row
     that is `following` in the same group.
     """
     for row in range(first, end):
         group = groups[row]
+        before[row - first] = newest[group] if sizes[group] and limit > 1 else -1
         if sizes[group]:
             following[newest[group]] = row
         else:
@@ -87,7 +92,8 @@ def replace_oldest(
 
 
 @_compiled(
-    "int64(int64[::1], int64[::1], int64[::1], int64, int64, boolean, boolean, int64[::1], int64[::1], int64, int64[::1])"
+    "int64(int64[::1], int64[::1], int64[::1], int64, int64, boolean, boolean, int64[::1], int64[::1], int64,"
+    " int64[::1])"
 )
 def count_rows(
     groups: Integers,
@@ -207,3 +213,45 @@ def sum_integers(
             at += 1
         out_counts[row - first] = counts[group]
         out_totals[row - first] = totals[group]
+
+
+@_compiled("void(float64[::1], int64[::1], int64, int64, boolean, int64[::1], float64[::1], float64[::1])")
+def extreme_floats(
+    values: Floats,
+    groups: Integers,
+    first: int,
+    end: int,
+    greatest: bool,
+    counts: Integers,
+    best: Floats,
+    out: Floats,
+) -> None:
+    """Keep the least or the `greatest` value of each group without a window; `counts` is 0 before the first value."""
+    for row in range(first, end):
+        group, value = groups[row], values[row]
+        if value == value:
+            if counts[group] == 0 or (value > best[group] if greatest else value < best[group]):
+                best[group] = value
+            counts[group] = 1
+        out[row - first] = best[group]
+
+
+@_compiled("void(int64[::1], int64[::1], int64, int64, boolean, int64[::1], int64[::1], int64[::1])")
+def extreme_integers(
+    values: Integers,
+    groups: Integers,
+    first: int,
+    end: int,
+    greatest: bool,
+    counts: Integers,
+    best: Integers,
+    out: Integers,
+) -> None:
+    """Keep the least or the `greatest` value of each group without a window; `counts` is 0 before the first value."""
+    for row in range(first, end):
+        group, value = groups[row], values[row]
+        if value == value:
+            if counts[group] == 0 or (value > best[group] if greatest else value < best[group]):
+                best[group] = value
+            counts[group] = 1
+        out[row - first] = best[group]

@@ -1,4 +1,4 @@
-"""The rows that a statement retains, as growing arrays: one for each property, and one for arrival times or ordinals."""
+"""The rows that a statement retains, as growing arrays: one for each property, and for arrival times or ordinals."""
 
 from __future__ import annotations
 

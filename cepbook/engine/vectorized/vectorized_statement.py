@@ -29,6 +29,7 @@ from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.group_cells import GroupCells
 from cepbook.engine.vectorized.kernel_form import KernelForm
 from cepbook.engine.vectorized.kernel_library import kernels
+from cepbook.engine.vectorized.output_arrays import OutputArrays
 from cepbook.engine.vectorized.row_store import ARRIVAL, GROUP, ORDINAL, Array, RowStore
 from cepbook.interrupts import InterruptGuard
 
@@ -74,18 +75,14 @@ class VectorizedStatement:
             return None
         cells = GroupCells(form, rows, state)
         new = {name: rows.stored(name, columns[name]) for name in self._held}
-        if not cells.load(new, count):
+        if not cells.load(new):
             return None
         rows.append(new | self._own_columns(new, times, state, count), count)
         first = rows.end - count
         leaving, ends, due = self._leave(loaded, state, first, fire)
         cells.update(loaded, leaving, ends, first, early=form.window == "time")
-        made = tuple(
-            ArrayValues.of_column(columns[output.name])
-            if output.kind == "property"
-            else cells.values(output.kind, output.argument)
-            for output in form.outputs
-        )
+        outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
+        made = tuple(outputs.values(output) for output in form.outputs)
         with InterruptGuard():
             cells.store(leaving, first)
             self._store(state, leaving, due, count, batch.times[-1], rearm)
@@ -100,7 +97,7 @@ class VectorizedStatement:
         return own
 
     def _adopt(self, state: Any, count: int) -> bool:
-        """Load the items of the window unless the store has them. Return False if that is impossible, or not worth it."""
+        """Load the items of the window unless the store has them. Return False if impossible or not worth it."""
         form, rows = self.form, self._rows
         views = self._views(state)
         if all(view.stored is not None and view.stored.func == self._items.of for view in views) and (
@@ -155,9 +152,16 @@ class VectorizedStatement:
             due = NEVER if oldest == row else int(times[oldest]) + 2 * form.limit
         return np.arange(rows.begin, oldest), ends - rows.begin, due
 
-    def _store(
-        self, state: Any, leaving: Array, due: int, count: int, now: int, rearm: Callable[..., object]
-    ) -> None:
+    def _previous(self, first: int, oldest: Array, number: int) -> Array:
+        """Return for each row from `first` on the one `number` places before it in the window; -1 if there is none.
+        `oldest` has the oldest row in a window that is not divided.
+        """
+        if self.form.divided:
+            return self._chains.before
+        places = np.arange(first, self._rows.end) - number
+        return np.where(places >= oldest, places, -1)
+
+    def _store(self, state: Any, leaving: Array, due: int, count: int, now: int, rearm: Callable[..., object]) -> None:
         """Make the views read their items from the store."""
         form, rows = self.form, self._rows
         if ORDINAL in form.items:
@@ -186,10 +190,14 @@ class VectorizedStatement:
 
 
 class _Chains:
-    """The rows of each group of a window, as chains from the oldest to the newest one."""
+    """The rows of each group of a window, as chains from the oldest to the newest one.
+
+    `before` has for each row that entered last the row before it in its group; -1 if there is none.
+    """
 
     def __init__(self) -> None:
         self._oldest = self._newest = self._sizes = self._following = np.empty(0, np.int64)
+        self.before = np.empty(0, np.int64)
         self._moves = -1
 
     def replace(self, loaded: ModuleType, rows: RowStore, first: int, limit: int) -> Array:
@@ -208,9 +216,9 @@ class _Chains:
         return self._enter(loaded, groups, first, rows.end, limit)
 
     def _enter(self, loaded: ModuleType, groups: Array, first: int, end: int, limit: int) -> Array:
-        left = np.empty(end - first, np.int64)
+        left, self.before = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
         chains = self._oldest, self._sizes, self._newest, self._following
-        loaded.replace_oldest(groups, first, end, limit, *chains, left)
+        loaded.replace_oldest(groups, first, end, limit, *chains, left, self.before)
         return left
 
 

@@ -12,6 +12,7 @@ from cepbook.engine.deploy.compiler import CompiledModule, binder_options, compi
 from cepbook.engine.deploy.deployments import catalog_without
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.time.clock import Clock
+from cepbook.engine.vectorized.kernel_library import missing_reason
 from cepbook.lang.explain.expressions import display_names
 from cepbook.lang.plan.dependencies import StatementDependencies, dependencies_of
 from cepbook.lang.plan.nodes import CycleStatement, ModulePlan, SelectStatement
@@ -119,4 +120,10 @@ def _replayed(runtime: Runtime, line: StatementDependencies) -> str:
         return f"event by event: {batch.reasons[line.target]}"
     if line.target in batch.merged:
         return f"in batches, event after event through all that it is connected with: {batch.merged[line.target]}"
-    return "in batches: the loop runs inside the generated code"
+    form = runtime.statement(line.target).program.kernel_form()
+    if isinstance(form, str):
+        return f"in batches: the loop runs inside the generated code. There is no kernel, because {form}"
+    if not form.needs_kernels:
+        return "in batches: columns are passed on as arrays"
+    missing = missing_reason()
+    return "in batches: compiled kernels over arrays" if missing is None else f"in batches, without kernels: {missing}"

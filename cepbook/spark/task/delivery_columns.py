@@ -169,7 +169,8 @@ class DeliveryCollector:
         segment, width = _join_segments(self._segments), self._width
         self._segments = []
         marks, flat = segment.marks, segment.flat
-        columns = [flat[i::width] for i in range(2, width)] if segment.plain is None else list(map(list, segment.plain.columns))
+        plain = segment.plain
+        columns = [flat[i::width] for i in range(2, width)] if plain is None else list(map(list, plain.columns))
         alone = not marks.any()  # each row is a delivery of its own
         begins = marks % 2 == 0
         delivery_of = np.cumsum(begins) - 1  # the delivery of each row

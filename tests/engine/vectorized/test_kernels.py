@@ -16,8 +16,10 @@ from tests.engine.histories import GAPS, KEYS, Event, Run, comparable
 
 WINDOWS = ("", "#length(1)", "#length(3)", "#time(1 sec)", "#time(7 msec)", "#groupwin(k)#length(2)", "#keepall")
 VALUES = (
-    "x", "d", "k", "n", "count(*) as c", "sum(x) as sx", "avg(x) as ax", "sum(d) as sd", "avg(d) as ad", "count(d) as cd",
-    "sum(n) as sn", "avg(n) as an", "count(x) as cx",
+    "x", "d", "k", "n", "count(*) as c", "count(d) as cd", "count(x) as cx",
+    "sum(x) as sx", "sum(d) as sd", "sum(n) as sn", "avg(x) as ax", "avg(d) as ad", "avg(n) as an",
+    "min(x) as lx", "max(d) as gd", "min(d) as ld", "max(n) as gn", "prev(1, d) as pd", "prev(2, k) as pk",
+    "d * 2 as d2", "x - avg(d) as xd", "d / d as dd", "d / (x * 1.0) as dx", "(d + 0.1) * sum(x) as ds",
 )  # fmt: skip
 FILTERS = ("", "(x > 0)", "(k = 'a')", "(k = 'a' or d > 0)")
 INTS = (0, 1, -1, 2**31 - 1, -(2**31), 7)
@@ -36,7 +38,8 @@ def statements(draw: st.DrawFn) -> str:
     columns = draw(st.lists(st.sampled_from(VALUES), min_size=1, max_size=5, unique=True))
     grouped = draw(st.booleans())
     columns += ["k as key"] * grouped
-    source = f"A{draw(st.sampled_from(FILTERS))}{draw(st.sampled_from(WINDOWS))}"
+    windows = WINDOWS if not any("prev" in column for column in columns) else WINDOWS[1:]
+    source = f"A{draw(st.sampled_from(FILTERS))}{draw(st.sampled_from(windows))}"
     return f"select {', '.join(columns)} from {source}{' group by k' * grouped}"
 
 

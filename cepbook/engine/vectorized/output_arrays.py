@@ -1,0 +1,68 @@
+"""The columns of the output of a batch, computed from columns of events, retained rows, and aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import add, mul, sub
+from typing import Any
+
+import numpy as np
+
+from cepbook.engine.vectorized.array_columns import StoredColumn
+from cepbook.engine.vectorized.array_values import ArrayValues
+from cepbook.engine.vectorized.group_cells import GroupCells
+from cepbook.engine.vectorized.kernel_form import OutputForm
+from cepbook.engine.vectorized.row_store import Array, RowStore
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
+
+
+class OutputArrays:
+    """Values of a batch. ``previous(n)`` returns for each event the row n places before it, -1 if there is none."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, StoredColumn],
+        cells: GroupCells,
+        rows: RowStore,
+        previous: Callable[[int], Array],
+    ) -> None:
+        self._columns = columns
+        self._cells = cells
+        self._rows = rows
+        self._previous = previous
+
+    def values(self, output: OutputForm) -> ArrayValues:
+        """Return a value of each row."""
+        if output.kind == "property":
+            return ArrayValues.of_column(self._columns[output.name])
+        if output.kind == "previous":
+            return self._of_previous(output)
+        if output.operands:
+            return self._computed(output)
+        return self._cells.values(output.kind, output.number)
+
+    def _of_previous(self, output: OutputForm) -> ArrayValues:
+        places, values = self._previous(output.number), self._rows.arrays[output.name]
+        values, missing = values[np.maximum(places, 0)], places < 0
+        codes = self._rows.codes.get(output.name)
+        if codes is not None:
+            return ArrayValues(values, missing, np.array([*codes.texts, None], object)[:-1])
+        return ArrayValues(values, missing | np.isnan(values) if values.dtype.kind == "f" else missing)
+
+    def _computed(self, output: OutputForm) -> ArrayValues:
+        """Return a double. Null if an operand is; a division by zero is infinite, whatever the sign of the zero."""
+        (a, b), missing = zip(*map(self._operand, output.operands), strict=True)
+        with np.errstate(all="ignore"):
+            if output.kind == "/":
+                values = np.where(b == 0, np.where((a == 0) | np.isnan(a), np.nan, np.copysign(np.inf, a)), a / b)
+            else:
+                values = _ARITHMETIC[output.kind](a, b)
+        some = [mask for mask in missing if mask is not None]
+        return ArrayValues(values, some[0] if len(some) == 1 else some[0] | some[1] if some else None)
+
+    def _operand(self, output: OutputForm) -> tuple[Any, Array | None]:
+        if output.kind == "constant":
+            return np.float64(output.constant), None
+        operand = self.values(output)
+        return operand.values.astype(np.float64, copy=False), operand.missing
