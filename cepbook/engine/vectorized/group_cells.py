@@ -28,7 +28,7 @@ class _ArgumentArrays:
         self.numbers: dict[str, Array] = {name: np.zeros(size, kind) for name in form.number_cells}
         self.outcome: dict[str, Array] = {}
 
-    def load(self, cells: Sequence[Sequence[Any]], groups: Sequence[int], sizes: Array, initial: Sequence[Any]) -> bool:
+    def load(self, cells: Sequence[Sequence[Any]], groups: Array, sizes: Array, initial: Sequence[Any]) -> bool:
         """Read the cells of `groups`, which have `sizes` rows. Return False if an array cannot hold a value."""
         form = self.form
         if form.count is not None:
@@ -127,13 +127,13 @@ class GroupCells:
             self._arguments.append(arrays)
         return True
 
-    def _numbers(self, keys: Sequence[Any]) -> list[int] | None:
+    def _numbers(self, keys: Sequence[Any]) -> Array | None:
         if not self._form.grouped:
-            return [0]
+            return np.zeros(1, np.int64)
         codes = self._rows.codes[str(self._form.key)]
         if not {str, type(None)}.issuperset(map(type, keys)):
             return None
-        return [codes.code(key) for key in keys]
+        return codes.of_texts(keys)
 
     def update(self, kernels: ModuleType, leaving: Array, ends: Array, first: int, *, early: bool) -> None:
         """Let the rows from `first` on enter, and those in `leaving` leave (see `kernels`)."""

@@ -49,9 +49,10 @@ class TextCodes:
 
     def of_texts(self, texts: Sequence[str | None]) -> Array:
         """Return the codes of texts."""
-        for text in dict.fromkeys(texts):
-            self.code(text)
-        return np.array(list(map(self._codes.__getitem__, texts)), np.int64)
+        codes = list(map(self._codes.get, texts))
+        if None in codes:
+            codes = list(map(self.code, texts))
+        return np.array(codes, np.int64)
 
 
 class RowStore:

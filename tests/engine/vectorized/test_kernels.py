@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized import kernel_library, vectorized_statement
 from tests.engine.histories import GAPS, KEYS, Event, Run, comparable
 
@@ -97,3 +98,88 @@ def exact_state(run: Run) -> list[Any]:
         dues = [each.due for each in views]
         found.append((items, groups, comparable(state.cells), state.ordinal, keys, dues))
     return found
+
+
+FORMS = {
+    "select k, x from A": "columns",
+    "select k, x from A(x > 0)": "columns",
+    "select x, avg(d) as a from A#length(100)": "kernels",
+    "select k, x, sum(x) as s from A#time(30 sec) group by k": "kernels",
+    "select k, sum(x) as s from A#time(30 sec) group by k": "not every event delivers exactly one row",
+    "select k, count(*) as n, avg(d) as a from A#groupwin(k)#length(10) group by k": "kernels",
+    "select k, prev(1, d) as before, d from A#groupwin(k)#length(2)": "kernels",
+    "select max(x) as m from A": "kernels",
+    "select d / avg(d) as ratio from A#keepall": "kernels",
+    "select g, sum(x) as s from A group by g": "groups are not told apart by one property that is a text",
+    "select max(x) as m from A#length(3)": "the aggregate of x has no kernel",
+    "select median(d) as m from A#length(3)": "the aggregate of d has no kernel",
+    "select sum(x) as s from A#unique(k)": "`unique` has no kernel",
+    "select k || k as kk from A#length(3)": "k || k has no kernel",
+    "select f from A#length(3)": "`f` is no number, boolean or string",
+    "select sum(x) as s from A#length_batch(3)": "not every event delivers exactly one row",
+    "select sum(x) as s from A#length(3) having sum(x) > 0": "not every event delivers exactly one row",
+}
+
+
+@pytest.mark.parametrize("epl", FORMS)
+def test_each_statement_has_a_form_or_a_reason(epl: str) -> None:
+    (statement,) = Run(epl).runtime.statements.values()
+    form = statement.program.kernel_form()
+    assert (form if isinstance(form, str) else "kernels" if form.needs_kernels else "columns") == FORMS[epl]
+
+
+EVENTS = [Event(10 * i, "A", {"k": "ab"[i % 2], "g": 0, "x": i, "n": i, "d": i / 3, "f": 0.0}) for i in range(40)]
+
+
+@pytest.mark.parametrize("epl", [epl for epl, form in FORMS.items() if form == "kernels" and "#" in epl])
+def test_items_are_made_when_somebody_reads_them(epl: str) -> None:
+    run = Run(epl)
+    run.replay(EVENTS, [])
+    state = next(iter(run.runtime.statements.values())).state
+    views = [*getattr(state.view, "by_key", {}).values()] or [state.view]
+    assert all(view.stored is not None for view in views)
+    run.readings()
+    assert all(view.stored is None for view in views)
+    sent = Run(epl)
+    sent.send(EVENTS)
+    assert exact_state(run) == exact_state(sent)
+
+
+@pytest.mark.parametrize("epl", [epl for epl, form in FORMS.items() if form == "kernels"])
+def test_a_snapshot_between_two_batches_continues(epl: str) -> None:
+    run, sent = Run(epl), Run(epl)
+    run.replay(EVENTS[:20], [])
+    saved = run.runtime.snapshot()
+    run.replay(EVENTS[20:], [])
+    sent.send(EVENTS)
+    restored = Run(epl)
+    restored.runtime = Runtime.restored(saved, {})
+    (name,) = restored.recorders
+    restored.runtime.statement(name).add_sink(restored.recorders[name])
+    restored.replay(EVENTS[20:], [])
+    assert exact_state(restored) == exact_state(run) == exact_state(sent)
+    assert restored.deliveries[name] == sent.deliveries[name][20:]
+
+
+def test_values_that_arrays_do_not_represent_are_left_to_the_row_engine() -> None:
+    odd: list[dict[str, Any]] = [{"d": math.nan}, {"n": 2**62}, {"x": None}, {"k": None, "d": None}]
+    events = [event._replace(values=event.values | odd[i // 2 % 4]) for i, event in enumerate(EVENTS)]
+    epl = "select k, sum(x) as s, sum(n) as t, avg(d) as a from A#length(7) group by k"
+    run, sent = Run(epl), Run(epl)
+    run.replay(events, range(2, 40, 2))
+    sent.send(events)
+    assert run.deliveries == sent.deliveries
+    assert exact_state(run) == exact_state(sent)
+
+
+def test_small_batches_and_a_missing_numba_take_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectorized_statement, "kernels", lambda: None)
+    run, sent = Run(FIRST := "select sum(x) as s from A#length(3)"), Run(FIRST)
+    run.replay(EVENTS, [])
+    sent.send(EVENTS)
+    assert run.deliveries == sent.deliveries
+
+
+def test_the_library_says_why_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert kernel_library.missing_reason() == "numba is not installed (pip install 'cepbook[fast]')"
