@@ -8,19 +8,25 @@ import importlib.util
 import threading
 from types import ModuleType
 
+WORTH_LOADING = 50_000  # events in batches that kernels could run, after which they are loaded
 _lock = threading.Lock()
+_events = 0
 _loader: threading.Thread | None = None
 _kernels: ModuleType | None = None
 _failure: str | None = None
 
 
-def kernels(*, wait: bool = False) -> ModuleType | None:
-    """Return the module of kernels; None while it is not loaded. The first call begins to load it.
+def kernels(events: int = 0, *, wait: bool = False) -> ModuleType | None:
+    """Return the module of kernels for a batch of `events`; None while it is not loaded.
 
-    With `wait` the call returns once it is loaded, or cannot be.
+    Loading begins once batches of `WORTH_LOADING` events were asked for. With `wait` it begins now, and the call
+    returns once the module is loaded, or cannot be.
     """
-    global _loader
+    global _loader, _events
     if _kernels is None and _failure is None:
+        _events += events
+        if not wait and _events < WORTH_LOADING:
+            return None
         with _lock:
             if _loader is None:
                 _loader = threading.Thread(target=_load, name="cepbook-kernels", daemon=True)

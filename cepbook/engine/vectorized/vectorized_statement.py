@@ -67,7 +67,7 @@ class VectorizedStatement:
             return None
         if not form.needs_kernels:
             return tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
-        loaded = kernels() if count >= LEAST else None
+        loaded = kernels(count) if count >= LEAST else None
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
         if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._held):
             return None

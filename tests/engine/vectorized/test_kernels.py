@@ -173,7 +173,7 @@ def test_values_that_arrays_do_not_represent_are_left_to_the_row_engine() -> Non
 
 
 def test_small_batches_and_a_missing_numba_take_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorized_statement, "kernels", lambda: None)
+    monkeypatch.setattr(vectorized_statement, "kernels", lambda events: None)
     run, sent = Run(FIRST := "select sum(x) as s from A#length(3)"), Run(FIRST)
     run.replay(EVENTS, [])
     sent.send(EVENTS)
@@ -183,3 +183,16 @@ def test_small_batches_and_a_missing_numba_take_rows(monkeypatch: pytest.MonkeyP
 def test_the_library_says_why_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert kernel_library.missing_reason() == "numba is not installed (pip install 'cepbook[fast]')"
+
+
+def test_kernels_are_loaded_once_there_are_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[str] = []
+    monkeypatch.setattr(kernel_library, "_kernels", None)
+    monkeypatch.setattr(kernel_library, "_loader", None)
+    monkeypatch.setattr(kernel_library, "_events", 0)
+    monkeypatch.setattr(kernel_library, "_load", lambda: began.append("loading"))
+    assert kernel_library.kernels(kernel_library.WORTH_LOADING - 1) is None
+    assert not began
+    kernel_library.kernels(1)
+    kernel_library.kernels(wait=True)
+    assert began == ["loading"]

@@ -1,0 +1,88 @@
+"""What do compiled loops over arrays gain in a replay?
+
+Baseline: the same replay by generated Python, in the same process, in turns. Both deliver into a feed, and the rows are
+compared. A loop by hand over the same arrays says what the kernel itself costs.
+
+    python benchmarks/kernels.py [--events 1000000] [--rounds 5] [--only b,d]
+
+Statements, on ticks one ms apart with 100 symbols (d: 1,000): **a** filter and columns · **b** avg of the last 1,000 ·
+**c** sum of 30 s by symbol, a row per event · **d** count and avg of the last 100 of the symbol · **o** the former value,
+by symbol · **k** sum of everything by symbol · **x** price by its average.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+
+import numpy as np
+import pandas as pd
+
+from cepbook import Workbench
+from cepbook.engine.vectorized import kernel_library
+
+SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int);"
+EPL = {
+    "a": "select ts, symbol, price from Tick(price > 50)",
+    "b": "select ts, avg(price) as ap from Tick#length(1000)",
+    "c": "select ts, symbol, sum(volume) as total from Tick#time(30 sec) group by symbol",
+    "d": "select symbol, count(*) as n, avg(price) as ap from Tick#groupwin(symbol)#length(100) group by symbol",
+    "o": "select ts, prev(1, price) as before, price from Tick#groupwin(symbol)#length(2)",
+    "k": "select ts, symbol, sum(volume) as total from Tick group by symbol",
+    "x": "select ts, price / avg(price) as ratio from Tick#length(1000)",
+}
+
+
+def ticks(first: int, count: int, symbols: int) -> pd.DataFrame:
+    """Return `count` ticks from time `first` on."""
+    random = np.random.default_rng(first)
+    names = np.array([f"S{i}" for i in range(symbols)], dtype=object)
+    return pd.DataFrame(
+        {
+            "ts": np.arange(first, first + count),
+            "symbol": names[random.integers(0, symbols, count)],
+            "price": random.random(count) * 100,
+            "volume": random.integers(1, 1000, count).astype(np.int32),
+        }
+    )
+
+
+def workbench(epl: str, *, kernels: bool) -> Workbench:
+    """Return a workbench with the statement; without kernels its batches run by generated Python."""
+    bench = Workbench()
+    bench.run(f"{SCHEMA}\n@name('out') {epl}")
+    if not kernels:
+        vars(bench.runtime.statement("out"))["vectorized"] = None
+    return bench
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default=",".join(EPL))
+    options = parser.parse_args()
+    if kernel_library.kernels(wait=True) is None:
+        raise SystemExit(kernel_library.missing_reason())
+    print("| | generated Python, ns | kernels, ns | ratio |\n|---|--:|--:|--:|")
+    for name in options.only.split(","):
+        symbols = 1000 if name == "d" else 100
+        ways = {kernels: workbench(EPL[name], kernels=kernels) for kernels in (False, True)}
+        costs: dict[bool, list[float]] = {False: [], True: []}
+        for turn in range(options.rounds + 1):
+            frame = ticks(turn * options.events, options.events, symbols)
+            for kernels, bench in ways.items():
+                replay = bench.replay(frame, "Tick", time="ts")
+                began = time.process_time()
+                replay.run()
+                if turn:
+                    costs[kernels].append((time.process_time() - began) / options.events * 1e9)
+        rows, arrays = (bench.changes("out").tail(100_000) for bench in ways.values())
+        pd.testing.assert_frame_equal(rows, arrays, check_exact=True)
+        before, after = (statistics.median(costs[kernels]) for kernels in (False, True))
+        print(f"| {name}: `{EPL[name]}` | {before:.0f} | {after:.0f} | {after / before:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
