@@ -62,9 +62,23 @@ class Segment(NamedTuple):
         return len(self.marks) - self.marks.count(EMPTY)
 
     @property
+    def inserted(self) -> int:
+        """The number of insert rows."""
+        return self.marks.count(INSERT) + self.marks.count(MORE)
+
+    @property
     def starts(self) -> list[int]:
         """The indexes of the first records of deliveries."""
         return list(compress(range(len(self.marks)), self.marks.translate(_BEGINS)))
+
+    @property
+    def rows_before(self) -> list[int]:
+        """The number of rows before each delivery, and at the end."""
+        starts = [*self.starts, len(self.marks)]
+        if EMPTY not in self.marks:
+            return starts
+        filled = list(accumulate((mark != EMPTY for mark in self.marks), initial=0))
+        return [filled[at] for at in starts]
 
     @property
     def plain(self) -> bool:

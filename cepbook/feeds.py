@@ -16,24 +16,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, compress, islice, repeat
+from itertools import compress, islice, repeat
 from sys import maxsize
 from threading import Lock
 from typing import Any, NamedTuple
 
 from cepbook.errors import UsageError
-from cepbook.feed_segments import (
-    ANONYMOUS,
-    EMPTY,
-    GONE,
-    INSERT,
-    MORE,
-    REMOVE,
-    Segment,
-    SpillFile,
-    SpillMedium,
-    StoredValues,
-)
+from cepbook.feed_segments import ANONYMOUS, EMPTY, GONE, INSERT, MORE, REMOVE, Segment, SpillFile, SpillMedium
 from cepbook.interrupts import InterruptGuard
 from cepbook.locks import survives_fork
 
@@ -161,8 +150,8 @@ class Feed:
         if len(pending) >= self._batch:
             self._news()
 
-    def extend_columns(self, times: list[int], columns: Sequence[list[Any] | StoredValues]) -> None:
-        """Take deliveries of one insert row each, as columns, which belong to the feed from now on."""
+    def extend_columns(self, times: list[int], columns: Sequence[Any]) -> None:
+        """Take deliveries of one insert row each, as columns (lists or `StoredValues`), which belong to the feed."""
         self._news(Segment(bytes(len(times)), times, [*columns]))
 
     def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
@@ -392,8 +381,7 @@ class Feed:
             at = bisect_right(times, time)
             later = Segment(marks[at:], [], [])
             following -= later.deliveries
-            more = later.marks.count(INSERT) + later.marks.count(MORE)
-            inserted, removed = inserted - more, removed - (later.rows - more)
+            inserted, removed = inserted - later.inserted, removed - (later.rows - later.inserted)
             if at:
                 earlier.append((marks[:at], times[:at], [column[:at] for column in values]))
         copy = Feed(self.capacity)
@@ -510,7 +498,7 @@ class Feed:
     def _add(self, segment: Segment, waiting: int = 0) -> None:
         """Add a segment, of which `waiting` values are pending. After a failure they are still pending."""
         deliveries, rows = segment.deliveries, segment.rows
-        inserted = segment.marks.count(INSERT) + segment.marks.count(MORE)
+        inserted = segment.inserted
         segments = self._segments
         with InterruptGuard():
             before = self._next, self._kept, self._rows, self._total_insert, self._total_remove
@@ -533,11 +521,7 @@ class Feed:
         while self._kept > 1 and max(self._rows, self._kept) > self.capacity:
             with InterruptGuard():
                 segment, deliveries, rows = self._segments.popleft()
-                starts = [*segment.starts, len(segment.marks)]
-                filled = starts  # for each delivery the rows before it
-                if EMPTY in segment.marks:
-                    filled = list(accumulate((mark != EMPTY for mark in segment.marks), initial=0))
-                    filled = [filled[at] for at in starts]
+                starts, filled = [*segment.starts, len(segment.marks)], segment.rows_before
                 beyond = max(self._kept - self.capacity, bisect_left(filled, self._rows - self.capacity))
                 gone = min(beyond, deliveries, self._kept - 1)
                 self._rows -= filled[gone]

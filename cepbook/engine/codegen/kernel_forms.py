@@ -12,12 +12,13 @@ from cepbook.engine.physical.operators import Eviction, WindowOperator
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.vectorized.kernel_form import KEPT, ArgumentForm, KernelForm, OutputForm
 from cepbook.engine.vectorized.row_store import ARRAY_TYPES, ARRIVAL, NUMBER_TYPES, ORDINAL
+from cepbook.engine.windows import WINDOW_FORMS
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import BITS
 
-_Kind = Literal["count", "total", "avg", "least", "greatest"]
-_KINDS: dict[str, _Kind] = {"count": "count", "sum": "total", "avg": "avg", "min": "least", "max": "greatest"}
+_Kind = Literal["count", "total", "mean", "least", "greatest"]
+_KINDS: dict[str, _Kind] = {"count": "count", "sum": "total", "avg": "mean", "min": "least", "max": "greatest"}
 _NUMBER_CELLS = {  # the cells of numbers by kind (see `CELL_KINDS`), and the names that they have here
     "s": "total",
     "least": "least",
@@ -84,22 +85,21 @@ def _types(exprs: Iterable[x.BoundExpr]) -> dict[str, str]:
     return types
 
 
-def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "length", "time"], int]:
+def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "newest", "period"], int]:
     windows = [window for window in stage.windows if not window.row.grouping]
     if not windows and stage.groups is None:
         return "none", 0
     if len(windows) != 1 or stage.union or any(window.options or window.criteria for window in stage.windows):
         raise _NoKernel("its windows have no kernel")
     (window,) = windows
-    if window.name == "keepall":
-        return "length", KEPT
-    size = window.args[0].constant if window.args else None
-    if window.name == "length" and isinstance(size, int):
-        return "length", size
-    span = window.args[0].constant_millis if window.name == "time" else None
-    if lazy and stage.groups is None and isinstance(span, int):
-        return "time", span
-    raise _NoKernel(f"`{window.name}` has no kernel")
+    kernel = WINDOW_FORMS[window.name].kernel
+    if kernel == "newest":
+        limit = window.args[0].constant if window.args else KEPT
+    else:
+        limit = window.args[0].constant_millis if kernel and lazy and stage.groups is None else None
+    if not (kernel and isinstance(limit, int)):
+        raise _NoKernel(f"`{window.name}` has no kernel")
+    return kernel, limit
 
 
 def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, str]) -> ArgumentForm:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cepbook.engine.vectorized.array_values import ArrayValues
-from cepbook.engine.vectorized.kernel_form import ArgumentForm, KernelForm
+from cepbook.engine.vectorized.kernel_form import ArgumentForm, KernelForm, OutputKind
 from cepbook.engine.vectorized.row_store import GROUP, Array, RowStore
 
 _EXACT = 2**53  # whole numbers below this are exact as floats
@@ -151,17 +151,18 @@ class GroupCells:
             else:
                 argument.update(kernels, arrays[argument.form.name], rows, count)
 
-    def values(self, kind: str, number: int) -> ArrayValues:
-        """Return ``count``, ``total``, ``avg``, ``least`` or ``greatest`` of argument `number` after each row."""
+    def values(self, kind: OutputKind, number: int) -> ArrayValues:
+        """Return ``count``, ``total``, ``mean``, ``least`` or ``greatest`` of argument `number` after each row."""
         argument = self._arguments[number]
         counts = argument.outcome["count"]
         if kind == "count":
             return ArrayValues(counts)
         missing = counts == 0
-        values = argument.outcome["total" if kind == "avg" else kind]
-        if kind in ("total", "avg") and argument.form.bits == 32:
+        cell = "total" if kind == "mean" else kind
+        values = argument.outcome[cell]
+        if cell == "total" and argument.form.bits == 32:
             values = values.astype(np.int32)  # Java's sum of int wraps
-        if kind == "avg":
+        if kind == "mean":
             with np.errstate(invalid="ignore", divide="ignore"):
                 values = values / counts
         return ArrayValues(values, missing if missing.any() else None)

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 KEPT = 2**62  # the limit of a window that no row leaves
+OutputKind = Literal[
+    "property", "previous", "count", "total", "mean", "least", "greatest", "constant", "+", "-", "*", "/"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,12 @@ class OutputForm:
 
     - ``property``: the property `name` of the event
     - ``previous``: the same of the event `number` places before it in the window
-    - ``count``, ``total``, ``avg``, ``least``, ``greatest`` of argument `number`
+    - ``count``, ``total``, ``mean``, ``least``, ``greatest`` of argument `number`
     - ``constant``: the number `constant`
     - ``+``, ``-``, ``*``, ``/``: a double, from two `operands`
     """
 
-    kind: Literal["property", "previous", "count", "total", "avg", "least", "greatest", "constant", "+", "-", "*", "/"]
+    kind: OutputKind
     name: str = ""
     number: int = 0
     constant: float = 0.0
@@ -57,15 +60,14 @@ class OutputForm:
 class KernelForm:
     """What kernels need to know about a statement.
 
-    `types` are those of the properties that are read. A ``length`` window retains `limit` rows, with `divided` as many
-    of each group; a ``time`` window those of the last `limit` clock units. `items` has the parts of a retained event in
-    order: ``t`` is its arrival time, ``o`` its ordinal, and any other part the name of a property. With `bare` an item
-    is its only part. `key` is the property that tells groups apart. `grouped` says that aggregates are by group, `ends`
+    `types` are those of the properties that are read. A window retains the ``newest`` `limit` rows, with `divided` as
+    many of each group, or those of the last `limit` clock units (``period``). `items` has the parts of a retained event
+    in order: arrival time, ordinal, and names of properties. With `bare` an item is its only part. `key` is the property that tells groups apart. `grouped` says that aggregates are by group, `ends`
     that a group without rows does not exist; `cells` are the cells of a new group.
     """
 
     types: Mapping[str, str]
-    window: Literal["none", "length", "time"]
+    window: Literal["none", "newest", "period"]
     limit: int
     divided: bool
     items: tuple[str, ...]

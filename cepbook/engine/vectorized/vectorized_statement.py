@@ -80,7 +80,7 @@ class VectorizedStatement:
         rows.append(new | self._own_columns(new, times, state, count), count)
         first = rows.end - count
         leaving, ends, due = self._leave(loaded, state, first, fire)
-        cells.update(loaded, leaving, ends, first, early=form.window == "time")
+        cells.update(loaded, leaving, ends, first, early=form.window == "period")
         outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
         made = tuple(outputs.values(output) for output in form.outputs)
         with InterruptGuard():
@@ -110,7 +110,7 @@ class VectorizedStatement:
         items = [item for view in views for item in view.items]
         parts: Sequence[Sequence[Any]] = [items] if form.bare else list(zip(*items, strict=True))
         loaded = {}
-        for name, values in dict(zip(form.items, parts or repeat(()), strict=False)).items():
+        for name, values in zip(form.items, parts or repeat(()), strict=False):
             column = np.array(values, np.int64) if name in (ARRIVAL, ORDINAL) else rows.loaded(name, values)
             if column is None:
                 return False
@@ -138,7 +138,7 @@ class VectorizedStatement:
             left = self._chains.replace(loaded, rows, first, form.limit)
             gone = left >= 0
             return left[gone], np.cumsum(gone), NEVER
-        if form.window == "length":
+        if form.window == "newest":
             ends = np.maximum(np.arange(first + 1, rows.end + 1) - form.limit, rows.begin)
             return np.arange(rows.begin, ends[-1]), ends - rows.begin, NEVER
         ends, times = np.empty(rows.end - first, np.int64), rows.arrays[ARRIVAL]
@@ -172,7 +172,7 @@ class VectorizedStatement:
         if not form.divided:
             rows.begin += len(leaving)
             state.view.keep_stored(partial(self._items.of, None))
-            if form.window == "time":
+            if form.window == "period":
                 state.view.due = state.view.armed = due
                 rearm(due, state, state.view)
             return

@@ -43,4 +43,4 @@ class KeepAllWindow(QueueView):
         return (item,), ()
 
 
-WINDOW = WindowCodegen(creates(KeepAllWindow), fragment=_arrive, prefetch=write_queue, queued=True)
+WINDOW = WindowCodegen(creates(KeepAllWindow), fragment=_arrive, prefetch=write_queue, queued=True, kernel="newest")

@@ -50,4 +50,5 @@ WINDOW = WindowCodegen(
     fragment=lambda arrival: arrive(arrival, arrival.parameter("size", arrival.spec.args[0])),
     prefetch=write_queue,
     queued=True,
+    kernel="newest",
 )

@@ -127,4 +127,5 @@ WINDOW = WindowCodegen(
     reads_now=True,
     prefetch=_prefetch,
     queued=True,
+    kernel="period",
 )

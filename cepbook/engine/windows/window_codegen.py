@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
@@ -92,7 +93,8 @@ class WindowCodegen:
     of the arriving event. `aggregate_only` makes the view of a batch that only feeds aggregates
     (`aggregate_only_batch`). `reads_now`: the fragment reads the local ``now``. `prefetch` writes locals for the
     fragment, before the loop over a batch of events and after other changes of the view. `queued`: the fragment appends
-    the item to the local ``queue``, which then contains the items of the window, oldest first.
+    the item to the local ``queue``, which then contains the items of the window, oldest first. `kernel` says which
+    kernel finds what leaves such a window: all but the ``newest``, or what is older than a ``period``.
     """
 
     make: ViewCode
@@ -102,6 +104,7 @@ class WindowCodegen:
     reads_now: bool = False
     prefetch: Callable[[WindowArrival], None] | None = None
     queued: bool = False
+    kernel: Literal["", "newest", "period"] = ""
 
 
 def write_queue(arrival: WindowArrival) -> None:
