@@ -62,8 +62,9 @@ class KernelForm:
 
     `types` are those of the properties that are read. A window retains the ``newest`` `limit` rows, with `divided` as
     many of each group, or those of the last `limit` clock units (``period``). `items` has the parts of a retained event
-    in order: arrival time, ordinal, and names of properties. With `bare` an item is its only part. `key` is the property that tells groups apart. `grouped` says that aggregates are by group, `ends`
-    that a group without rows does not exist; `cells` are the cells of a new group.
+    in order: arrival time, ordinal, and names of properties. With `bare` an item is its only part. `key` is the
+    property that tells groups apart. `grouped` says that aggregates are by group, `ends` that a group without rows does
+    not exist. `cells` are those of a new group.
     """
 
     types: Mapping[str, str]

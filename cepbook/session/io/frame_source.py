@@ -42,7 +42,7 @@ from cepbook.session.io.schema_inference import check_column_names, with_time_in
 from cepbook.session.io.time_conversion import clock_text
 
 Rejecting = Callable[[str, str, object, int], object]  # gets source, reason, item and clock
-FRAME_CHUNK = 65_536  # maximum rows per batch of a replay; each batch has fixed costs
+FRAME_CHUNK = 32_768  # maximum rows per batch of a replay; each batch has fixed costs
 
 
 class EventChunk:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 SLICE = 0.010  # seconds of work between two turns of the event loop
 LONG_SLICE = 0.100  # the same if no event loop waits
 FIRST = 16  # events of the first call
-MOST = 65_536  # maximum number of events of a call
+MOST = 32_768  # maximum number of events of a call
 CALLED = 1_024  # the same where user code is called, which may be slow all of a sudden
 GROWTH = 4  # factor by which the number of events may grow after a call
 MAX_SPAN_GROWTH = 64  # the same for the span
