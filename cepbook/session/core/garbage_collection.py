@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 MANY_STATEMENTS = 100
+_OBJECTS_OF_STATEMENT = 1_000  # at most, as a rule: one with a pattern makes 300, and hardly any is garbage
 
 
 def exclude_modules() -> Callable[[], None] | None:
@@ -34,15 +35,16 @@ class CollectionPause:
     _frozen_by_others = False  # counting them takes time for each of them, so it is not done again
     OBJECTS = 250_000  # new objects between two collections of the youngest generation; Python's default is 700
 
-    def __init__(self) -> None:
+    def __init__(self, objects: int = OBJECTS) -> None:
+        self._objects = objects
         self._former: tuple[int, int, int] | None = None
 
     def begin(self) -> None:
         """Collect rarely from now on, unless collection is rarer already or off."""
         former = gc.get_threshold()
-        if self._former is None and 0 < former[0] < self.OBJECTS:
+        if self._former is None and 0 < former[0] < self._objects:
             self._former = former
-            gc.set_threshold(self.OBJECTS, *former[1:])
+            gc.set_threshold(self._objects, *former[1:])
 
     def end(self) -> None:
         """Restore the thresholds. New objects count as old, unscanned; otherwise a scan of all of them would follow."""
@@ -61,7 +63,9 @@ def rare_collection(text: str, running: int) -> Iterator[None]:
     """Within the block, collect rarely if `text` has very many statements, or if many are `running` already. What is
     made for them stays, and to look through it again and again took as long as deploying.
     """
-    pause = CollectionPause() if max(text.count(";"), running) > MANY_STATEMENTS else None
+    statements = text.count(";")
+    objects = max(CollectionPause.OBJECTS, statements * _OBJECTS_OF_STATEMENT)
+    pause = CollectionPause(objects) if max(statements, running) > MANY_STATEMENTS else None
     if pause is not None:
         pause.begin()
     try:

@@ -8,7 +8,7 @@ from weakref import ref
 import pytest
 
 from cepbook.session import Workbench
-from cepbook.session.core.garbage_collection import garbage
+from cepbook.session.core.garbage_collection import CollectionPause, garbage
 
 
 def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:
@@ -59,6 +59,25 @@ def test_workbenches_of_the_past_go_when_nobody_has_them(monkeypatch: pytest.Mon
         monkeypatch.setattr(garbage, "_kept", 0)
         seen.append(ref(replay.at(at)))
     assert [each() for each in seen[:-1]] == [None] * (len(seen) - 1)
+
+
+def test_a_text_of_thousands_of_statements_is_deployed_without_a_collection() -> None:
+    """All of it stays. 10,000 patterns spent a third of their time in collections that found nothing."""
+    cep = Workbench(feed_capacity=10)
+    cep.run("create schema Tick(price double)")
+    text = ";".join(f"@name('rule{number}') select * from Tick(price = {number})" for number in range(2_500))
+    collections: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and gc.get_threshold()[0] >= CollectionPause.OBJECTS:
+            collections.append(info["generation"])
+
+    gc.callbacks.append(note)
+    try:
+        cep.run(text)
+    finally:
+        gc.callbacks.remove(note)
+    assert not collections
 
 
 def test_single_deployments_beside_many_statements_collect_seldom_and_leave_nothing(

@@ -50,7 +50,7 @@ def _cause(start: int, end: int, statement: str, columns: Collection[str], tries
         match
         for match in TOKEN_PATTERN.finditer(statement)
         if match["word"]
-        and match.start() <= end + 1
+        and match.start("word") <= end + 1
         and match["word"].lower() in _KEYWORDS
         and (declares or match["word"] in columns)
     ]
@@ -58,7 +58,7 @@ def _cause(start: int, end: int, statement: str, columns: Collection[str], tries
         if tries[0] <= 0:
             return None
         tries[0] -= 1
-        mended = f"{statement[: word.start()]}`{word['word']}`{statement[word.end() :]}"
+        mended = f"{statement[: word.start('word')]}`{word['word']}`{statement[word.end() :]}"
         try:
             parse_epl(mended)
         except ParseError as further:

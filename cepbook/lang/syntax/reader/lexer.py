@@ -48,13 +48,13 @@ SOFT_KEYWORDS = frozenset(
 )
 
 TOKEN_PATTERN = re.compile(
-    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
+    r"""\s*(?:(?P<skip>//[^\n]*|/\*.*?\*/|\Z)
     |(?P<word>(?:[^\W\d]|\$|\\\.)(?:\w|\$|\\\.)*)
     |(?P<NUMBER>0[xX][0-9a-fA-F]+|\d+[lL](?!\w)|(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[fFdD](?!\w))?)
     |(?P<STRING>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
     |(?P<tick>`[^`]+`)
     |(?P<punct>->|=>|<=|>=|<>|!==|!=|\|\||==|&&|\*\*|\+\+|[-+*/%&|^=<>(){}\[\],.;:?@\#!~\\])
-    |(?P<bad>.)""",
+    |(?P<bad>.))""",
     re.VERBOSE | re.DOTALL,
 )
 SCRIPT_HEAD = re.compile(
@@ -91,35 +91,33 @@ def tokenize(source: str) -> tuple[tuple[StatementTokens, ...], tuple[Diagnostic
     pieces: list[StatementTokens] = []
     bad: list[Diagnostic] = []
     tokens: list[SourceToken] = []
-    position, length, script_at = 0, len(source), -1
-    match = TOKEN_PATTERN.match
-    while position < length:
+    end, length, script_at = 0, len(source), -1
+    match, new = TOKEN_PATTERN.match, tuple.__new__  # the constructor of a named tuple is a function in Python
+    while end < length:
+        token_match = match(source, end)
+        assert token_match is not None  # the last alternative takes any character
+        kind = token_match.lastgroup or ""
+        position, end = token_match.span(kind)
+        text = source[position:end]
         if position == script_at:
             end = _closing(source, position)
             tokens.append(SourceToken("SCRIPT", source[position:end], position, end))
-            position = end
-            continue
-        token_match = match(source, position)
-        assert token_match is not None  # the last alternative takes any character
-        kind, text, end = token_match.lastgroup or "", token_match.group(), token_match.end()
-        if kind == "word":
+        elif kind == "word":
             lower = text.lower()
             if lower == "expression" and (head := SCRIPT_HEAD.match(source, position)):
                 script_at = head.end()
             elif lower == "create" and (head := DATAFLOW_HEAD.match(source, position)):
                 tokens.extend(_words(source, position, head.end()))
-                position = head.end()
-                end = _statement_end(source, position)
-                tokens.append(SourceToken("RAW", source[position:end], position, end))
-                position = end
+                end = _statement_end(source, head.end())
+                tokens.append(SourceToken("RAW", source[head.end() : end], head.end(), end))
                 continue
-            tokens.append(SourceToken("word", text, position, end))
+            tokens.append(new(SourceToken, ("word", text, position, end)))
         elif kind == "punct":
             if text == ";":
                 pieces.append(StatementTokens(tuple(tokens), position))
                 tokens = []
             else:
-                tokens.append(SourceToken(text, text, position, end))
+                tokens.append(new(SourceToken, (text, text, position, end)))
         elif kind == "bad":
             diagnostic, end = _unreadable(source, position, text)
             bad.append(diagnostic)
@@ -128,8 +126,7 @@ def tokenize(source: str) -> tuple[tuple[StatementTokens, ...], tuple[Diagnostic
                 pieces.append(StatementTokens(tuple(tokens), end))
                 tokens = []
         elif kind != "skip":
-            tokens.append(SourceToken(kind, text, position, end))
-        position = end
+            tokens.append(new(SourceToken, (kind, text, position, end)))
     pieces.append(StatementTokens(tuple(tokens), length))
     return tuple(pieces), tuple(bad)
 
