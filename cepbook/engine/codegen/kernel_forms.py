@@ -118,19 +118,19 @@ def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, st
 def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
     if e.property_name in types:
         return OutputForm("property", e.property_name)
-    if isinstance(e, x.AggregateRef):
-        call = steps.calls[e.index]
+    if e.aggregate_number is not None:
+        call, aggregates = steps.calls[e.aggregate_number], code.aggregates
         if call.name in _KINDS:
-            arguments = code.aggregates.arguments
-            return OutputForm(_KINDS[call.name], number=arguments.index(code.aggregates.argument_of(call)))
-    if isinstance(e, x.Prev) and e.kind == "prev" and e.value is not None and e.value.property_name in types:
-        index, divided = e.constant_index, bool(steps.group_keys)
-        if index is not None and (index == 1 or not divided):
-            return OutputForm("previous", e.value.property_name, index)
-    infinite = not code.base.division_by_zero_null
-    if isinstance(e, x.Arith) and e.op in _OPERATORS and e.type.name == "double" and infinite:
-        sides = (_operand(code, steps, side, types) for side in (e.left, e.right))
-        return OutputForm(_OPERATORS[e.op], operands=tuple(sides))
+            return OutputForm(_KINDS[call.name], number=aggregates.arguments.index(aggregates.argument_of(call)))
+    if e.previous_value is not None:
+        value, distance = e.previous_value
+        if value.property_name in types and (distance == 1 or not steps.group_keys):
+            return OutputForm("previous", value.property_name, distance)
+    if e.arithmetic is not None and e.type.name == "double" and not code.base.division_by_zero_null:
+        operator, *sides = e.arithmetic
+        if operator in _OPERATORS:
+            operands = tuple(_operand(code, steps, side, types) for side in sides)
+            return OutputForm(_OPERATORS[operator], operands=operands)
     raise _NoKernel(f"{show_expr(e)} has no kernel")
 
 

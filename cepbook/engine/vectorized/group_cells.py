@@ -61,21 +61,20 @@ class _ArgumentArrays:
         return bool(most + highest * (len(new) + len(retained)) < _EXACT)
 
     def update(
-        self, kernels: ModuleType, values: Array, rows: tuple[Array, Array, Array, int, int, bool], count: int
+        self, kernels: ModuleType, values: Array, movement: tuple[Array, Array, Array, int, int, bool], count: int
     ) -> None:
-        """Let values enter and leave; `rows` are the parameters of the kernels that tell which."""
+        """Let values enter and leave (`movement` as in `kernels`)."""
         floating, before = self.form.floating, self.counts.copy()
         totals = self.numbers.get("total", np.zeros(len(before), np.float64 if floating else np.int64))
         counts, sums = np.empty(count, np.int64), np.empty(count, totals.dtype)
         add = kernels.sum_floats if floating else kernels.sum_integers
-        add(values, *rows, self.counts, totals, counts, sums)
+        add(values, movement, self.counts, totals, counts, sums)
         self.outcome = {"count": counts, "total": sums}
-        groups, _, _, first, end, _ = rows
         for name in ("least", "greatest"):
             if name in self.numbers:
                 best = self.outcome[name] = np.empty(count, totals.dtype)
                 find = kernels.extreme_floats if floating else kernels.extreme_integers
-                find(values, groups, first, end, name == "greatest", before.copy(), self.numbers[name], best)
+                find(values, movement, name == "greatest", before.copy(), self.numbers[name], best)
 
     def columns(self, groups: Array, sizes: Array, initial: Sequence[Any]) -> dict[int, list[Any]]:
         """Return the cells of `groups`, which have `sizes` rows, by place."""
@@ -142,14 +141,14 @@ class GroupCells:
             return
         arrays, count = self._rows.arrays, end - first
         groups = arrays[GROUP] if form.grouped or form.key is None else np.zeros(end, np.int64)
-        rows = groups, leaving, ends, first, end, early
+        movement = groups, leaving, ends, first, end, early
         sizes = np.empty(count, np.int64)
-        kernels.count_rows(*rows, not form.ends, self._sizes, self._created, len(self._table), sizes)
+        kernels.count_rows(movement, not form.ends, self._sizes, self._created, len(self._table), sizes)
         for argument in self._arguments:
             if argument.form.name is None:
                 argument.counts, argument.outcome = self._sizes, {"count": sizes}
             else:
-                argument.update(kernels, arrays[argument.form.name], rows, count)
+                argument.update(kernels, arrays[argument.form.name], movement, count)
 
     def values(self, kind: OutputKind, number: int) -> ArrayValues:
         """Return ``count``, ``total``, ``mean``, ``least`` or ``greatest`` of argument `number` after each row."""

@@ -58,7 +58,7 @@ class OutputForm:
 
 @dataclass(frozen=True, slots=True)
 class KernelForm:
-    """What kernels need to know about a statement.
+    """The facts of a statement that its kernels need.
 
     `types` are those of the properties that are read. A window retains the ``newest`` `limit` rows, with `divided` as
     many of each group, or those of the last `limit` clock units (``period``). `items` has the parts of a retained event

@@ -11,6 +11,7 @@ Common parameters:
 - ``leaving`` has the rows that leave, oldest first. Up to row ``first + i`` those before ``ends[i]`` leave.
 - ``groups`` has the number of the group of each row.
 - With ``early`` rows leave before an arrival enters (``time``), without it after that (``length``).
+- ``movement`` are groups, leaving, ends, first, end and early, in this order.
 - Floats that are NaN stand for null.
 """
 
@@ -26,6 +27,8 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Movement = tuple[Integers, Integers, Integers, int, int, bool]
+_MOVEMENT = "Tuple((int64[::1], int64[::1], int64[::1], int64, int64, boolean))"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -34,15 +37,16 @@ def _compiled(signature: str) -> Callable[[_Function], _Function]:
     return cast("Callable[[_Function], _Function]", numba.njit(signature, cache=True, nogil=True))
 
 
-@_compiled("UniTuple(int64, 3)(int64[::1], int64, int64, int64, int64, int64, int64, int64[::1])")
+@_compiled("UniTuple(int64, 3)(int64[::1], int64, int64, int64, int64, int64, int64[::1])")
 def expire(
-    times: Integers, oldest: int, row: int, first: int, end: int, span: int, due: int, ends: Integers
+    times: Integers, oldest: int, row: int, first: int, span: int, due: int, ends: Integers
 ) -> tuple[int, int, int]:
     """Find which rows a time window of `span` evicts, from `row` on, until the window's timer is due at `due`.
 
     Write `ends`, and return the row reached, the oldest row in the window, and when its timer is due. The timer of a
     window that nobody watches is due one span after its oldest row has expired.
     """
+    end = first + len(ends)
     while row < end and times[row] < due:
         limit = times[row] - span
         while oldest < row and times[oldest] <= limit:
@@ -54,28 +58,23 @@ def expire(
     return row, oldest, due
 
 
-@_compiled(
-    "void(int64[::1], int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])"
-)
+@_compiled("void(int64[::1], int64, int64, UniTuple(int64[::1], 4), int64[::1], int64[::1])")
 def replace_oldest(
     groups: Integers,
     first: int,
-    end: int,
     limit: int,
-    oldest: Integers,
-    sizes: Integers,
-    newest: Integers,
-    following: Integers,
+    chains: tuple[Integers, Integers, Integers, Integers],
     left: Integers,
     before: Integers,
 ) -> None:
     """Find which row of its group each row pushes out of a window of `limit` rows per group, and the row `before` it
     in that window; -1 for none.
 
-    The rows of a group are a chain: `oldest` and `newest` row of each group, its number of rows (`sizes`), and the row
-    that is `following` in the same group.
+    `chains` are the oldest row of each group, its number of rows, its newest row, and for each row the following one of
+    the same group.
     """
-    for row in range(first, end):
+    oldest, sizes, newest, following = chains
+    for row in range(first, first + len(left)):
         group = groups[row]
         before[row - first] = newest[group] if sizes[group] and limit > 1 else -1
         if sizes[group]:
@@ -91,28 +90,16 @@ def replace_oldest(
             sizes[group] -= 1
 
 
-@_compiled(
-    "int64(int64[::1], int64[::1], int64[::1], int64, int64, boolean, boolean, int64[::1], int64[::1], int64,"
-    " int64[::1])"
-)
+@_compiled(f"int64({_MOVEMENT}, boolean, int64[::1], int64[::1], int64, int64[::1])")
 def count_rows(
-    groups: Integers,
-    leaving: Integers,
-    ends: Integers,
-    first: int,
-    end: int,
-    early: bool,
-    kept: bool,
-    counts: Integers,
-    created: Integers,
-    creations: int,
-    out: Integers,
+    movement: Movement, kept: bool, counts: Integers, created: Integers, creations: int, out: Integers
 ) -> int:
     """Count the rows of each group. Write the count of the arrival's group after each arrival, and return `creations`.
 
     `created` numbers the groups in the order of their creation. A group without rows does not exist, unless groups are
     `kept` when their rows have left.
     """
+    groups, leaving, ends, first, end, early = movement
     at = 0
     for row in range(first, end):
         group = groups[row]
@@ -131,27 +118,15 @@ def count_rows(
     return creations
 
 
-@_compiled(
-    "void(float64[::1], int64[::1], int64[::1], int64[::1], int64, int64, boolean, int64[::1], float64[::1],"
-    " int64[::1], float64[::1])"
-)
+@_compiled(f"void(float64[::1], {_MOVEMENT}, int64[::1], float64[::1], int64[::1], float64[::1])")
 def sum_floats(
-    values: Floats,
-    groups: Integers,
-    leaving: Integers,
-    ends: Integers,
-    first: int,
-    end: int,
-    early: bool,
-    counts: Integers,
-    totals: Floats,
-    out_counts: Integers,
-    out_totals: Floats,
+    values: Floats, movement: Movement, counts: Integers, totals: Floats, out_counts: Integers, out_totals: Floats
 ) -> None:
     """Keep number and sum of the values of each group, and write those of the arrival's group after each arrival.
 
     The sum of a group whose last value leaves is 0 again: it forgets its rounding errors.
     """
+    groups, leaving, ends, first, end, early = movement
     at = 0
     for row in range(first, end):
         group, value = groups[row], values[row]
@@ -177,24 +152,12 @@ def sum_floats(
         out_totals[row - first] = totals[group]
 
 
-@_compiled(
-    "void(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64, boolean, int64[::1], int64[::1],"
-    " int64[::1], int64[::1])"
-)
+@_compiled(f"void(int64[::1], {_MOVEMENT}, int64[::1], int64[::1], int64[::1], int64[::1])")
 def sum_integers(
-    values: Integers,
-    groups: Integers,
-    leaving: Integers,
-    ends: Integers,
-    first: int,
-    end: int,
-    early: bool,
-    counts: Integers,
-    totals: Integers,
-    out_counts: Integers,
-    out_totals: Integers,
+    values: Integers, movement: Movement, counts: Integers, totals: Integers, out_counts: Integers, out_totals: Integers
 ) -> None:
     """Do what `sum_floats` does with whole numbers, among which there is no null."""
+    groups, leaving, ends, first, end, early = movement
     at = 0
     for row in range(first, end):
         group = groups[row]
@@ -215,18 +178,12 @@ def sum_integers(
         out_totals[row - first] = totals[group]
 
 
-@_compiled("void(float64[::1], int64[::1], int64, int64, boolean, int64[::1], float64[::1], float64[::1])")
+@_compiled(f"void(float64[::1], {_MOVEMENT}, boolean, int64[::1], float64[::1], float64[::1])")
 def extreme_floats(
-    values: Floats,
-    groups: Integers,
-    first: int,
-    end: int,
-    greatest: bool,
-    counts: Integers,
-    best: Floats,
-    out: Floats,
+    values: Floats, movement: Movement, greatest: bool, counts: Integers, best: Floats, out: Floats
 ) -> None:
     """Keep the least or the `greatest` value of each group without a window; `counts` is 0 before the first value."""
+    groups, _, _, first, end, _ = movement
     for row in range(first, end):
         group, value = groups[row], values[row]
         if value == value:
@@ -236,18 +193,12 @@ def extreme_floats(
         out[row - first] = best[group]
 
 
-@_compiled("void(int64[::1], int64[::1], int64, int64, boolean, int64[::1], int64[::1], int64[::1])")
+@_compiled(f"void(int64[::1], {_MOVEMENT}, boolean, int64[::1], int64[::1], int64[::1])")
 def extreme_integers(
-    values: Integers,
-    groups: Integers,
-    first: int,
-    end: int,
-    greatest: bool,
-    counts: Integers,
-    best: Integers,
-    out: Integers,
+    values: Integers, movement: Movement, greatest: bool, counts: Integers, best: Integers, out: Integers
 ) -> None:
     """Keep the least or the `greatest` value of each group without a window; `counts` is 0 before the first value."""
+    groups, _, _, first, end, _ = movement
     for row in range(first, end):
         group, value = groups[row], values[row]
         if value == value:

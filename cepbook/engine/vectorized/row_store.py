@@ -77,10 +77,10 @@ class RowStore:
             return False
         if name in self.codes or column.texts is not None:
             return name in self.codes and column.texts is not None
-        kind, wanted = column.values.dtype.kind, ARRAY_TYPES[self._types[name]]
+        kind, stored_as = column.values.dtype.kind, ARRAY_TYPES[self._types[name]]
         if kind == "f" and not column.gaps and np.isnan(column.values).any():
             return False  # NaN would be taken for null
-        return _KINDS[kind] == wanted and column.values.dtype != np.uint64
+        return _KINDS[kind] == stored_as and column.values.dtype != np.uint64
 
     def rows(self) -> Array:
         """Return the numbers of the retained rows, oldest first."""
@@ -108,14 +108,19 @@ class RowStore:
             if not {str, type(None)}.issuperset(map(type, values)):
                 return None
             return self.codes[name].of_texts(values)
-        wanted = ARRAY_TYPES[self._types[name]]
-        if not _PYTHON_TYPES[wanted].issuperset(map(type, values)):
+        stored_as = ARRAY_TYPES[self._types[name]]
+        if not _PYTHON_TYPES[stored_as].issuperset(map(type, values)):
             return None
-        if wanted != "float64":
-            return np.array(values, wanted)
+        if stored_as != "float64":
+            return np.array(values, stored_as)
         if any(value != value for value in values):
             return None  # NaN would be taken for null
-        return np.array([np.nan if value is None else value for value in values], wanted)
+        return np.array([np.nan if value is None else value for value in values], stored_as)
+
+    def cut(self, end: int) -> None:
+        """Remove the rows from number `end` on, and number the others anew."""
+        self.end = end
+        self._move(0)
 
     def clear(self) -> None:
         """Remove all rows."""

@@ -42,11 +42,11 @@ class VectorizedStatement:
 
     def __init__(self, form: KernelForm) -> None:
         self.form = form
-        held = {*form.items, *(argument.name for argument in form.arguments), form.key} - {None, ARRIVAL, ORDINAL}
-        types = {name: form.types[name] for name in sorted(map(str, held))}
+        names = {*form.items, *(argument.name for argument in form.arguments), form.key} - {None, ARRIVAL, ORDINAL}
+        types = {name: form.types[name] for name in sorted(map(str, names))}
         own = {ARRIVAL, ORDINAL} & set(form.items)
         self._rows = RowStore(types | dict.fromkeys([GROUP, *own], "long"), scattered=form.divided)
-        self._held = tuple(types)
+        self._names = tuple(types)
         self._chains = _Chains()
         self._items = _StoredItems(self._rows, form)
         self._viewed = np.empty(0, bool)  # whether a group has a view
@@ -69,24 +69,28 @@ class VectorizedStatement:
             return tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
         loaded = kernels(count) if count >= LEAST else None
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
-        if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._held):
+        if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._names):
             return None
         if not self._adopt(state, count):
             return None
         cells = GroupCells(form, rows, state)
-        new = {name: rows.stored(name, columns[name]) for name in self._held}
+        new = {name: rows.stored(name, columns[name]) for name in self._names}
         if not cells.load(new):
             return None
         rows.append(new | self._own_columns(new, times, state, count), count)
         first = rows.end - count
-        leaving, ends, due = self._leave(loaded, state, first, fire)
-        cells.update(loaded, leaving, ends, first, early=form.window == "period")
-        outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
-        made = tuple(outputs.values(output) for output in form.outputs)
+        try:
+            leaving, ends, due = self._leave(loaded, state, first, fire)
+            cells.update(loaded, leaving, ends, first, early=form.window == "period")
+            outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
+            columns_out = tuple(outputs.values(output) for output in form.outputs)
+        except BaseException:  # as without memory: nothing has entered
+            rows.cut(first)
+            raise
         with InterruptGuard():
             cells.store(leaving, first)
             self._store(state, leaving, due, count, batch.times[-1], rearm)
-        return made
+        return columns_out
 
     def _own_columns(self, new: dict[str, Array], times: StoredColumn, state: Any, count: int) -> dict[str, Array]:
         own = {GROUP: np.zeros(count, np.int64) if self.form.key is None else new[self.form.key]}
@@ -144,7 +148,7 @@ class VectorizedStatement:
         ends, times = np.empty(rows.end - first, np.int64), rows.arrays[ARRIVAL]
         row, oldest, due = first, rows.begin, state.view.due
         while True:
-            row, oldest, due = loaded.expire(times, oldest, row, first, rows.end, form.limit, due, ends)
+            row, oldest, due = loaded.expire(times, oldest, row, first, form.limit, due, ends)
             if row == rows.end:
                 break
             limit = fire(due) - form.limit
@@ -218,7 +222,7 @@ class _Chains:
     def _enter(self, loaded: ModuleType, groups: Array, first: int, end: int, limit: int) -> Array:
         left, self.before = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
         chains = self._oldest, self._sizes, self._newest, self._following
-        loaded.replace_oldest(groups, first, end, limit, *chains, left, self.before)
+        loaded.replace_oldest(groups, first, limit, chains, left, self.before)
         return left
 
 
@@ -241,18 +245,18 @@ class _StoredItems:
     def __init__(self, rows: RowStore, form: KernelForm) -> None:
         self._rows = rows
         self._form = form
-        self._made: tuple[tuple[int, int], list[Any], Array] = (-1, -1), [], np.empty(0, np.int64)
+        self._items_of_groups: tuple[tuple[int, int], list[Any], Array] = (-1, -1), [], np.empty(0, np.int64)
 
     def of(self, group: int | None) -> deque[Any]:
         """Return the items of a group; of the only view if it is None."""
         if group is None:
             return deque(self._make(self._rows.rows()))
         now = self._rows.moves, self._rows.end
-        if self._made[0] != now:
+        if self._items_of_groups[0] != now:
             rows = self._rows.rows()
             rows = rows[np.argsort(self._rows.arrays[GROUP][rows], kind="stable")]
-            self._made = now, self._make(rows), self._rows.arrays[GROUP][rows]
-        _, items, groups = self._made
+            self._items_of_groups = now, self._make(rows), self._rows.arrays[GROUP][rows]
+        _, items, groups = self._items_of_groups
         begin, end = np.searchsorted(groups, (group, group + 1)).tolist()
         return deque(items[begin:end])
 

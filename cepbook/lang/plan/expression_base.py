@@ -29,6 +29,21 @@ class BoundExpr:
         return ""
 
     @property
+    def aggregate_number(self) -> int | None:
+        """The place of the aggregate call of which the expression is the value; None for all other expressions."""
+        return None
+
+    @property
+    def previous_value(self) -> tuple[BoundExpr, int] | None:
+        """The value and the constant distance of ``prev(distance, value)``; None for all other expressions."""
+        return None
+
+    @property
+    def arithmetic(self) -> tuple[str, BoundExpr, BoundExpr] | None:
+        """The operator and the two sides of an arithmetic expression; None for all other expressions."""
+        return None
+
+    @property
     def picked_from(self) -> tuple[BoundExpr, ...]:
         """The operands of which the value is always one, or null; empty if the value is computed."""
         return ()

@@ -95,6 +95,11 @@ class Prev(BoundExpr):
         index = self.index.value if isinstance(self.index, Const) else None
         return index if isinstance(index, int) and index >= 0 else None
 
+    @property
+    def previous_value(self) -> tuple[BoundExpr, int] | None:
+        index = self.constant_index if self.kind == "prev" else None
+        return None if index is None or self.value is None else (self.value, index)
+
 
 @dataclass(frozen=True, slots=True)
 class Prior(BoundExpr):
@@ -149,6 +154,10 @@ class AggregateRef(BoundExpr):
     """The current value of call `index` of the statement's `Aggregation`."""
 
     index: int
+
+    @property
+    def aggregate_number(self) -> int:
+        return self.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +233,10 @@ class Arith(BoundExpr):
     op: str
     left: BoundExpr
     right: BoundExpr
+
+    @property
+    def arithmetic(self) -> tuple[str, BoundExpr, BoundExpr]:
+        return self.op, self.left, self.right
 
     @property
     def nullable(self) -> bool:

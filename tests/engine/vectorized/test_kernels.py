@@ -196,3 +196,21 @@ def test_kernels_are_loaded_once_there_are_many_events(monkeypatch: pytest.Monke
     kernel_library.kernels(1)
     kernel_library.kernels(wait=True)
     assert began == ["loading"]
+
+
+@pytest.mark.parametrize("epl", [epl for epl, form in FORMS.items() if form == "kernels"])
+def test_a_batch_that_fails_has_changed_nothing(epl: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, sent = Run(epl), Run(epl)
+    run.replay(EVENTS[:20], [])
+    sent.send(EVENTS)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(vectorized_statement.OutputArrays, "values", fail)
+        with pytest.raises(MemoryError):
+            run.replay(EVENTS[20:], [])
+    run.replay(EVENTS[20:], [])
+    assert run.deliveries == sent.deliveries
+    assert exact_state(run) == exact_state(sent)
