@@ -84,8 +84,10 @@ class VectorizedStatement:
             cells.update(loaded, leaving, ends, first, early=form.window == "period")
             outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
             columns_out = tuple(outputs.values(output) for output in form.outputs)
-        except BaseException:  # as without memory: nothing has entered
-            rows.cut(first)
+        except BaseException as failure:
+            rows.cut(first)  # nothing has entered
+            if isinstance(failure, MemoryError):
+                return None
             raise
         with InterruptGuard():
             cells.store(leaving, first)

@@ -199,18 +199,28 @@ def test_kernels_are_loaded_once_there_are_many_events(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("epl", [epl for epl, form in FORMS.items() if form == "kernels"])
-def test_a_batch_that_fails_has_changed_nothing(epl: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [MemoryError, KeyboardInterrupt])
+def test_a_batch_that_fails_has_changed_nothing(
+    epl: str, failure: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, sent = Run(epl), Run(epl)
     run.replay(EVENTS[:20], [])
-    sent.send(EVENTS)
+    sent.send(EVENTS[:20])
 
     def fail(*_: object) -> None:
-        raise MemoryError
+        raise failure
 
     with monkeypatch.context() as patched:
         patched.setattr(vectorized_statement.OutputArrays, "values", fail)
-        with pytest.raises(MemoryError):
-            run.replay(EVENTS[20:], [])
-    run.replay(EVENTS[20:], [])
+        if failure is MemoryError:
+            run.replay(EVENTS[20:30], [])
+            sent.send(EVENTS[20:30])
+        else:
+            with pytest.raises(failure):
+                run.replay(EVENTS[20:30], [])
+            assert exact_state(run) == exact_state(sent)
+            return
+    run.replay(EVENTS[30:], [])
+    sent.send(EVENTS[30:])
     assert run.deliveries == sent.deliveries
     assert exact_state(run) == exact_state(sent)
