@@ -5,8 +5,9 @@ In a notebook `%load_ext cepbook` gives the magics; in plain Python the same thi
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from cepbook.lazy_types import exports_on_demand
 
 if TYPE_CHECKING:
     from cepbook.engine.config import Config
@@ -19,14 +20,7 @@ _ON_DEMAND = {"Config": "cepbook.engine.config", "Workbench": "cepbook.session"}
 
 # The imports below wait until they are needed: pytest loads this package in every run for its plugin, Spark's workers
 # load it for the engine, and neither wants pandas or IPython for that.
-def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:
-        return getattr(importlib.import_module(_ON_DEMAND[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = exports_on_demand(__name__, _ON_DEMAND, __all__)
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -14,8 +14,12 @@ from cepbook.display import format_count, format_property, format_time
 from cepbook.errors import Diagnostic
 from cepbook.magics.event_cells.cell_checks import check, check_written, observed_statements
 from cepbook.magics.event_cells.event_times import EventTimes
-from cepbook.magics.event_cells.expectation import expectation_error, side_by_side
-from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder, RecordedReaction
+from cepbook.magics.event_cells.reaction_recorder import (
+    ReactionRecorder,
+    RecordedReaction,
+    expectation_error,
+    side_by_side,
+)
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import clock_text, row_text, stack, table, text

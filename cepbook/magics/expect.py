@@ -15,8 +15,7 @@ from cepbook.display import format_count
 from cepbook.errors import Diagnostic, Span, UsageError, did_you_mean
 from cepbook.magics.event_cells.cell_checks import check, check_written
 from cepbook.magics.event_cells.event_times import EventTimes
-from cepbook.magics.event_cells.expectation import expectation_error, side_by_side
-from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder
+from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder, expectation_error, side_by_side
 from cepbook.magics.shell.cell_marks import DeliveryMarks
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions

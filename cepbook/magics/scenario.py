@@ -14,8 +14,7 @@ from cepbook.errors import Diagnostic, UsageError
 from cepbook.magics.epl.record import add_case, cases_of
 from cepbook.magics.event_cells.cell_checks import check, check_written, observed_statements
 from cepbook.magics.event_cells.event_times import EventTimes
-from cepbook.magics.event_cells.expectation import expectation_error, side_by_side
-from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder
+from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder, expectation_error, side_by_side
 from cepbook.magics.events import DETAILS as NOTATION
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions

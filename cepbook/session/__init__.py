@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cepbook.lazy_types import exports_on_demand
 
 if TYPE_CHECKING:
     from cepbook.engine.windows.python_window import WindowClock
@@ -50,11 +51,4 @@ _ON_DEMAND = {  # name -> the module that has it
 
 
 # The imports wait until they are needed: the playground runs explanations of `session` where pandas does not exist.
-def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:
-        return getattr(importlib.import_module(_ON_DEMAND[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = exports_on_demand(__name__, _ON_DEMAND, __all__)

@@ -11,7 +11,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
 from cepbook.session.explain.why import find_row
-from cepbook.session.explain.why_not import explain_event, hypothetical_event, known_events, statements_reading
+from cepbook.session.explain.why_not import explain_event, known_events, statements_reading
 from cepbook.session.explain.why_replayed import explain_replayed_row
 from cepbook.session.history.event_log import LogEntry
 from cepbook.session.history.rerun_provenance import DeliveredRow
@@ -133,7 +133,7 @@ class ExplanationMixin(ReplayMixin):
         if not isinstance(event, int | str):
             type_name = type_name or _only_type(runtime, name)
             validate, _ = self._entry(type_name)
-            return _ChosenEvent(hypothetical_event(type_name, validate(event), runtime.now), hypothetical=True)
+            return _ChosenEvent(LogEntry((0, 0), runtime.now, type_name, validate(event)), hypothetical=True)
         if isinstance(event, str):
             find_type(event, types)
             if type_name not in (None, event):

@@ -124,16 +124,8 @@ class ReplayMixin(WorkbenchCore):
         """
         arguments = {name: value for name, value in locals().items() if name != "self"}
         with self._lock:
-            if self.replaying is not None:
-                self.replaying.refuse_another()
-            if self.live_clock is not None:
-                raise UsageError("a live clock drives the time\n  hint: stop it first: stop_clock(), `%clock stop`")
-            replays = list(self._replays)
-            while sum(replay.snapshot_bytes for replay in replays) > MAX_SNAPSHOT_BYTES:
-                replays.pop(0).forget("later replays keep snapshots, and all together only so many")
-            end = None if until is None else self._moment(until)
-            if end is not None and end < self.runtime.now:
-                raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
+            self._refuse_replay()
+            end = self._end_of_replay(until)
             policy: LatePolicy = late or ("error" if lateness is None else "drop")
             sources = sources_by_type(events, type)
             options = ReplayOptions(
@@ -160,20 +152,44 @@ class ReplayMixin(WorkbenchCore):
                 self.runtime.now,
                 rejecting=rejected is not None,
             )
-            with self._rejected_file(rejected) as file:
-                reject = None if file is None else file.write
-                snapshots = self._replay_snapshots(inputs, keep)
-                sources_in_order = inputs.open(options, reject)
-                self._replay = Replay(
-                    self._engine, sources_in_order, options, snapshots=snapshots, reject=reject, workbench=self
-                )
-                if file is not None:
-                    self._replay.subscribe(partial(self._close_rejected, self._replay, file))
-            self._add_replay(self._replay)
-            self._replay.repeat = partial(self.replay, **arguments)
-            self._replay.only_once, self._replayed_files = inputs.only_once, inputs.files
+            replay = self._open_replay(inputs, options, keep, rejected)
+            self._add_replay(replay)
+            replay.repeat = partial(self.replay, **arguments)
+            replay.only_once, self._replayed_files = inputs.only_once, inputs.files
             self.glance.announce_replay()
-            return self._replay
+            return replay
+
+    def _refuse_replay(self) -> None:
+        """Raise UsageError if the clock is driven already; else let go of snapshots that are too many."""
+        if self.replaying is not None:
+            self.replaying.refuse_another()
+        if self.live_clock is not None:
+            raise UsageError("a live clock drives the time\n  hint: stop it first: stop_clock(), `%clock stop`")
+        replays = list(self._replays)
+        while sum(replay.snapshot_bytes for replay in replays) > MAX_SNAPSHOT_BYTES:
+            replays.pop(0).forget("later replays keep snapshots, and all together only so many")
+
+    def _end_of_replay(self, until: TimeLike | None) -> int | None:
+        end = None if until is None else self._moment(until)
+        if end is not None and end < self.runtime.now:
+            raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
+        return end
+
+    def _open_replay(
+        self,
+        inputs: ReplayInputs,
+        options: ReplayOptions,
+        keep: SnapshotInterval | None,
+        rejected: str | os.PathLike[str] | None,
+    ) -> Replay[Self]:
+        with self._rejected_file(rejected) as file:
+            reject = None if file is None else file.write
+            snapshots = self._replay_snapshots(inputs, keep)
+            sources = inputs.open(options, reject)
+            self._replay = Replay(self._engine, sources, options, snapshots=snapshots, reject=reject, workbench=self)
+            if file is not None:
+                self._replay.subscribe(partial(self._close_rejected, self._replay, file))
+        return self._replay
 
     @property
     def not_repeatable(self) -> str:

@@ -6,13 +6,13 @@ load this package for the engine, so modules for the driver alone (and pandas wi
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.argument_checks import check_arguments
 from cepbook.errors import ErrorPolicy
+from cepbook.lazy_types import exports_on_demand
 from cepbook.spark.spark_session import local_session, require_pyspark
 from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 
@@ -24,20 +24,8 @@ if TYPE_CHECKING:
     from cepbook.spark.execution.spark_run import SparkRun
 
 __all__ = ["Comparison", "compare", "from_kafka", "local_session", "register_sql", "run", "sql", "stream"]
-_ON_DEMAND = {
-    "Comparison": "comparison.comparison_report",
-    "compare": "comparison.comparison_report",
-}  # name -> the module that has it
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:
-        return getattr(importlib.import_module(f"cepbook.spark.{_ON_DEMAND[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+_ON_DEMAND = dict.fromkeys(("Comparison", "compare"), "cepbook.spark.comparison.comparison_report")
+__getattr__, __dir__ = exports_on_demand(__name__, _ON_DEMAND, __all__)
 
 
 @check_arguments

@@ -8,7 +8,7 @@ import pytest
 
 from cepbook.errors import StatementError
 from cepbook.lang.types import DOUBLE
-from cepbook.magics.event_cells.expectation import ExpectationError
+from cepbook.magics.event_cells.reaction_recorder import ExpectationError
 from cepbook.magics.events import DETAILS
 from cepbook.testing.cell_reader import EventsError
 from tests.magics.conftest import Notebook

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import StatementError, UsageError
-from cepbook.magics.event_cells.expectation import ExpectationError
+from cepbook.magics.event_cells.reaction_recorder import ExpectationError
 from cepbook.testing.cell_reader import EventsError
 from tests.magics.conftest import Notebook
 

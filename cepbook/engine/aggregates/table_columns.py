@@ -18,14 +18,13 @@ Calls = Sequence[p.AggregateCall]
 
 
 def table_column_cells(
-    scope: CodeScope, calls: Mapping[str, object]
+    scope: CodeScope, calls: Mapping[str, p.AggregateCall]
 ) -> tuple[dict[str, AggregateCodegen], dict[str, slice]]:
     """Return the cells of each aggregation column as it is declared, and their slice of a row's list."""
     cells: dict[str, AggregateCodegen] = {}
     places: dict[str, slice] = {}
     begin = 0
     for number, (name, call) in enumerate(calls.items()):
-        assert isinstance(call, p.AggregateCall)
         cells[name] = AggregateCodegen(scope, [call], Eviction.ARBITRARY, False, f"c{number}_")
         places[name] = slice(begin, begin + len(cells[name].names))
         begin = places[name].stop

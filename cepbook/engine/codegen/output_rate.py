@@ -10,7 +10,7 @@ None, ``n_in`` and ``n_out`` the counts or keys above, ``touched`` the keys of a
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NoReturn
 
 from cepbook.engine.codegen.delta import EVICTED_BLOCK
@@ -86,19 +86,15 @@ class OutputRateCodegen(StatementCodegen):
         for i in sorted(aggregate_indexes(*row_expressions(steps))):
             copied = ".copy()" if steps.calls[i].reference else ""
             captured[f"now{i}"], values[i] = f"{values[i]}{copied}", f"now{i}"
-        of_row = scope.row
-        assert of_row is not None
-        previous: dict[x.BoundExpr, str] = {}
+        previous: dict[x.Prev, str] = {}
 
-        def captured_prev(e: x.BoundExpr) -> str:
-            if not isinstance(e, x.Prev):
-                return of_row(e)
+        def captured_prev(e: x.Prev) -> str:
             if e not in previous:
                 previous[e] = f"prev{len(previous)}"
-                captured[previous[e]] = of_row(e)
+                captured[previous[e]] = scope.row.prev(e)
             return previous[e]
 
-        row = self.code.row(scope.at(aggregates=tuple(values), row=captured_prev))
+        row = self.code.row(scope.at(aggregates=tuple(values), row=replace(scope.row, prev=captured_prev)))
         name = f"deferred{len(self.code.helpers)}"
 
         def write() -> None:

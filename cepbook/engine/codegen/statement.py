@@ -18,13 +18,13 @@ from cepbook.engine.codegen.emit import Emitter, RecordEmitter
 from cepbook.engine.codegen.tree_join import join_codegen
 from cepbook.engine.codegen.views import ViewCodegen
 from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.code_scope import RowCode
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.physical.operators import Eviction
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.timers import WINDOW
 from cepbook.engine.windows.window_codegen import EmittedChange
 from cepbook.engine.windows.window_view import Item, WindowView
-from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 
 
@@ -50,9 +50,9 @@ class StatementCodegen(DeltaCodegen):
         self.pipeline: ViewCodegen = self.joins or ViewCodegen(code, iterable_unbound)
         self._view = self.pipeline.view()
         self._previous: dict[x.BoundExpr, str] = {}
-        self.p = code.arriving(self._now).at(row=partial(self._of_row, RowOrigin.ARRIVING))
-        self.q = code.retained("now").at(row=partial(self._of_row, RowOrigin.RETAINED))
-        self.gone = code.retained("now").at(row=partial(self._of_row, RowOrigin.LEAVING), checks=False)
+        self.p = code.arriving(self._now).at(row=self._row_code(RowOrigin.ARRIVING))
+        self.q = code.retained("now").at(row=self._row_code(RowOrigin.RETAINED))
+        self.gone = code.retained("now").at(row=self._row_code(RowOrigin.LEAVING), checks=False)
 
     @property
     def _now(self) -> str:
@@ -67,16 +67,11 @@ class StatementCodegen(DeltaCodegen):
         """True if arrivals need engine time in the local ``now``."""
         return self.pipeline.reads_now or self.code.reads_now
 
-    def _of_row(self, place: RowOrigin, e: x.BoundExpr) -> str:
-        if isinstance(e, x.InsertStream):
-            return str(place is not RowOrigin.LEAVING)
-        if isinstance(e, x.Prior):
-            return self.pipeline.prior(e, arriving=place is RowOrigin.ARRIVING)
-        if isinstance(e, x.Prev):
-            return "None" if place is RowOrigin.LEAVING else self._prev(e, arriving=place is RowOrigin.ARRIVING)
-        if isinstance(e, x.Grouping):
-            return self._grouping(e)
-        raise Refusal("no-row", f"the row engine does not support `{type(e).__name__.lower()}`")
+    def _row_code(self, origin: RowOrigin) -> RowCode:
+        arriving, leaves = origin is RowOrigin.ARRIVING, origin is RowOrigin.LEAVING
+        prior = partial(self.pipeline.prior, arriving=arriving)
+        prev = (lambda e: "None") if leaves else partial(self._prev, arriving=arriving)
+        return RowCode(prev, prior, lambda e: str(not leaves), self._grouping)
 
     def _grouping(self, e: x.Grouping) -> str:
         levels = self.steps.levels

@@ -229,9 +229,8 @@ class ViewCodegen:
             value = f"before[{-1 - prior.index}][{values.index(prior.value)}]"
             source.line(f"pr{number} = {value} if len(before) > {prior.index} else None")
 
-    def prior(self, e: x.BoundExpr, *, arriving: bool) -> str:
+    def prior(self, e: x.Prior, *, arriving: bool) -> str:
         """Return the code of a call of ``prior`` for the arriving event or for an unpacked item."""
-        assert isinstance(e, x.Prior)
         return f"{'pr' if arriving else 'qr'}{self.steps.priors.index(e)}"
 
     @property

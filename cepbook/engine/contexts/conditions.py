@@ -114,6 +114,8 @@ class CompiledLevel:
     ends: CompiledCondition | None = None
     labels: tuple[str, ...] = ()
     distinct: ConditionValue | None = None
+    preallocated: int = 0  # the number of partitions that exist from the beginning
+    also_now: bool = False  # a partition begins at the activation
 
 
 CompiledLevels = tuple[CompiledLevel, ...]  # outermost first

@@ -106,7 +106,8 @@ class _LevelCompiler:
                 begins = tuple(self._condition(i) for i in spec.initiated)
                 return CompiledLevel(name, spec, streams, begins, self._end_condition(spec.terminated))
             case c.HashSpec():
-                return CompiledLevel(name, spec, tuple(self._hash_stream(s, spec.granularity) for s in spec.streams))
+                streams = tuple(self._hash_stream(s, spec.granularity) for s in spec.streams)
+                return CompiledLevel(name, spec, streams, preallocated=spec.granularity if spec.preallocate else 0)
             case c.CategorySpec():
                 predicates = tuple(predicate for _, predicate in spec.categories)
                 deterministic = all(map(is_deterministic, (spec.filter, *predicates)))
@@ -118,7 +119,8 @@ class _LevelCompiler:
             case c.OverlappingSpec():
                 distinct = self._values(spec.distinct) if spec.distinct else None
                 begins = (self._condition(spec.initiated),)
-                return CompiledLevel(name, spec, (), begins, self._end_condition(spec.terminated), distinct=distinct)
+                ends = self._end_condition(spec.terminated)
+                return CompiledLevel(name, spec, (), begins, ends, distinct=distinct, also_now=spec.also_now)
         raise Refusal("nested-context", "nested contexts inside nested contexts are not supported")
 
     def _keyed_stream(self, stream: KeyedStream) -> LevelStream:

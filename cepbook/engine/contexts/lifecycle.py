@@ -17,7 +17,6 @@ from cepbook.engine.contexts.conditions import EventCondition, NowCondition, Tim
 from cepbook.engine.contexts.event_routing import EventRouting
 from cepbook.engine.contexts.tree_nodes import ConditionMatch, DetachedNode, Level, PartitionNode
 from cepbook.engine.time.clock import NEVER
-from cepbook.lang.plan import context as c
 
 _BY_TIME = ConditionMatch({}, False)
 
@@ -188,9 +187,7 @@ class OverlappingBranch(LifecycleBranch):
     def open(self) -> None:
         self.wait()
         assert self.waiting is not None
-        spec = self.level.compiled.spec
-        assert isinstance(spec, c.OverlappingSpec)
-        if spec.also_now:
+        if self.level.compiled.also_now:
             self._initiate(_BY_TIME)
         if isinstance(self.begins, PatternWatch):  # a time that is due already waits for the next advance (recorded)
             for match in self.begins.at_once(self.waiting, self.tree.now):

@@ -10,7 +10,6 @@ from cepbook.engine.contexts.conditions import EventCondition, LevelStream
 from cepbook.engine.contexts.event_routing import EventRouting, LevelMatch
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.contexts.tree_nodes import Branch, PartitionNode
-from cepbook.lang.plan import context as c
 
 _NO_NODES: tuple[PartitionNode, ...] = ()
 
@@ -107,9 +106,8 @@ class KeyedBranch(PartitioningBranch):
         return None
 
     def identity(self, node: PartitionNode) -> Any:
-        spec = self.level.compiled.spec
-        assert isinstance(spec, c.KeyedSpec)
-        return tuple(node.properties[f"key{i}"] for i in range(1, len(spec.streams.streams[0].keys) + 1))
+        keys = self.level.compiled.spec.keyed_streams[0].keys
+        return tuple(node.properties[f"key{i}"] for i in range(1, len(keys) + 1))
 
     def watch_end(self, node: PartitionNode) -> None:
         if self.ends is not None:
@@ -123,11 +121,8 @@ class HashBranch(PartitioningBranch):
     __slots__ = ()
 
     def open(self) -> None:
-        spec = self.level.compiled.spec
-        assert isinstance(spec, c.HashSpec)
-        if spec.preallocate:
-            for number in range(spec.granularity):
-                self.allocate(number, {})
+        for number in range(self.level.compiled.preallocated):
+            self.allocate(number, {})
 
     def identity(self, node: PartitionNode) -> Any:
         return node.key

@@ -13,7 +13,7 @@ from typing import Any
 from cepbook.engine.expressions.hashable import canonical_nan
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.references import expressions_in, streams_read
+from cepbook.lang.plan.references import expressions_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ def input_semijoins(steps: PhysicalPlan, small: set[int], large: set[int]) -> di
     conditions = () if steps.join is None or not steps.join.inner else steps.join.conditions
     known = set(small)
     while True:
-        pairs = [pair for e in conditions for pair in _pairs(e) if pair[0].stream in large - known]
-        ready = next((pair for pair in pairs if pair[1].stream in known), None)
+        pairs = [pair for e in conditions for pair in _pairs(e) if pair[0][0] in large - known]
+        ready = next((pair for pair in pairs if pair[1][0] in known), None)
         if ready is None:
             return semijoins
-        own, other = ready
-        semijoins[own.stream] = SemiJoin(own.name, other.stream, other.name)
-        known.add(own.stream)
+        (stream, name), other = ready
+        semijoins[stream] = SemiJoin(name, *other)
+        known.add(stream)
 
 
 def subquery_semijoin(number: int, steps: PhysicalPlan, select: PhysicalPlan) -> SemiJoin | None:
@@ -56,14 +56,15 @@ def subquery_semijoin(number: int, steps: PhysicalPlan, select: PhysicalPlan) ->
     (reference,) = references
     for condition in x.conjuncts(steps.where):
         for own, other in x.equality_sides(condition):
-            if isinstance(own, x.Prop) and isinstance(other, x.SubqueryParameter):
-                value = reference.args[other.index]
-                if isinstance(value, x.Prop):
-                    return SemiJoin(own.name, value.stream, value.name)
+            if own.property_name and other.parameter_index is not None:
+                value = reference.args[other.parameter_index]
+                if value.property_name and value.read_stream is not None:
+                    return SemiJoin(own.property_name, value.read_stream, value.property_name)
     return None
 
 
-def _pairs(e: x.BoundExpr) -> list[tuple[x.Prop, x.Prop]]:
-    sides = x.equality_sides(e)
-    equalities = [(a, b) for a, b in sides if isinstance(a, x.Prop) and isinstance(b, x.Prop)]
-    return [pair for pair in equalities if streams_read(pair[0]) != streams_read(pair[1])]
+def _pairs(e: x.BoundExpr) -> list[tuple[tuple[int, str], tuple[int, str]]]:
+    """Return the properties of two streams, each with its stream, that a condition compares for equality."""
+    sides = [(side.read_stream, side.property_name) for side, _ in x.equality_sides(e)]
+    read = [(stream, name) for stream, name in sides if stream is not None and name]
+    return [(read[0], read[1]), (read[1], read[0])] if len({stream for stream, _ in read}) == 2 else []

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.contexts.context import Context
-from cepbook.engine.contexts.keyed_context import FlatKeyedContext
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
-from cepbook.engine.contexts.tree_context import TreeContext
 from cepbook.engine.deploy.compiler import CompiledModule
 from cepbook.engine.deploy.deployments import Deployment
 from cepbook.engine.relations.store import Store
@@ -18,20 +16,9 @@ from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.create_table import table_functions
 from cepbook.engine.statements.cycle_member import CycleMember
 from cepbook.engine.statements.statement import DeliveringPlan, RunningStatement
-from cepbook.errors import BindError, Diagnostic
+from cepbook.errors import BindError, Diagnostic, Span
 from cepbook.lang.plan import nodes as p
-
-_KINDS: Mapping[type[p.StatementPlan], str] = {
-    p.SelectStatement: "select",
-    p.OnSelectStatement: "on select",
-    p.CreateWindowStatement: "create window",
-    p.OnSetStatement: "on set",
-    p.UpdateStatement: "update istream",
-    p.SplitStatement: "split",
-    p.CreateVariableStatement: "create variable",
-    p.CreateTableStatement: "create table",
-    p.CycleStatement: "running query",
-}
+from cepbook.lang.plan.catalog import IndexType
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +43,15 @@ def build_module(
     contexts: dict[str, Context] = {}
     stores: dict[str, Store] = {}
     for plan in compiled.plan.statements:
-        match plan:
-            case p.CreateContextStatement(context=context):
-                locators, order = compiled.locators[context.name], next_order(plan.priority)
-                contexts[context.name] = FlatKeyedContext(plan, locators, order, host, notices)
-            case p.CreateContextTreeStatement(context=context):
-                form, order = compiled.levels[context.name], next_order(plan.priority)
-                contexts[context.name] = TreeContext(plan, form, order, host, notices)
-            case p.CreateIndexStatement(index=index):
-                check_unique_index(host.stores.get(index.store), plan, compiled)
+        if plan.name in compiled.contexts:
+            priority, build_context = compiled.contexts[plan.name]
+            context = build_context(next_order(priority), host, notices)
+            contexts[context.name] = context
+        if plan.created_index is not None:
+            check_unique_index(host.stores.get(plan.created_index.store), plan.created_index, plan.span, compiled)
         if isinstance(plan, DeliveringPlan):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
-            statement = RunningStatement(host, plan, program, order, id_, compiled.plan.source, _kind(plan))
+            statement = RunningStatement(host, plan, program, order, id_, compiled.plan.source, plan.statement_kind)
             statements.append(statement)
             store = _owned(statement, plan, host)
             if store is not None:
@@ -76,16 +60,13 @@ def build_module(
     return BuiltModule(Deployment(id_, tuple(statements), compiled.plan), compiled, contexts, stores)
 
 
-def _kind(plan: DeliveringPlan) -> str:
-    return f"on {plan.kind}" if isinstance(plan, p.MergeStatement) else _KINDS[type(plan)]
-
-
 def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServices) -> Store | None:
-    if isinstance(plan, p.CreateWindowStatement):
-        return statement.create_store(plan.output_type.properties, host.changes)
-    if not isinstance(plan, p.CreateTableStatement):
+    created = plan.created_store
+    if created is None:
         return None
-    table = Table(plan.store, plan.output_type.properties, host.changes, table_functions(statement.program))
+    if created.kind == "window":
+        return statement.create_store(plan.output_type.properties, host.changes)
+    table = Table(created, plan.output_type.properties, host.changes, table_functions(statement.program))
     table.owner, statement.owned = statement, table
     return table
 
@@ -93,31 +74,25 @@ def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServic
 def _connect(
     statement: RunningStatement, plan: DeliveringPlan, stores: Mapping[str, Store], compiled: CompiledModule
 ) -> None:
-    match plan:
-        case p.OnSelectStatement():
-            statement.connect_target(stores, plan, plan.sources[1].store, 1)
-        case p.MergeStatement():
-            statement.connect_target(stores, plan, plan.source.store)
-        case p.SelectStatement():
-            read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
-            statement.stores = {number: stores[store.name] for number, store in read.items()}
-        case p.OnSetStatement(source=source) | p.SplitStatement(source=source) if source.store is not None:
-            statement.stores = {0: stores[source.store.name]}
-        case p.CreateVariableStatement(variable=variable):
-            compiled.variables[variable.name].deliver_through(statement.outlet)
-        case p.CycleStatement():
-            assert isinstance(statement.activation_member, CycleMember)
-            stores = statement.activation_member.find(stores)
+    if isinstance(statement.activation_member, CycleMember):
+        stores = statement.activation_member.find(stores)
+    elif plan.lookup is not None:
+        statement.connect_target(stores, plan.lookup)
+    else:
+        read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
+        statement.stores = {number: stores[store.name] for number, store in read.items()}
+    if plan.created_variable is not None:
+        compiled.variables[plan.created_variable.name].deliver_through(statement.outlet)
     if plan.subqueries:
         statement.subquery_inputs.find(stores, statement)
 
 
-def check_unique_index(store: Store | None, plan: p.CreateIndexStatement, compiled: CompiledModule) -> None:
+def check_unique_index(store: Store | None, index: IndexType, span: Span, compiled: CompiledModule) -> None:
     """Errors: BindError if existing rows share a key of a unique index."""
-    clash = store.clash(plan.index) if plan.index.unique and store is not None else None
+    clash = store.clash(index) if index.unique and store is not None else None
     if clash is not None:
-        fact = f"`{plan.index.store}` has several rows with {clash}"
-        raise BindError((Diagnostic("not-unique", fact, plan.span),), compiled.plan.source)
+        fact = f"`{index.store}` has several rows with {clash}"
+        raise BindError((Diagnostic("not-unique", fact, span),), compiled.plan.source)
 
 
 class _NoRows:

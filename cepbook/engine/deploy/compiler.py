@@ -13,12 +13,16 @@ from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.codegen.select import compile_select
 from cepbook.engine.codegen.subquery import compile_subqueries, scope_with_subqueries
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.conditions import CompiledLevels
-from cepbook.engine.contexts.context_compiler import Locators, compile_levels, compile_locators, correlation_keys
+from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.context_compiler import compile_levels, compile_locators, correlation_keys
+from cepbook.engine.contexts.keyed_context import FlatKeyedContext
+from cepbook.engine.contexts.partition_listeners import PartitionListeners
+from cepbook.engine.contexts.tree_context import TreeContext
 from cepbook.engine.cycles.cycle_program import compile_cycles, sql_scope
 from cepbook.engine.delivery.delivery_splitter import compile_delivery_key
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.buffered_input import activation_scope
 from cepbook.engine.statements.contained import compile_trigger
 from cepbook.engine.statements.create_table import compile_create_table
@@ -27,6 +31,7 @@ from cepbook.engine.statements.on_set import compile_create_variable, compile_on
 from cepbook.engine.statements.split import compile_split
 from cepbook.engine.statements.update import compile_update
 from cepbook.engine.statements.variables import ContextVariable, RuntimeVariable, Variables, compile_initial_value
+from cepbook.engine.subscriptions.filter_index import StatementOrder
 from cepbook.engine.time.clock import Clock
 from cepbook.errors import BindError, Diagnostic, Refusal, exception_text, rejecting_deep_nesting
 from cepbook.lang.bind import Options
@@ -35,12 +40,13 @@ from cepbook.lang.plan.catalog import PREDEFINED, Catalog
 from cepbook.lang.plan.definitions import add_definitions
 from cepbook.lang.rewrite import rewrite
 
+ContextBuilder = Callable[[StatementOrder, EngineServices, PartitionListeners], Context]
 _DEFINITIONS = p.CreateSchemaStatement, p.CreateExpressionStatement, p.CreateIndexStatement  # they have no program
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledModule:
-    """A bound module with one program per running statement, and the locators or levels of each context, by name.
+    """A bound module with one program per running statement, and the builder of each context, by statement.
 
     `catalog` and `variables` include the definitions of the module, and nothing that does not exist yet. `insert_rows`
     has the row functions of `insert into … values` queries.
@@ -50,8 +56,7 @@ class CompiledModule:
     catalog: Catalog
     variables: dict[str, RuntimeVariable]
     programs: dict[str, StatementProgram] = field(default_factory=dict)
-    locators: dict[str, Locators] = field(default_factory=dict)
-    levels: dict[str, CompiledLevels] = field(default_factory=dict)
+    contexts: dict[str, tuple[int, ContextBuilder]] = field(default_factory=dict)  # each after its priority
     insert_rows: dict[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)
 
 
@@ -158,10 +163,12 @@ class _Compilation:
             case p.CreateVariableStatement(variable=variable):
                 cell = self.module.variables[variable.name] = self._variable(statement)
                 return compile_create_variable(statement, scope_in, cell)
-            case p.CreateContextStatement(context=context, spec=spec):
-                self.module.locators[context.name] = compile_locators(spec, scope_in)
-            case p.CreateContextTreeStatement(context=context, levels=levels):
-                self.module.levels[context.name] = compile_levels(levels, scope_in)
+            case p.CreateContextStatement(spec=spec):
+                context = partial(FlatKeyedContext, statement, compile_locators(spec, scope_in))
+                self.module.contexts[statement.name] = statement.priority, context
+            case p.CreateContextTreeStatement(levels=levels):
+                tree = partial(TreeContext, statement, compile_levels(levels, scope_in))
+                self.module.contexts[statement.name] = statement.priority, tree
             case p.InsertRows():
                 self.module.insert_rows[statement.name] = compile_insert_rows(statement, scope_in)
             case _:

@@ -28,7 +28,7 @@ from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.variables import Variables
 from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.nodes import CreateIndexStatement, ModulePlan, SelectStatement
+from cepbook.lang.plan.nodes import ModulePlan, SelectStatement
 
 
 class Deployer:
@@ -202,7 +202,7 @@ class Deployer:
             self.touched[name] = None  # the latest last
 
     def _settle(self, deployment: Deployment) -> None:
-        indexed = {s.index.store for s in deployment.plan.statements if isinstance(s, CreateIndexStatement)}
+        indexed = {s.created_index.store for s in deployment.plan.statements if s.created_index is not None}
         stores = self._registry.stores
         for name in indexed.union(deployment.event_types) & stores.keys():
             apply_declared_indexes(stores[name], self._registry.catalog.indexes)

@@ -96,29 +96,28 @@ class FireAndForgetQuery:
         if compiled_for != self._world:  # compiled for an earlier version of the catalog
             self._ready.clear()
             self._world = compiled_for
-        literals = literals_for(self._uses, values, self.text)
-        if not all(isinstance(literal, ast.Literal) for literal in literals.values()):
-            return self._compile(self._bound(literals), {})
-        types = tuple(literal.type for literal in literals.values() if isinstance(literal, ast.Literal))
+        arguments = literals_for(self._uses, values, self.text)
+        literals = {span: e.literal for span, e in arguments.items() if e.literal is not None}
+        if len(literals) < len(arguments):
+            return self._compile(self._bound(arguments), {})
+        types = tuple(literal.type for literal in literals.values())
         prepared = self._ready.get(types)
         if prepared is None:
             prepared = self._ready[types] = self._prepare(literals)
         if prepared.compiled is None:
             return self._compile(self._bound(literals), {})
         for node, key in self._uses:
-            literal = literals[node.span]
-            if key in prepared.cells and isinstance(literal, ast.Literal):
-                prepared.cells[key].value = literal.value
+            if key in prepared.cells:
+                prepared.cells[key].value = literals[node.span].value
         return prepared.plan, prepared.compiled
 
-    def _prepare(self, literals: Mapping[Span, ast.Expr]) -> _Ready:
+    def _prepare(self, literals: Mapping[Span, ast.Literal]) -> _Ready:
         plain = self._bound(literals)
         cells: dict[str, RuntimeVariable] = {}
         replacements: dict[Span, ast.Expr] = {}
         catalog: Catalog = self._runtime.catalog.copy()
         for node, key in self._uses:
             literal = literals[node.span]
-            assert isinstance(literal, ast.Literal)
             if literal.type == "null":
                 replacements[node.span] = literal
                 continue
@@ -259,7 +258,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
     )
     store, program = runtime.stores[query.target.name], statement.program
     _check_unread(store)
-    statement.connect_target(runtime.stores, query, None)
+    statement.connect_target(runtime.stores, query.lookup)
     statement.subquery_inputs.find(runtime.stores, statement)
     changed: list[Row] = []
     program.namespace["push"] = lambda now, insert, remove: changed.extend(insert or ())

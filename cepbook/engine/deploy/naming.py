@@ -48,17 +48,13 @@ def _other(name: str, catalog: Catalog) -> str | None:
     return "a variable" if name in catalog.variables else None
 
 
-def is_generated_name(name: str) -> bool:
-    """Return True if the statement got its name from the engine."""
-    return _MADE_UP.fullmatch(name) is not None
-
-
 def known_names_hint(what: str, names: Sequence[str]) -> str:
     """Return the hint that lists known names, generated names last."""
     if not names:
         return ""
     more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-    listed = ", ".join(f"`{name}`" for name in sorted(names, key=is_generated_name)[:MAX_LISTED_NAMES])
+    written_first = sorted(names, key=lambda name: _MADE_UP.fullmatch(name) is not None)
+    listed = ", ".join(f"`{name}`" for name in written_first[:MAX_LISTED_NAMES])
     return f"\n  hint: {'the ' + what + ' is' if len(names) == 1 else 'there are'} {listed}{more}"
 
 

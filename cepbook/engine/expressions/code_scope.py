@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.errors import Refusal
@@ -33,6 +33,25 @@ class ReadableVariable(Protocol):
         """Note that a filter reads the variable."""
 
 
+def _refused(e: x.BoundExpr) -> NoReturn:
+    raise Refusal("no-row", f"`{type(e).__name__.lower()}` can be used only where rows are made")
+
+
+@dataclass(frozen=True)
+class RowCode:
+    """The code of expressions that depend on more than one event, at the place that is being written.
+
+    Expressions without a function here have no meaning at the place.
+    """
+
+    prev: Callable[[x.Prev], str] = _refused
+    prior: Callable[[x.Prior], str] = _refused
+    insert_stream: Callable[[x.InsertStream], str] = _refused
+    grouping: Callable[[x.Grouping], str] = _refused
+    measure_aggregate: Callable[[x.MeasureAggregate], str] = _refused
+    matched_row: Callable[[x.MatchedRow], str] = _refused
+
+
 PropertyKey = tuple[int, str]  # (input of the statement, property)
 
 
@@ -48,8 +67,8 @@ class CodeScope:
     `deciding` variables are read as they were before any statement handled the event. Without `checks` a condition does
     not fail where a value of an event is no boolean, since the event has failed already.
 
-    `window` maps the built-ins of window conditions to code. `row` returns the code of expressions that depend on the
-    row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is the number of clock units in a second, `zone` the
+    `window` maps the built-ins of window conditions to code. `row` has the code of ``prev``, ``prior``, ``istream`` and
+    the like. `second` is the number of clock units in a second, `zone` the
     time zone of calendar months.
 
     `subqueries` are the functions that look up subqueries, `state` is the statement's state, which contains theirs, and
@@ -74,7 +93,7 @@ class CodeScope:
     deciding: bool = False
     checks: bool = True
     window: Mapping[str, str] = field(default_factory=dict)
-    row: Callable[[x.BoundExpr], str] | None = None
+    row: RowCode = RowCode()
     subqueries: Sequence[str] = ()
     state: str = "S"
     parameters: Sequence[str] = ()

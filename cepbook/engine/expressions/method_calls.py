@@ -27,11 +27,6 @@ def method_call(scope: CodeScope, e: x.MethodCall) -> str:
     return unless_null(checks, f"{scope.source.const(row.py, 'f')}({', '.join([receiver, *args])})")
 
 
-def lambda_parameter(scope: CodeScope, e: x.LambdaParameter) -> str:
-    """Return the code of a parameter of a lambda."""
-    return f"{e.role}{e.level}"
-
-
 def _lambda(scope: CodeScope, e: x.LambdaExpr, receiver: str) -> str:
     columns = [f"{receiver}[::-1]" if e.backwards else receiver]
     if "index" in e.roles:

@@ -108,7 +108,7 @@ def _comparison(scope: CodeScope, e: x.ComparisonExpr, op: str) -> str:
 
 def _may_be_nan(e: x.ComparisonExpr | x.Is) -> bool:
     """Return whether both sides may be NaN, which equals itself (recorded: op_modulo_by_zero_and_nan)."""
-    return all(side.type.name in ("double", "float") and not isinstance(side, x.Const) for side in (e.left, e.right))
+    return all(side.type.name in ("double", "float") and side.constant is None for side in (e.left, e.right))
 
 
 def _equality(op: str, a: str, b: str, first: str = "", second: str = "") -> str:
@@ -201,12 +201,6 @@ def _shared(scope: CodeScope, e: x.SharedExpr) -> str:
         shared[id(scope.props), e] = name = scope.source.temporary()
         return f"({name} := {code})"
     return name
-
-
-def _of_row(scope: CodeScope, e: x.BoundExpr) -> str:
-    if scope.row is None:
-        raise Refusal("no-row", f"`{type(e).__name__.lower()}` can be used only where rows are made")
-    return scope.row(e)
 
 
 def period_code(scope: CodeScope, start: str, period: x.BoundExpr, after: Callable[..., int]) -> str:
@@ -419,13 +413,13 @@ RENDERERS.update(
         x.VariableRead: _variable,
         x.TableRead: _table_read,
         x.CurrentTimestamp: lambda scope, e: scope.now,
-        x.Prev: _of_row,
-        x.Prior: _of_row,
-        x.InsertStream: _of_row,
-        x.Grouping: _of_row,
-        x.MeasureAggregate: _of_row,
+        x.Prev: lambda scope, e: scope.row.prev(e),
+        x.Prior: lambda scope, e: scope.row.prior(e),
+        x.InsertStream: lambda scope, e: scope.row.insert_stream(e),
+        x.Grouping: lambda scope, e: scope.row.grouping(e),
+        x.MeasureAggregate: lambda scope, e: scope.row.measure_aggregate(e),
         x.SharedExpr: _shared,
-        x.MatchedRow: _of_row,
+        x.MatchedRow: lambda scope, e: scope.row.matched_row(e),
         x.WindowValue: lambda scope, e: scope.window[e.name],
         x.OutputCounter: lambda scope, e: f"C.{e.name}",
         x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
@@ -448,7 +442,7 @@ RENDERERS.update(
         x.UserCall: _user_call,
         x.UserClass: lambda scope, e: scope.source.const(scope.user_functions[e.name], "u"),
         x.MethodCall: method_calls.method_call,
-        x.LambdaParameter: method_calls.lambda_parameter,
+        x.LambdaParameter: lambda scope, e: f"{e.role}{e.level}",
         x.Convert: _convert,
         x.ArrayOf: _array,
         x.StructOf: _struct,

@@ -131,8 +131,8 @@ class CodegenContext:
         return True
 
     def _row_count(self, e: x.BoundExpr | None) -> int | ReadableVariable | None:
-        if isinstance(e, x.VariableRead):
-            return self.base.variables[e.name]
+        if e is not None and e.variable_name:
+            return self.base.variables[e.variable_name]
         count = None if e is None else e.constant
         return count if isinstance(count, int) else None
 

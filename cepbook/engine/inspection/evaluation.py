@@ -98,8 +98,8 @@ def _obstacle(e: x.BoundExpr, events: Mapping[int, Any], partition: ContextParti
             return f"it reads {inside}"
         if node.python_function and not calls:
             return f"it calls the Python function `{node.python_function}`"
-        if isinstance(node, x.Prop | x.EventOf) and events.get(node.stream) is None:
+        if node.read_stream is not None and events.get(node.read_stream) is None:
             return "it reads another event"
-        if isinstance(node, x.ContextProp) and partition is None:
+        if node.context_property and partition is None:
             return "it reads the context partition"
     return None

@@ -69,7 +69,7 @@ class PatternCodegen:
         self._count = 0
         self._pattern_atoms = pattern.atoms
         self._filters = [split_filter(atom.filter) for atom in self._pattern_atoms]
-        self._under_every = {id(n.operand) for n in p.walk(pattern.root) if isinstance(n, p.EveryPattern)}
+        self._under_every = {id(repeated) for node in p.walk(pattern.root) for repeated in node.repeated}
         self._atoms = [self._atom(atom, parts) for atom, parts in zip(self._pattern_atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
         self._entries = {name: self._entry(name, matcher) for name in self.types} if matcher else {}
@@ -347,10 +347,8 @@ class PatternCodegen:
         return tuple(self._positions[atom.tag] for atom in node.atoms if atom.tag is not None)
 
     def _every(self, node: p.EveryPattern) -> _Make:
-        below = self._build(node.operand)
-        # An atom under ``every`` stays, and a schedule goes on: neither needs another instance.
-        respawns = not isinstance(node.operand, (p.Atom, p.ScheduleTimer))
-        restarts = not isinstance(node.operand, p.ScheduleTimer)
+        operand = node.operand
+        below = self._build(operand)
         keys = expiry = None
         if node.keys is not None:
             keys = self._expression_function(
@@ -358,7 +356,7 @@ class PatternCodegen:
             )
             expiry = None if node.expiry is None else self._time(node.expiry)
         return lambda atoms, loaded: EverySpec(
-            below(atoms, loaded), respawns, restarts, _loaded(keys, loaded), _loaded(expiry, loaded)
+            below(atoms, loaded), operand.respawns, operand.restarts, _loaded(keys, loaded), _loaded(expiry, loaded)
         )
 
     def _key_tuple(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
@@ -403,8 +401,7 @@ class PatternCodegen:
             node.span,
         )
         after = None if node.period is None else self._time(node.period)
-        parents = [n for n in p.walk(self.pattern.root) if any(operand is node for operand in p.operands(n))]
-        repeats = not parents or isinstance(parents[0], p.EveryPattern)
+        repeats = node is self.pattern.root or id(node) in self._under_every
         fixed_period = node.period is None or node.period.period_parts[0] is None
         return lambda _, loaded: ScheduleSpec(
             "timer:schedule", points_function(loaded), _loaded(after, loaded), fixed_period, repeats, node.delayed

@@ -146,7 +146,7 @@ class StateNode(PatternParent):
         if contains_event(self.begin, events):
             self.fail()
             return
-        for child in in_start_order(self.below()):
+        for child in sorted(self.below(), key=first_serial):  # runs are reproducible, sets have no order
             child.discard(events)
 
 
@@ -236,11 +236,6 @@ def contains_event(match: PatternMatch, events: Collection[int]) -> bool:
         elif id(value) in events:
             return True
     return False
-
-
-def in_start_order(children: Iterable[StateNode]) -> list[StateNode]:
-    """Return nodes in the order of their first leaf's start, so that runs are reproducible; sets have no order."""
-    return sorted(children, key=first_serial)
 
 
 def first_serial(node: StateNode) -> int:

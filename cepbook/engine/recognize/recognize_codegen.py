@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any, Literal
 
 from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.code_scope import RowCode
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.recognize.recognize_program import GuardedTransition, RecognizeProgram, Transition
 from cepbook.engine.recognize.row_aggregates import last_run_row, row_aggregate, run_length, run_row_at, run_rows
 from cepbook.engine.time.calendar_periods import period_after
-from cepbook.errors import Refusal
 from cepbook.lang.explain.recognize import show_row_variable
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
@@ -48,7 +48,9 @@ class RecognizeCodegen:
         self.source: SourceWriter = scope.source
         self.leaves = leaves
         self.automaton = compile_automaton(node.pattern)
-        self._base = scope.at(now="now", row=self._of_row)
+        self._base = scope.at(
+            now="now", row=RowCode(prior=self._prior, measure_aggregate=self._folded, matched_row=self._one)
+        )
         names = [variable.name for variable in node.variables]
         self._numbers = {name: number for number, name in enumerate(names)}
         self._rows = self.source.bind("_rows_of", run_rows)
@@ -194,15 +196,6 @@ class RecognizeCodegen:
         with self.source.block("def interval(since, S, now):"):
             self.source.line(f"return {lower.period_code(scope, 'since', period, period_after)}", period.span)
 
-    def _of_row(self, e: x.BoundExpr) -> str:
-        if isinstance(e, x.Prior):
-            return self._prior(e)
-        if isinstance(e, x.MeasureAggregate):
-            return self._folded(e)
-        if isinstance(e, x.MatchedRow):
-            return self._one(e)
-        raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning in match_recognize")
-
     def _prior(self, e: x.Prior) -> str:
         row = "e" if e.index == 0 else f"h[-{e.index}]"
         names = lower.property_names(e.value, at=CURRENT_ROW)
@@ -211,8 +204,7 @@ class RecognizeCodegen:
         return value if e.index == 0 else f"({value} if len(h) >= {e.index} else None)"
 
     def _one(self, e: x.MatchedRow) -> str:
-        assert isinstance(e.rows, x.Prop)
-        run = f"m[{self._numbers[e.rows.name.removesuffix('[]')]}]"
+        run = f"m[{self._numbers[e.rows.property_name.removesuffix('[]')]}]"
         if e.index is None:
             if e.which == "first":
                 return f"({run}[5] if {run} is not None else None)"
@@ -250,4 +242,4 @@ def _direct(e: x.BoundExpr) -> x.BoundExpr:
 
 
 def _are_rows(e: x.BoundExpr) -> bool:
-    return isinstance(e, x.Prop) and e.stream == MATCHED_ROWS and e.type.of is not None
+    return bool(e.property_of(MATCHED_ROWS)) and e.type.of is not None

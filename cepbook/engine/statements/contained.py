@@ -27,8 +27,7 @@ def compile_trigger(
     if not statement.source.contained:
         return compile_(statement, scope_in)
     inner = replace(statement, source=replace(statement.source, filter=None, contained=()))
-    last = isinstance(statement, p.OnSetStatement)
-    return _for_contained(compile_(inner, scope_in), statement.source, scope_in, last)
+    return _for_contained(compile_(inner, scope_in), statement.source, scope_in, statement.last_only)
 
 
 def _for_contained(

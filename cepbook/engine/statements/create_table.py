@@ -53,7 +53,6 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -
         source.line("return l")
     readers = []
     for number, (name, call) in enumerate(plan.store.calls.items()):
-        assert isinstance(call, p.AggregateCall)
         if aggregate_row(call.name).methods:
             readers.append(f"{source.const(name, 'n')}: held{number}")
             code = AggregateCodegen(scope, [replace(call, reference=True)], Eviction.ARBITRARY, False, f"c{number}_")

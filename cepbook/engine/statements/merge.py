@@ -78,7 +78,8 @@ class MergeCodegen:
         self.ranks = any(action.precedence is not None for action in actions)
         assigned = {change.name for change in changes if not change.path}
         # an assigned array element is changed in the delivered old row as well (recorded: ts_update_array_elements)
-        self.shared_arrays = {change.name for change in changes if assigns_element(change.path)} - assigned
+        elements = [c.name for c in changes if len(c.path) == 1 and c.path[0].type != t.STRING]  # no keys of maps
+        self.shared_arrays = set(elements) - assigned
 
     def write(self) -> None:
         source, plan = self.source, self.plan
@@ -233,11 +234,6 @@ class MergeCodegen:
         source.line(f"emptied.append((i, ({name},)))")
         if change.name in self.row:
             source.line(f"{self.row[change.name]} = r[{name}]")
-
-
-def assigns_element(path: Sequence[x.BoundExpr]) -> bool:
-    """Return True if an element of an array is assigned; a text as path is a key of a map."""
-    return len(path) == 1 and path[0].type != t.STRING
 
 
 def sort_by_rank(new: list[tuple[dict[str, Any], Any]], ranks: list[tuple[int, int]]) -> None:

@@ -81,7 +81,7 @@ def write_event_functions(
         return
     taken = "on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)"
     with source.block("def on_change(S, entered, left, now):"):
-        if isinstance(plan, p.OnSetStatement):  # of rows that enter at once the last one sets (recorded)
+        if plan.last_only:
             source.line(f"any({taken} for item in reversed(entered))")
         else:
             source.line(f"for item in entered: {taken}")

@@ -105,7 +105,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self._services = services
         hidden = plan.output_type.properties.keys() - self.output_type.properties.keys()
         layout = RowLayout(program.row_columns, self.output_type.properties, hidden)
-        split = isinstance(plan, p.SelectStatement) and plan.delivery_key is not None
+        split = plan.delivery_key is not None
         splitter = DeliverySplitter(layout, program.delivery_key, self.failed) if split else None
         steps = program.steps
         host = services.deliveries

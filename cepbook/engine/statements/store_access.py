@@ -25,8 +25,8 @@ from cepbook.engine.relations.store import (
 )
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS, StoreLookups
 from cepbook.engine.time.activations import ActivationOwner
-from cepbook.lang.plan.catalog import EventType, StoreType
-from cepbook.lang.plan.nodes import MergeStatement, OnSelectStatement, StatementPlan
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.nodes import StatementPlan, StoreLookup
 
 
 class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
@@ -108,20 +108,14 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         assert self.context is not None
         return self.context.partitions_of_event(store.partitioned_as or store.name, row)
 
-    def connect_target(
-        self,
-        stores: Mapping[str, Store],
-        action: MergeStatement | OnSelectStatement,
-        trigger: StoreType | None,
-        number: int = 0,
-    ) -> None:
-        """Connect an on-trigger to its target, and to the store `trigger` that sets it off as input `number`."""
-        store = stores[action.target.name]
-        if trigger is not None:
-            self.stores = {number: stores[trigger.name]}
+    def connect_target(self, stores: Mapping[str, Store], lookup: StoreLookup) -> None:
+        """Connect an on-trigger to the store that it looks up, and to the store that sets it off, if one does."""
+        store = stores[lookup.store.name]
+        if lookup.source.store is not None:
+            self.stores = {lookup.number: stores[lookup.source.store.name]}
         program = self.program
         program.namespace.update(store.functions(self.steps.context is not None))
-        if action.silent:
+        if lookup.silent:
             program.namespace["move"] = partial(store.move, silent=True)
         self.lookups = StoreLookups(program.namespace, program.index_requests, self.name, {0: store}, changes=True)
 

@@ -7,16 +7,17 @@ from cepbook.lang.explain.pattern import indented, show_crontab, show_pattern, w
 from cepbook.lang.plan import context as c
 
 
-def show_context(spec: c.ContextSpec) -> list[str]:
+def show_context(spec: c.ContextSpec | c.KeyedStreams) -> list[str]:
     """Return the conditions that begin and end partitions, one per line."""
+    lines = [_keyed(stream) for stream in spec.keyed_streams]
     match spec:
+        case c.KeyedStreams():
+            return lines
         case c.KeyedSpec():
-            lines = [show_keyed(stream) for stream in spec.streams.streams]
             for on in spec.initiated:
                 lines += _condition("initiated by", on)
             return lines + _condition("terminated by", spec.terminated)
         case c.HashSpec():
-            lines = []
             for stream in spec.streams:
                 call = f"{stream.function}({', '.join(show(arg) for arg in stream.args)})"
                 lines += with_filter(f"coalesce by {call} from {stream.event_type}", stream.filter)
@@ -32,14 +33,13 @@ def show_context(spec: c.ContextSpec) -> list[str]:
             begin = _condition(f"initiated by{distinct}{now}", spec.initiated)
             return begin + _condition("terminated by", spec.terminated)
         case c.NestedSpec():
-            lines = []
             for depth, (name, level) in enumerate(spec.levels):
                 inner = [f"context {name}", *indented(show_context(level))]
                 lines += [f"{'  ' * depth}{line}" for line in inner]
             return lines
 
 
-def show_keyed(stream: c.KeyedStream) -> str:
+def _keyed(stream: c.KeyedStream) -> str:
     keys = ", ".join(f"{show(k)}: {k.type}" for k in stream.keys)
     where = f" filter {show(stream.filter)}" if stream.filter is not None else ""
     alias = f" as {stream.alias}" if stream.alias is not None else ""

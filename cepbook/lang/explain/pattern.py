@@ -22,6 +22,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.plan.traversal import rebuild_expr
+from cepbook.lang.syntax.unparser import cron_text
 
 
 def indented(lines: Sequence[str]) -> list[str]:
@@ -42,23 +43,8 @@ def show_crontab(crontab: nodes.CrontabSpec) -> str:
 
 
 def _cron_field(field: nodes.CronField) -> str:
-    operands = [show(e) for e in field.operands]
-    match field.kind:
-        case "star":
-            return "*"
-        case "range":
-            return ":".join(operands)
-        case "step":
-            return f"*/{operands[0]}"
-        case "list":
-            return f"[{', '.join(_cron_field(item) for item in field.parts)}]"
-        case "nth_last":
-            return f"{operands[0]} last"
-        case "weekday":
-            return f"{operands[0]} weekday"
-        case "value":
-            return operands[0]
-    return field.kind
+    operands = [*map(show, field.operands), *map(_cron_field, field.parts)]
+    return cron_text(field.kind, operands, ", ")
 
 
 def show_pattern(pattern: p.Pattern) -> list[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cepbook.lang.explain.context import show_context, show_keyed
+from cepbook.lang.explain.context import show_context
 from cepbook.lang.explain.cycles import show_partitions
 from cepbook.lang.explain.expressions import display_names, show_expr, stream_names
 from cepbook.lang.explain.pattern import show_crontab, show_pattern
@@ -68,10 +68,7 @@ def _statement(statement: nodes.StatementPlan) -> list[str]:
         if statement.event_type.supertypes:
             lines.append(f"  inherits {', '.join(statement.event_type.supertypes)}")
         return lines
-    if isinstance(statement, nodes.CreateContextStatement):
-        head = f"create context `{statement.context.name}` ({statement.context.kind})"
-        return [head, *(f"  {show_keyed(stream)}" for stream in statement.spec.streams)]
-    if isinstance(statement, nodes.CreateContextTreeStatement):
+    if isinstance(statement, nodes.ContextStatement):
         head = f"create context `{statement.context.name}` ({statement.context.kind})"
         return [head, *(f"  {line}" for line in show_context(statement.spec))]
     if isinstance(statement, nodes.CreateExpressionStatement):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from cepbook.lang.plan.expressions import BoundExpr
 from cepbook.lang.syntax import ast
@@ -112,7 +112,7 @@ class StoreType:
     context: str | None = None
     partitioned_as: str | None = None
     keys: tuple[str, ...] = ()
-    calls: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    calls: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     texts: Mapping[str, ast.Expr] = field(default_factory=dict, compare=False, repr=False)
     collects: bool = False
     shares_indexes: bool = False

@@ -83,7 +83,7 @@ class ContextLevel(PlanNode):
     @property
     def filters(self) -> tuple[tuple[str, BoundExpr | None], ...]:
         """The event types that the level divides by keys or hashes, each with the filter of its events."""
-        return ()
+        return tuple((stream.event_type, stream.filter) for stream in self.keyed_streams)
 
     @property
     def beginning(self) -> PartitionCondition | None:
@@ -98,7 +98,7 @@ class ContextLevel(PlanNode):
     @property
     def event_types(self) -> tuple[str, ...]:
         """The event types whose events each belong to certain partitions; empty if partitions begin and end."""
-        return tuple(stream.event_type for stream in self.keyed_streams)
+        return tuple(event_type for event_type, _ in self.filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,6 @@ class KeyedStreams(ContextLevel):
 
     kind: ClassVar[Literal["keyed"]] = "keyed"
     exclusive: ClassVar[bool] = True
-
-    @property
-    def filters(self) -> tuple[tuple[str, BoundExpr | None], ...]:
-        return tuple((stream.event_type, stream.filter) for stream in self.streams)
 
     @property
     def keyed_streams(self) -> tuple[KeyedStream, ...]:
@@ -129,10 +125,6 @@ class KeyedSpec(ContextLevel):
 
     kind: ClassVar[Literal["keyed"]] = "keyed"
     exclusive: ClassVar[bool] = True
-
-    @property
-    def filters(self) -> tuple[tuple[str, BoundExpr | None], ...]:
-        return self.streams.filters
 
     @property
     def keyed_streams(self) -> tuple[KeyedStream, ...]:
@@ -168,10 +160,6 @@ class HashSpec(ContextLevel):
     @property
     def filters(self) -> tuple[tuple[str, BoundExpr | None], ...]:
         return tuple((stream.event_type, stream.filter) for stream in self.streams)
-
-    @property
-    def event_types(self) -> tuple[str, ...]:
-        return tuple(stream.event_type for stream in self.streams)
 
 
 @dataclass(frozen=True, slots=True)

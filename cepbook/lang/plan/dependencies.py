@@ -154,12 +154,6 @@ def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, 
     return properties
 
 
-def names_read(statement: plan.StreamStatement) -> list[str]:
-    """Return the event types and stores that the from-clause of a statement reads."""
-    own = [source for source in statement.sources if not source.without_from]
-    return [name for source in own for name in (source.event_types if source.store is None else (source.store.name,))]
-
-
 def _sees_all(statement: plan.StreamStatement) -> bool:
     if isinstance(statement, plan.CycleStatement):  # columns go through its stages by their names
         return True

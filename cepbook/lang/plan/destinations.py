@@ -61,6 +61,12 @@ class OutputClause(PlanNode):
         return self.kind not in (None, "events") or self.begins_after_period
 
     @property
+    def order_reason(self) -> str:
+        """The reason why the clause needs all events in order."""
+        effect = "follows the events and the clock" if self.uses_clock else "counts the events"
+        return f"its output clause {effect} of the whole stream"
+
+    @property
     def has_constant_rate(self) -> bool:
         """True if the number of events or the period does not change."""
         rate = self.rate

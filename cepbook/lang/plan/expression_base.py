@@ -78,6 +78,35 @@ class BoundExpr:
         """The length of a constant period in milliseconds; None for months, variables and all other expressions."""
         return None
 
+    @property
+    def read_stream(self) -> int | None:
+        """The stream whose event the expression itself reads; None if it reads no event, or its operands do."""
+        return None
+
+    @property
+    def named_property(self) -> tuple[str, str] | None:
+        """The event type or store, and the property of it, whose value the expression has; None if it is no such."""
+        return None
+
+    @property
+    def variable_name(self) -> str:
+        """The variable that the expression is; empty for all other expressions."""
+        return ""
+
+    @property
+    def context_property(self) -> str:
+        """The built-in property of the context partition that the expression is; empty for all other expressions."""
+        return ""
+
+    @property
+    def parameter_index(self) -> int | None:
+        """The number of the outer value that the expression is within a subquery; None for all other expressions."""
+        return None
+
+    def property_of(self, stream: int) -> str:
+        """Return the name of the property of a stream that the expression is; empty for all other expressions."""
+        return self.property_name if self.read_stream == stream else ""
+
     def tag_member(self, stream: int) -> tuple[str, str] | None:
         """Return tag and property of ``tag.property`` of the matches of a stream; None for any other expression."""
         return None
@@ -126,6 +155,10 @@ class Prop(BoundExpr):
 
     stream: int
     name: str
+
+    @property
+    def read_stream(self) -> int:
+        return self.stream
 
     @property
     def property_name(self) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cepbook.lang.plan.expression_base import *
+from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.types import BITS, BOOLEAN, Type
 
@@ -22,6 +23,11 @@ class MemberAccess(BoundExpr):
 
     target: BoundExpr
     name: str
+
+    @property
+    def named_property(self) -> tuple[str, str] | None:
+        event_type = self.target.type.event
+        return None if event_type is None else (event_type, self.name)
 
     def tag_member(self, stream: int) -> tuple[str, str] | None:
         if isinstance(self.target, Prop) and self.target.stream == stream:
@@ -43,6 +49,10 @@ class EventOf(BoundExpr):
 
     stream: int
 
+    @property
+    def read_stream(self) -> int:
+        return self.stream
+
 
 @dataclass(frozen=True, slots=True)
 class EventTypeName(BoundExpr):
@@ -58,6 +68,10 @@ class ContextProp(BoundExpr):
 
     name: str
 
+    @property
+    def context_property(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True, slots=True)
 class CurrentTimestamp(NeverNull):
@@ -69,6 +83,10 @@ class VariableRead(BoundExpr):
     """The present value of variable `name`, read at each evaluation. Constant variables are bound as `Const`."""
 
     name: str
+
+    @property
+    def variable_name(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +192,12 @@ class MeasureAggregate(BoundExpr):
     filter: BoundExpr | None
     distinct: bool
 
+    @property
+    def named_property(self) -> tuple[str, str] | None:
+        event_type = None if self.rows.type.of is None else self.rows.type.of.event
+        picks = self.name in AGGREGATES and AGGREGATES[self.name].picks
+        return (event_type, self.value.property_name) if picks and event_type is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class KeyRef(BoundExpr):
@@ -220,6 +244,10 @@ class SubqueryParameter(BoundExpr):
     """Within a subquery: argument number `index` of the `SubqueryRef`."""
 
     index: int
+
+    @property
+    def parameter_index(self) -> int:
+        return self.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +333,10 @@ class TableRead(BoundExpr):
     all_keys: bool
     inside: bool
     held: bool = False
+
+    @property
+    def named_property(self) -> tuple[str, str] | None:
+        return None if self.column is None else (self.table, self.column)
 
     @property
     def how(self) -> str:

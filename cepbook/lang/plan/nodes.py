@@ -7,137 +7,20 @@ and a target. This module also exports all other nodes of a plan, so that reader
 # ruff: noqa: F403, F405
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from cepbook.lang.plan import traversal
 from cepbook.lang.plan.catalog import ContextType, DeclaredExpression, EventType, IndexType, StoreType, VariableType
 from cepbook.lang.plan.context import *
 from cepbook.lang.plan.crontab import *
 from cepbook.lang.plan.cycles import Correlation, StreamPartition
 from cepbook.lang.plan.destinations import *
-from cepbook.lang.plan.expressions import BoundExpr, conjuncts
+from cepbook.lang.plan.expressions import BoundExpr, Prev, Prior, walk
 from cepbook.lang.plan.plan_node import *
 from cepbook.lang.plan.relational import *
-
-SubqueryForm = Literal[
-    "value",  # the column of the only row; null for no row and for several
-    "struct",  # the same with several columns; columns are null for no row and for several
-    "event",  # ``select *``: the event of the one row
-    "list",  # values, structs or events of all rows, for an enumeration method or @eventbean; null for no row
-    "exists",  # whether there is a row
-    "any",  # ``x > any (…)``, ``x in (…)``: whether the comparison holds for a row
-    "all",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class SubqueryPlan(PlanNode):
-    """A subquery of a statement, which `expr.SubqueryRef` refers to by its number.
-
-    Below `root` stands a chain as in a statement, with one source, whose events are of stream 0; values from around it,
-    `parameters` in number, are `expr.Parameter`s. With the form ``any`` or ``all`` the first of these is the left side
-    of comparison `op`, and the one column is the comparison.
-    """
-
-    root: Projection
-    kind: QueryKind
-    form: SubqueryForm
-    parameters: int
-    op: str = ""
-
-    @property
-    def source(self) -> SourceNode:
-        """The source at the bottom of the chain."""
-        return next(node for node in stages(self.root, SourceNode))
-
-
-@dataclass(frozen=True, slots=True)
-class StatementPlan(PlanNode):
-    """A statement. `name` is written or chosen by the binder (``stmt_1``, ``W`` for ``create window W``), `epl` its
-    text.
-
-    `subqueries` are numbered for `SubqueryRef`. The properties are facts of all statements, with the answer of those
-    that have no such clause.
-    """
-
-    name: str
-    named: bool
-    epl: str
-    annotations: tuple[tuple[str, object], ...]
-    subqueries: tuple[SubqueryPlan, ...] = field(default=(), kw_only=True)
-
-    @property
-    def sources(self) -> tuple[SourceNode, ...]:
-        """The sources in the order of the from-clause."""
-        return ()
-
-    @property
-    def windows(self) -> tuple[WindowSpec, ...]:
-        """The data windows of all streams, first to last."""
-        return ()
-
-    @property
-    def join(self) -> StreamJoin | None:
-        return None
-
-    @property
-    def derived(self) -> Derivation | None:
-        return None
-
-    @property
-    def recognition(self) -> Recognition | None:
-        return None
-
-    @property
-    def aggregation(self) -> Aggregation | None:
-        return None
-
-    @property
-    def having(self) -> Having | None:
-        return None
-
-    @property
-    def inserts(self) -> tuple[Insert, ...]:
-        """The destinations of rows that the statement inserts, in the order of its text."""
-        return ()
-
-    @property
-    def assigned(self) -> frozenset[str]:
-        """The variables that the statement assigns."""
-        return frozenset()
-
-    @property
-    def into(self) -> IntoTable | None:
-        """The table that keeps the aggregates."""
-        return None
-
-    @property
-    def iterable_unbound(self) -> bool:
-        """True if the iterator of a statement without a window has the last event (``@IterableUnbound``)."""
-        return any(name == "iterableunbound" for name, _ in self.annotations)
-
-    @property
-    def lookup(self) -> StoreLookup | None:
-        """The rows of a store that each event visits."""
-        return None
-
-    @property
-    def changed_properties(self) -> tuple[tuple[str, str], ...]:
-        """The properties of arrived events or of rows that the statement changes: (event type or store, property)."""
-        return ()
-
-    @property
-    def created_store(self) -> StoreType | None:
-        """The named window or table that the statement creates."""
-        return None
-
-    @property
-    def created_variable(self) -> VariableType | None:
-        """The variable that the statement creates."""
-        return None
-
-
-_HIDES_EVENTS = "it may hide events from other statements (@Drop)"
+from cepbook.lang.plan.statement_plan import *
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +45,14 @@ class SelectStatement(StatementPlan):
     output: OutputClause | None = None
     into: IntoTable | None = None
     lots: bool = False
-    delivery_key: tuple[BoundExpr, ...] | None = (
-        None  # for-clause: rows of equal values are a delivery; (): each is one
-    )
+    delivery_key: tuple[BoundExpr, ...] | None = None
     template: object | None = field(default=None, init=False, compare=False, repr=False)
+
+    statement_kind: ClassVar[str] = "select"
+
+    @property
+    def projection(self) -> Projection:
+        return self.root
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
@@ -176,9 +63,37 @@ class SelectStatement(StatementPlan):
         """The source at the bottom of the chain, or the first one of a join."""
         return self.sources[0]
 
+    def key_copies(self, keys_of: Callable[[str], frozenset[str]]) -> Iterator[tuple[str, frozenset[str]]]:
+        keys = [keys_of(source.event_type) for source in self.sources]
+        if self.insert is not None:
+            yield self.insert.target, self._key_columns(keys, keys_of)
+        if self.into is not None and self.aggregation is not None:
+            pairs = zip(self.into.store.keys, self.aggregation.keys, strict=False)
+            yield self.into.store.name, frozenset(name for name, key in pairs if is_key_copy(key, keys))
+
+    def _key_columns(self, keys: Sequence[frozenset[str]], keys_of: Callable[[str], frozenset[str]]) -> frozenset[str]:
+        """Return the output columns that repeat one of `keys`, the key properties of the streams."""
+        join, source, columns = self.join, self.source, self.root.columns
+        if source.pattern is not None or self.derived is not None or self.recognition is not None:
+            single = {} if source.pattern is None else source.pattern.single_tags
+            members = [(column.name, column.value.tag_member(0)) for column in columns if len(self.sources) == 1]
+            of_tags = [(name, *tag) for name, tag in members if tag is not None and tag[0] in single]
+            return frozenset(name for name, tag, read in of_tags if read in keys_of(single[tag]))
+        if join is not None and any(input_.kind != "inner" for input_ in join.inputs):
+            return frozenset()  # a stream without a partner has null for its key
+        group_keys = () if self.aggregation is None else self.aggregation.keys
+        groups = (column.name for column in columns if is_key_copy(column.value.of_group(group_keys), keys))
+        return copied_columns(columns, self.root.wildcard and join is None, keys).union(groups)
+
     @property
-    def join(self) -> StreamJoin | None:
-        return stage(self.root, StreamJoin)
+    def previous_reason(self) -> str:
+        """The reason why ``prior`` or ``prev`` needs the events of all keys; empty if none does."""
+        read = [e for top in traversal.walk(self.root) if isinstance(top, BoundExpr) for e in walk(top)]
+        if any(isinstance(e, Prior) for e in read):
+            return "it reads earlier events of all keys (prior)"
+        grouped = bool(self.windows) and self.windows[0].row.grouping
+        previous = not grouped and any(isinstance(e, Prev) for e in read)
+        return "it reads events of all keys in its window (prev)" if previous else ""
 
     @property
     def inserts(self) -> tuple[Insert, ...]:
@@ -188,34 +103,16 @@ class SelectStatement(StatementPlan):
     def order_reason(self) -> str:
         """The reason why one task must process all events in order; empty if the clauses of the statement decide."""
         if self.drop:
-            return _HIDES_EVENTS
+            return HIDES_EVENTS
         return "it treats events that arrive together as one change" if self.lots else ""
 
     @property
     def assigned(self) -> frozenset[str]:
         """The variables that the output clause assigns (``then set``)."""
         output = self.output
-        return frozenset() if output is None else _assigned((*output.then_set, *output.terminated_then))
-
-    @property
-    def windows(self) -> tuple[WindowSpec, ...]:
-        return tuple(window for stream in streams(self.root) for window in windows_of(stream))
-
-    @property
-    def derived(self) -> Derivation | None:
-        return stage(self.root, Derivation)
-
-    @property
-    def aggregation(self) -> Aggregation | None:
-        return stage(self.root, Aggregation)
-
-    @property
-    def recognition(self) -> Recognition | None:
-        return stage(self.root, Recognition)
-
-    @property
-    def having(self) -> Having | None:
-        return stage(self.root, Having)
+        return frozenset() if output is None else frozenset(
+            assignment.variable for assignment in (*output.then_set, *output.terminated_then)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +134,8 @@ class CreateWindowStatement(SelectStatement):
     store: StoreType = field(kw_only=True)
     fill: InitialFill | None = field(default=None, kw_only=True)
 
+    statement_kind: ClassVar[str] = "create window"
+
     @property
     def created_store(self) -> StoreType:
         return self.store
@@ -254,9 +153,11 @@ class OnSelectStatement(SelectStatement):
     deletes: bool = field(default=False, kw_only=True)
     silent: bool = field(default=False, kw_only=True)
 
+    statement_kind: ClassVar[str] = "on select"
+
     @property
     def lookup(self) -> StoreLookup:
-        return StoreLookup(self.target, self.sources[1], tuple(where_conjuncts(self.root)))
+        return StoreLookup(self.target, self.sources[1], tuple(where_conjuncts(self.root)), 1, self.silent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +166,16 @@ class CreateSchemaStatement(StatementPlan):
 
     event_type: EventType
 
+    statement_kind: ClassVar[str] = "create schema"
+
 
 @dataclass(frozen=True, slots=True)
 class CreateExpressionStatement(StatementPlan):
     """``create expression``; delivers nothing. The statements that use it have its body in their own expressions."""
 
     expression: DeclaredExpression
+
+    statement_kind: ClassVar[str] = "create expression"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +187,8 @@ class CreateTableStatement(StatementPlan):
     context: str | None = None
     priority: int = 0
 
+    statement_kind: ClassVar[str] = "create table"
+
     @property
     def created_store(self) -> StoreType:
         return self.store
@@ -292,6 +199,16 @@ class CreateIndexStatement(StatementPlan):
     """``create [unique] index``; delivers nothing."""
 
     index: IndexType
+
+    statement_kind: ClassVar[str] = "create index"
+
+    @property
+    def created_index(self) -> IndexType:
+        return self.index
+
+    @property
+    def names_read(self) -> tuple[str, ...]:
+        return (self.index.store,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +222,8 @@ class CreateVariableStatement(StatementPlan):
     initial: BoundExpr | None
     context: str | None = None
 
+    statement_kind: ClassVar[str] = "create variable"
+
     @property
     def created_variable(self) -> VariableType:
         return self.variable
@@ -313,187 +232,7 @@ class CreateVariableStatement(StatementPlan):
     def output_type(self) -> EventType:
         return EventType(f"<{self.name}>", {self.variable.name: self.variable.type})
 
-    @property
-    def priority(self) -> int:
-        return 0
-
-
-@dataclass(frozen=True, slots=True)
-class TriggeredStatement(StatementPlan):
-    """A statement that events trigger and that is no select statement."""
-
-    priority: int = field(default=0, kw_only=True)
-    drop: bool = field(default=False, kw_only=True)
-
-    lots: ClassVar[bool] = False
-    output: ClassVar[OutputClause | None] = None
-
-    @property
-    def order_reason(self) -> str:
-        """The reason why one task must process all events in order; empty if the clauses of the statement decide."""
-        return _HIDES_EVENTS if self.drop else ""
-
-
-@dataclass(frozen=True, slots=True)
-class ActionStatement(TriggeredStatement):
-    """A statement that does something with each event of one source."""
-
-    source: SourceNode
-
-    @property
-    def sources(self) -> tuple[SourceNode, ...]:
-        return (self.source,)
-
-
-@dataclass(frozen=True, slots=True)
-class OnSetStatement(ActionStatement):
-    """``on <stream> set a = …, b = …``: in order, each seeing the ones before. Delivers the new (and former) values."""
-
-    where: BoundExpr | None
-    assignments: tuple[VariableAssignment, ...]
-    selector: Selector
-    context: str | None
-    output_type: EventType
-
-    @property
-    def assigned(self) -> frozenset[str]:
-        return _assigned(self.assignments)
-
-    @property
-    def order_reason(self) -> str:
-        return "it assigns variables, which all keys share"
-
-
-@dataclass(frozen=True, slots=True)
-class SplitBranch(PlanNode):
-    """``insert into A select … where …`` of a split stream; `columns` and `wildcard` as in `Projection`.
-
-    With `contained` it is for each of the events within, and its expressions refer to these.
-    """
-
-    insert: Insert
-    columns: tuple[OutputColumn, ...]
-    wildcard: bool
-    predicate: BoundExpr | None
-    output_type: EventType
-    contained: tuple[ContainedSelection, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SplitStatement(ActionStatement):
-    """``on <stream> insert into A select … where … insert into B …``: an event goes to the first branch that takes it.
-
-    With `output_all` it goes to every one. The statement itself delivers the events that no branch takes.
-    """
-
-    branches: tuple[SplitBranch, ...]
-    output_all: bool
-    context: str | None
-    output_type: EventType
-
-    @property
-    def inserts(self) -> tuple[Insert, ...]:
-        return tuple(branch.insert for branch in self.branches)
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyAssignment(PlanNode):
-    """``property = value`` of ``update istream``; with a `path` the value of a part, see `VariableAssignment`.
-
-    With `reset` it is an aggregation column of a table that begins anew, and the value is null.
-    """
-
-    name: str
-    value: BoundExpr
-    path: tuple[BoundExpr, ...] = ()
-    primitive: bool = False
-    reset: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateStatement(ActionStatement):
-    """``update istream``: changes the events that pass `predicate` before any other statement sees them.
-
-    Assignments see the event as it was. Of several updates the one with the highest priority comes last. The statement
-    delivers the changed event, and the former one as remove row.
-    """
-
-    changes: tuple[PropertyAssignment, ...]
-    predicate: BoundExpr | None
-    output_type: EventType
-
-    context: ClassVar[str | None] = None
-
-    @property
-    def changed_properties(self) -> tuple[tuple[str, str], ...]:
-        return tuple((self.source.event_type, change.name) for change in self.changes)
-
-
-@dataclass(frozen=True, slots=True)
-class MergeActionPlan(PlanNode):
-    """One action of an on-trigger on a row of a named window or table, done if `predicate` holds.
-
-    ``insert`` has the `columns` of the new row, of the target or of the stream of `insert`; ``update`` has `changes`.
-    `precedence` orders the new rows of the target among themselves; it reads the new row.
-    """
-
-    kind: Literal["insert", "update", "delete"]
-    predicate: BoundExpr | None
-    columns: tuple[OutputColumn, ...] = ()
-    insert: Insert | None = None
-    changes: tuple[PropertyAssignment, ...] = ()
-    output_type: EventType | None = None
-    precedence: BoundExpr | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MergeBranchPlan(PlanNode):
-    """``when [not] matched and condition then …``; `matched` None applies in both cases."""
-
-    matched: bool | None
-    condition: BoundExpr | None
-    actions: tuple[MergeActionPlan, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MergeStatement(ActionStatement):
-    """``on … merge``, ``on … delete`` and ``on … update`` of the named window or table `target`.
-
-    In expressions input 0 is a row of the target, 1 the event, 2 the row as it was before. Of the branches the first
-    whose condition holds acts on each row that passes `predicate`; those for no match where there is none. With
-    `silent` the statement of the window delivers no remove rows for deleted rows.
-    """
-
-    kind: Literal["merge", "delete", "update"]
-    target: StoreType
-    predicate: BoundExpr | None
-    branches: tuple[MergeBranchPlan, ...]
-    context: str | None
-    output_type: EventType
-    silent: bool = False
-
-    @property
-    def event_type(self) -> str:
-        """The event type of the target's rows."""
-        return self.target.name
-
-    @property
-    def inserts(self) -> tuple[Insert, ...]:
-        """The inserts, in the order of the actions."""
-        return tuple(action.insert for action in self.actions if action.insert is not None)
-
-    @property
-    def actions(self) -> tuple[MergeActionPlan, ...]:
-        """The actions of all branches."""
-        return tuple(action for branch in self.branches for action in branch.actions)
-
-    @property
-    def lookup(self) -> StoreLookup:
-        return StoreLookup(self.target, self.source, tuple(conjuncts(self.predicate)))
-
-    @property
-    def changed_properties(self) -> tuple[tuple[str, str], ...]:
-        return tuple((self.target.name, change.name) for action in self.actions for change in action.changes)
+    priority: ClassVar[int] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,6 +262,8 @@ class CycleStatement(TriggeredStatement):
     seed: int = 0
     tables: tuple[tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...]], ...] = ()
 
+    statement_kind: ClassVar[str] = "running query"
+    uses_clock: ClassVar[bool] = True
     context: ClassVar[str | None] = None
     lots: ClassVar[bool] = True
 
@@ -543,15 +284,23 @@ class CycleStatement(TriggeredStatement):
 StreamStatement = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement | MergeStatement | CycleStatement
 
 
-def _assigned(assignments: tuple[VariableAssignment, ...]) -> frozenset[str]:
-    return frozenset(assignment.variable for assignment in assignments)
+@dataclass(frozen=True, slots=True)
+class ContextDefinition(StatementPlan):
+    """``create context``; delivers nothing."""
+
+    context: ContextType
+
+    statement_kind: ClassVar[str] = "create context"
+
+    @property
+    def names_read(self) -> tuple[str, ...]:
+        return self.context.event_types
 
 
 @dataclass(frozen=True, slots=True)
-class CreateContextStatement(StatementPlan):
-    """``create context`` with plain ``partition by``; delivers nothing. `spec` says how events find their partition."""
+class CreateContextStatement(ContextDefinition):
+    """``create context`` with plain ``partition by``. `spec` says how events find their partition."""
 
-    context: ContextType
     spec: KeyedStreams
     priority: int = 0
 
@@ -564,10 +313,9 @@ class CreateContextStatement(StatementPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class CreateContextTreeStatement(StatementPlan):
-    """``create context`` of every other form; delivers nothing. `spec` says what begins and ends partitions."""
+class CreateContextTreeStatement(ContextDefinition):
+    """``create context`` of every other form. `spec` says what begins and ends partitions."""
 
-    context: ContextType
     spec: ContextSpec
     priority: int = 0
 

@@ -7,8 +7,10 @@ something matches.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from itertools import chain, zip_longest
+from typing import ClassVar, Literal, TypeVar
 
 from cepbook.lang.plan import traversal
 from cepbook.lang.plan.catalog import EventType
@@ -17,16 +19,26 @@ from cepbook.lang.plan.expressions import BoundExpr, Const, is_positive_period
 from cepbook.lang.plan.plan_node import ContainedSelection, PlanNode
 
 EVENT_STREAM, MATCH_STREAM = 0, 1  # the streams of a pattern's expressions
+Duration = tuple[tuple[BoundExpr, ...], ...]  # periods one after the other, of several at a time the longest
+Step = TypeVar("Step")
+
+
+def furthest_steps(step_lists: Sequence[Sequence[tuple[Step, ...]]]) -> tuple[tuple[Step, ...], ...]:
+    """Return steps, each of several alternatives, that go at least as far as each of several ways."""
+    return tuple(tuple(dict.fromkeys(chain(*steps))) for steps in zip_longest(*step_lists, fillvalue=()))
 
 
 @dataclass(frozen=True, slots=True)
 class PatternExpr(PlanNode):
     """A subexpression. It starts, may become true several times, and may end as false.
 
-    A `timer` becomes true at a time, without an event.
+    A `timer` becomes true at a time, without an event. Under ``every`` another instance starts each time one becomes
+    true if it `respawns`, and when one becomes false if it `restarts`.
     """
 
     timer: ClassVar[bool] = False
+    respawns: ClassVar[bool] = True
+    restarts: ClassVar[bool] = True
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
@@ -42,6 +54,16 @@ class PatternExpr(PlanNode):
     def steps(self) -> tuple[PatternExpr, ...]:
         """The operands of ``a -> b``, and any other expression alone."""
         return (self,)
+
+    @property
+    def repeated(self) -> tuple[PatternExpr, ...]:
+        """The operand of ``every``; empty for other expressions."""
+        return ()
+
+    @property
+    def duration(self) -> Duration | None:
+        """The periods after which the expression has ended, one after the other; None if it may never end."""
+        return None
 
     @property
     def first_atom(self) -> Atom | None:
@@ -64,6 +86,7 @@ class Atom(PatternExpr):
     filter: BoundExpr | None
     consume: int = 0
     contained: tuple[ContainedSelection, ...] = ()
+    respawns: ClassVar[bool] = False  # it stays
 
     @property
     def first_atom(self) -> Atom:
@@ -76,6 +99,10 @@ class IntervalTimer(PatternExpr):
 
     period: BoundExpr
     timer: ClassVar[bool] = True
+
+    @property
+    def duration(self) -> Duration:
+        return ((self.period,),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +127,8 @@ class ScheduleTimer(PatternExpr):
     repetitions: BoundExpr | None
     delayed: bool = False
     timer: ClassVar[bool] = True
+    respawns: ClassVar[bool] = False  # it goes on
+    restarts: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +142,12 @@ class FollowedByPattern(PatternExpr):
     def steps(self) -> tuple[PatternExpr, ...]:
         return self.operands
 
+    @property
+    def duration(self) -> Duration | None:
+        limited = any(most is not None for most in self.maxima)
+        durations = [operand.duration for operand in reversed(self.operands)]
+        return None if limited or None in durations else tuple(step for steps in durations for step in steps or ())
+
 
 @dataclass(frozen=True, slots=True)
 class LogicalPattern(PatternExpr):
@@ -125,6 +160,12 @@ class LogicalPattern(PatternExpr):
     def negated(self) -> tuple[bool, ...]:
         """For each operand, True if it is ``not a``."""
         return tuple(isinstance(operand, NotPattern) for operand in self.operands)
+
+    @property
+    def duration(self) -> Duration | None:
+        durations = [a.duration for a, negated in zip(self.operands, self.negated, strict=True) if not negated]
+        ends = len(durations) == len(self.operands) or (self.op == "and" and bool(durations))
+        return furthest_steps([steps or () for steps in durations]) if ends and None not in durations else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +182,10 @@ class EveryPattern(PatternExpr):
     operand: PatternExpr
     keys: tuple[BoundExpr, ...] | None = None
     expiry: BoundExpr | None = None
+
+    @property
+    def repeated(self) -> tuple[PatternExpr, ...]:
+        return (self.operand,)
 
     @property
     def uses_clock(self) -> bool:
@@ -179,6 +224,10 @@ class WithinGuard(PatternExpr):
     def uses_clock(self) -> bool:
         return True
 
+    @property
+    def duration(self) -> Duration | None:
+        return ((self.period,),) if self.count is None else None
+
 
 @dataclass(frozen=True, slots=True)
 class WhileGuard(PatternExpr):
@@ -186,6 +235,10 @@ class WhileGuard(PatternExpr):
 
     operand: PatternExpr
     condition: BoundExpr
+
+    @property
+    def duration(self) -> Duration | None:
+        return self.operand.duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +258,11 @@ class Pattern(PlanNode):
     def uses_clock(self) -> bool:
         """True if it has a timer, or a part that ends at a time."""
         return any(node.uses_clock for node in walk(self.root))
+
+    @property
+    def order_reason(self) -> str:
+        """The reason why the pattern needs all events in order."""
+        return f"its pattern follows the events {'and the clock ' if self.uses_clock else ''}of the whole stream"
 
     @property
     def leading_every(self) -> tuple[Atom | None, tuple[PatternExpr, ...]]:

@@ -73,4 +73,4 @@ def reads_context_id(value: object) -> bool:
 
 def streams_read(*exprs: x.BoundExpr) -> set[int]:
     """Return the positions of the streams that expressions read."""
-    return {node.stream for e in exprs for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf))}
+    return {stream for e in exprs for node in x.walk(e) if (stream := node.read_stream) is not None}

@@ -84,6 +84,12 @@ class SourceNode(PlanNode):
         return tuple(dict.fromkeys(atom.event_type for atom in self.atoms))
 
     @property
+    def names_read(self) -> tuple[str, ...]:
+        """The event types or the store that the from-clause names."""
+        types = () if self.without_from else self.event_types
+        return types if self.store is None else (self.store.name,)
+
+    @property
     def atoms(self) -> tuple[Atom, ...]:
         """The atoms of the pattern, if there is one."""
         return () if self.pattern is None else self.pattern.atoms
@@ -93,12 +99,15 @@ class SourceNode(PlanNode):
 class StoreLookup:
     """The rows of `store` that an on-trigger visits for an event of `source`: all `conditions` hold.
 
-    In the conditions stream 0 is the row and stream 1 the event.
+    In the conditions stream 0 is the row and stream 1 the event. The event arrives as input `number` of the statement.
+    With `silent` the statement of the store delivers no remove rows for rows that are deleted.
     """
 
     store: StoreType
     source: SourceNode
     conditions: tuple[BoundExpr, ...]
+    number: int
+    silent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +177,13 @@ class Derivation(PlanNode):
     keys: tuple[OutputColumn, ...]
     event_type: EventType
 
+    @property
+    def order_reason(self) -> str:
+        """The reason why the window needs all events in order."""
+        return f"the window {self.name} derives values from the events of all keys"
 
+
+RECLAIM_REASON = "an event of any key may remove groups"
 JoinKind = Literal["inner", "left", "right", "full"]
 
 
@@ -302,6 +317,13 @@ class Aggregation(PlanNode):
     kind: QueryKind
     levels: tuple[tuple[int, ...], ...] = ()
     reclaim: tuple[BoundExpr, BoundExpr] | None = None
+
+    @property
+    def order_reason(self) -> str:
+        """The reason why no key divides the groups; empty if one may."""
+        if self.levels or any(call.group_by is not None for call in self.calls):
+            return "it has several groupings"
+        return "" if self.reclaim is None else RECLAIM_REASON
 
 
 @dataclass(frozen=True, slots=True)

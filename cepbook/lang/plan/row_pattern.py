@@ -23,7 +23,7 @@ For the first row of a match `X*` and `X?` prefer no row.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add, or_
@@ -97,13 +97,6 @@ class Automaton:
 
 class RowPatternTooLarge(Exception):
     """The pattern has more than `MAX_POSITIONS` positions or `MAX_TRANSITIONS` transitions."""
-
-
-def walk(pattern: RowRegex) -> Iterator[RowRegex]:
-    """Yield `pattern` and its nodes in text order."""
-    yield pattern
-    for operand in operands(pattern):
-        yield from walk(operand)
 
 
 def operands(pattern: RowRegex) -> tuple[RowRegex, ...]:

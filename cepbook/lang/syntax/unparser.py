@@ -160,13 +160,14 @@ def _other(expr: ast.Expr, functions: Collection[str]) -> str:
         case ast.Crontab(fields):
             return f"({_list(fields, functions)})"
         case ast.CronStep(kind, operands):
-            return _cron(kind, [inner(operand) for operand in operands])
+            return cron_text(kind, [inner(operand) for operand in operands], ",")
         case ast.RowStatus(alias, status):
             return f"{'' if alias is None else alias + '.'}$row_status is {status}"
     raise TypeError(f"no text for {type(expr).__name__}")
 
 
-def _cron(kind: str, operands: list[str]) -> str:
+def cron_text(kind: str, operands: list[str], separator: str) -> str:
+    """Return a field of a crontab."""
     match kind:
         case "star":
             return "*"
@@ -175,7 +176,9 @@ def _cron(kind: str, operands: list[str]) -> str:
         case "range":
             return ":".join(operands)
         case "list":
-            return f"[{','.join(operands)}]"
+            return f"[{separator.join(operands)}]"
+        case "value":
+            return operands[0]
         case "nth_last":
             return f"{operands[0]} last"
         case "weekday":

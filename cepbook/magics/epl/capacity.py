@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from cepbook.editor.offers import Offer
 from cepbook.errors import UsageError
 from cepbook.feeds import SPILL_LIMIT
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import feed_rows_option
 from cepbook.magics.shell.output import table
 from cepbook.session.history.event_log import KEPT

@@ -32,12 +32,11 @@ from cepbook.magics.epl.spark import (
     with_definition_hints,
     with_spark,
 )
-from cepbook.magics.epl.subcommand import Subcommand
 from cepbook.magics.epl.timeline import TIMELINE
 from cepbook.magics.epl.tune import TUNE
 from cepbook.magics.epl.variables import SET, VARIABLES
 from cepbook.magics.epl.why import WHY
-from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.host import MagicCommand, NotebookHost, Subcommand
 from cepbook.magics.shell.options import MagicOptions, did_you_mean, strip_comment, variable_name, words
 from cepbook.magics.shell.output import table
 from cepbook.session import RunResult

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from cepbook.errors import UsageError
 from cepbook.magics.epl.spark import assign_or_return, complete_statements, run_over, with_spark
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import MagicOptions, number, variable_name
 
 OPTIONS = (

@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from cepbook.editor.offers import Offer
-from cepbook.magics.epl.subcommand import Subcommand, refuse_arguments
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand, refuse_arguments
 from cepbook.magics.shell.options import MagicOptions, OptionsError
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench

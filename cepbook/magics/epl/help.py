@@ -24,8 +24,7 @@ from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.methods import METHODS, methods_named
 from cepbook.lang.registry.problem_codes import PROBLEMS
 from cepbook.lang.registry.windows import WINDOWS
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.host import MagicCommand, NotebookHost, Subcommand
 from cepbook.magics.shell.options import did_you_mean
 from cepbook.magics.shell.output import stack, table, text
 from cepbook.widgets.base.static_picture import StaticPicture

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cepbook.editor.offers import Offer
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import rows_option
 from cepbook.magics.shell.output import table
 from cepbook.widgets.base.static_picture import StaticPicture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from cepbook.magics.epl.subcommand import Subcommand, refuse_arguments
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand, refuse_arguments
 from cepbook.magics.shell.output import table
 from cepbook.session.io.event_validation import is_missing
 from cepbook.widgets.base.static_picture import StaticPicture

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from cepbook.display import format_count, format_value
 from cepbook.engine.delivery.delta import Row
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost, statement_names
+from cepbook.magics.shell.host import NotebookHost, Subcommand, statement_names
 from cepbook.magics.shell.options import MagicOptions, single_name, whole_number
 from cepbook.magics.shell.output import table, text
 from cepbook.session.explain.marble import Marble

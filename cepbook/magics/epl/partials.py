@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from cepbook.display import format_count
 from cepbook.editor.offers import Offer
 from cepbook.magics.epl.partitions import cell_text
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import MagicOptions, single_name, whole_number
 from cepbook.magics.shell.output import table
 from cepbook.session.inspect.partial_matches import partial_matches, pattern_tags

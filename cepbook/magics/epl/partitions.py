@@ -9,8 +9,7 @@ import pandas as pd
 from cepbook.display import format_count
 from cepbook.editor.offers import Offer
 from cepbook.errors import UsageError
-from cepbook.magics.epl.subcommand import Subcommand, context_names
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand, context_names
 from cepbook.magics.shell.options import single_name
 from cepbook.magics.shell.output import table, text
 from cepbook.session.inspect.partition_table import SIZES, key_names

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cepbook.errors import UsageError
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench

@@ -11,8 +11,7 @@ from cepbook.errors import CepbookError, printable
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.lang.syntax.source_text import EPL, dialect_of
 from cepbook.magics.epl.record import output_path, write_text
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cepbook.display import format_count
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import text
 from cepbook.widgets.base.static_picture import StaticPicture

@@ -8,8 +8,7 @@ from cepbook.dialects.stages import STAGES
 from cepbook.editor.offers import Offer
 from cepbook.errors import UsageError
 from cepbook.lang.syntax.formatter import format_epl
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import did_you_mean
 from cepbook.magics.shell.output import text
 from cepbook.session.inspect.store_table import describe_store

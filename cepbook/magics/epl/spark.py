@@ -11,8 +11,7 @@ from typing import Any
 from cepbook.editor.offers import Offer
 from cepbook.errors import BindError, Diagnostic, UsageError, nearest_name
 from cepbook.lang.plan import nodes
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import WORKBENCH, MagicOptions, pairs, variable_name
 from cepbook.session import Workbench
 from cepbook.session.io.time_conversion import int_or_text

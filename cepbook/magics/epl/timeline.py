@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cepbook.magics.epl.partitions import cell_text, records
-from cepbook.magics.epl.subcommand import Subcommand, context_names
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand, context_names
 from cepbook.magics.shell.options import MagicOptions, single_name, whole_number
 from cepbook.magics.shell.output import table
 from cepbook.widgets.base.column_encoding import TIME_TYPE, ViewColumn

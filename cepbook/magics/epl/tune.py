@@ -6,8 +6,7 @@ import math
 from argparse import ArgumentTypeError
 
 from cepbook.errors import UsageError
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand
 from cepbook.magics.shell.options import MagicOptions, number
 from cepbook.widgets.tuner import Tuner
 

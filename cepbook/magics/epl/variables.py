@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from cepbook.editor.offers import Offer
 from cepbook.errors import UsageError
-from cepbook.magics.epl.subcommand import Subcommand, refuse_arguments
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Subcommand, refuse_arguments
 from cepbook.magics.shell.output import table, text
 from cepbook.testing.notation import NotationError, parse_value
 from cepbook.widgets.base.static_picture import StaticPicture

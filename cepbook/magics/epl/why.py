@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cepbook.editor.offers import Offer
-from cepbook.magics.epl.subcommand import Subcommand
-from cepbook.magics.shell.host import NotebookHost, statement_names
+from cepbook.magics.shell.host import NotebookHost, Subcommand, statement_names
 from cepbook.magics.shell.options import MagicOptions, OptionsError, whole_number
 from cepbook.session.io.time_conversion import int_or_text
 from cepbook.widgets.base.static_picture import StaticPicture, answer_picture

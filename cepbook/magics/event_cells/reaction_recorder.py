@@ -1,17 +1,20 @@
-"""Run the steps of a cell and record what they cause."""
+"""Run the steps of a cell, record what they cause, and compare that with what the cell expects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from cepbook.display import format_count
 from cepbook.engine.delivery.delta import Delta
-from cepbook.errors import StatementError
+from cepbook.errors import CepbookError, StatementError
 from cepbook.magics.event_cells.cell_checks import fitted_event
+from cepbook.magics.shell.output import table
 from cepbook.session import Workbench
 from cepbook.session.io.event_validation import is_missing
+from cepbook.testing.report import compared_lines
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import (
     Advance,
@@ -27,6 +30,7 @@ from cepbook.testing.trace import (
     StatementDelivery,
     TraceStep,
 )
+from cepbook.widgets.base.static_picture import StaticPicture
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +115,30 @@ class ReactionRecorder:
 def _rows_of(frame: Any) -> tuple[dict[str, Any], ...]:
     records = frame.astype(object).to_dict("records")
     return tuple({str(name): None if is_missing(value) else value for name, value in row.items()} for row in records)
+
+
+class ExpectationError(CepbookError):
+    """A cell expected other reactions than those that came. `side_by_side` shows both."""
+
+
+def side_by_side(results: Iterable[StepResult], what: str = "stimulus") -> StaticPicture:
+    """Show expected and actual reactions; differing rows are marked and tinted."""
+    rows, signs = [], []
+    for result in results:
+        lines = [*compared_lines(result)] or [("", "")]
+        for number, (want, got) in enumerate(lines):
+            differs = not result.agrees and want != got
+            text = result.step.text.strip() if number == 0 else ""
+            rows.append((text, "✗" if differs else "", *(cell.replace("  ", "\u00a0 ") for cell in (want, got))))
+            signs.append("−" if differs else "")
+    return table("", (what, "", "expected", "actual"), rows, signs=signs)
+
+
+def expectation_error(
+    results: Sequence[StepResult], noun: str = "stimulus", nouns: str = "stimuli"
+) -> ExpectationError:
+    """Return the error that names the lines with other reactions."""
+    wrong = [result for result in results if not result.agrees]
+    at = ", ".join(dict.fromkeys(str(result.step.line + 1) for result in wrong))  # the line of the magic is the first
+    where = "lines" if "," in at else "line"
+    return ExpectationError(f"{format_count(len(wrong), noun, nouns)} with other reactions than expected: {where} {at}")

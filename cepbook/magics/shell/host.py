@@ -1,4 +1,4 @@
-"""The registry row of a magic, and the host: the shell, its workbench, and the running cell."""
+"""The registry rows of magics and of verbs of ``%epl``, and the host: the shell, its workbench, the running cell."""
 
 from __future__ import annotations
 
@@ -51,10 +51,37 @@ class MagicCommand:
     """``complete(host, words)`` returns what can follow the complete words of a line magic."""
 
 
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """One verb of ``%epl``. `command.SUBCOMMANDS` lists them all."""
+
+    name: str
+    run: Callable[[NotebookHost, list[str]], object]
+    """``run(host, arguments)`` returns the value of the line, or None if it displays its output itself."""
+    forms: Mapping[str, str]
+    """A sentence for each form, as ``%epl help`` prints them."""
+    complete: Complete | None = None
+    """``complete(host, arguments)`` returns what can follow the complete arguments."""
+    raw: bool = False
+    """True if the rest of the line is one argument as it stands, not split at blanks and quotes."""
+
+
 def statement_names(host: NotebookHost, words: list[str]) -> Iterator[Offer]:
     """Complete the first argument with the names of all statements."""
     if not words:
         yield from ((name, "statement") for name in host.workbench.runtime.statements)
+
+
+def refuse_arguments(name: str, arguments: list[str]) -> None:
+    """Raise UsageError if a subcommand without arguments got some."""
+    if arguments:
+        raise UsageError(f"%epl {name} takes no argument, not `{' '.join(arguments)}`")
+
+
+def context_names(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
+    """Complete the first argument with the names of all contexts."""
+    if not arguments:
+        yield from ((name, "class") for name in host.workbench.runtime.catalog.contexts)
 
 
 class NotebookHost:

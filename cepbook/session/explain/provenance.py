@@ -11,7 +11,6 @@ from typing import Any
 
 from cepbook.engine.delivery.delta import Delta, Row
 from cepbook.engine.expressions.primitives import deep_copied
-from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.cycles import StreamPartition
 from cepbook.session.history.event_log import LogEntry
@@ -141,7 +140,7 @@ def row_provenance(
     if window is not None:
         return [ProvenanceEvent(window.name, deep_copied(dict(at.row)), None, window.name)]
     matches = run.result.matches
-    if select.join is None and (select.source.pattern is not None or has_match_recognize(select)):
+    if select.join is None and (select.source.pattern is not None or select.recognition is not None):
         match = matches[at.place] if len(matches) > at.place and at.insert else None
         match = (shadow or {}).get(event_column(0)) if match is None else match
         if (
@@ -160,11 +159,6 @@ def row_provenance(
     return [event_of(run, tag, event) for tag, event in tagged if event is not None]
 
 
-def has_match_recognize(target: nodes.SelectStatement) -> bool:
-    """Return True if the statement has a match_recognize."""
-    return target.recognition is not None
-
-
 def _cycled(
     run: ProvenanceRerun, target: nodes.CycleStatement, at: DeliveredRow, retained: RetainedRows, before: RetainedRows
 ) -> list[ProvenanceEvent]:
@@ -172,9 +166,10 @@ def _cycled(
     sources = [None if source.store is None else named.get(source.store.name) for source in target.select.sources]
     row_values: dict[int, dict[str, Any]] = {number: {} for number in named.values()}
     for column in target.select.root.columns:
-        value = column.value
-        if isinstance(value, x.Prop) and sources[value.stream] is not None and column.name in at.row:
-            row_values[sources[value.stream] or 0][value.name] = at.row[column.name]
+        name, stream = column.value.property_name, column.value.read_stream
+        number = None if stream is None or not name else sources[stream]
+        if number is not None and column.name in at.row:
+            row_values[number][name] = at.row[column.name]
     pieces: list[ProvenanceEvent] = []
     for number, partition in enumerate(target.partitions):
         expected = {name: value for name, value in row_values[number].items() if name in partition.columns}
@@ -198,9 +193,9 @@ def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]
     target, result = run.target, run.result
     events = [logged for logged in cause if logged.type_name is not None]
     sent = [event_of(run, "", logged.event) for logged in run.sent_events.values()][-len(events) :] if events else []
-    if isinstance(target, nodes.CreateVariableStatement | nodes.CycleStatement):
+    source = target.trigger
+    if source is None:
         return sent
-    source = target.source
     tag = source.alias or source.event_type
     number = next((n for n, delta in enumerate(result.delivered) if _has(delta, at)), 0)
     if source.pattern is not None:

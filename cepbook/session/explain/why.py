@@ -84,6 +84,14 @@ def explain_row(runtime: Runtime, event_log: EventLog, name: str, at: DeliveredR
     return explain_now(runtime, runtime, name, at, notes)
 
 
+class RerunStart(NamedTuple):
+    """A statement, and the log that it runs over again."""
+
+    runtime: Runtime
+    event_log: EventLog
+    target: nodes.StreamStatement | nodes.CreateVariableStatement
+
+
 def explain_again(
     runtime: Runtime,
     event_log: EventLog,
@@ -97,7 +105,8 @@ def explain_again(
 
     `calls` allows the statement to call Python functions.
     """
-    first = ProvenanceRerun(runtime, event_log, target, shadows=False)
+    start = RerunStart(runtime, event_log, target)
+    first = ProvenanceRerun(*start, shadows=False)
     if first.calls and not calls:
         notes.append(uncalled_functions_note(first.calls))
         return None
@@ -107,49 +116,36 @@ def explain_again(
         hint = f": {HORIZON}, and the snapshots of a replay with `keep=True`" if first.is_incomplete else ""
         notes.append(f"{what}, so that the row cannot be made again{hint}")
         return None
-    leap = _leap(runtime, event_log, target, stimulus, at)
+    leap = _leap(start, stimulus, at)
     if leap is None:
-        return _made_by(runtime, event_log, target, stimulus, None, at)
+        return _made_by(start, stimulus, None, at)
     if leap.stop is None:
-        explanation = _made_by(runtime, event_log, target, stimulus, None, at)
+        explanation = _made_by(start, stimulus, None, at)
         note = "the clock leapt over several times at which something was due: windows are those at its end"
         return replace(explanation, notes=(*explanation.notes, note))
-    explanation = _made_by(runtime, event_log, target, leap.stop, stimulus, at._replace(time=leap.due))
+    explanation = _made_by(start, leap.stop, stimulus, at._replace(time=leap.due))
     if leap.due == at.time:
         return explanation
-    second = clock_second(runtime)
+    second = runtime.config.second
     cause = f"{describe_cause((), at.time, second)} in one leap: this was due at {clock_text(leap.due, second)}"
     return replace(explanation, time=at.time, cause=cause)
 
 
-def _made_by(
-    runtime: Runtime,
-    event_log: EventLog,
-    target: nodes.StreamStatement | nodes.CreateVariableStatement,
-    stimulus: int,
-    leap: int | None,
-    at: DeliveredRow,
-) -> RowExplanation:
-    run, before, cause = _run_to(runtime, event_log, target, stimulus, leap)
+def _made_by(start: RerunStart, stimulus: int, leap: int | None, at: DeliveredRow) -> RowExplanation:
+    run, before, cause = _run_to(start, stimulus, leap)
     shadow = shadow_row(run, run.result.rows, at)
     origin = run.made_earlier(at, shadow)
     if origin is None:
-        return _explained(runtime, run, at, at.time, cause, before, shadow)
-    run, before, _ = _run_to(
-        runtime, event_log, target, origin.number, leap
-    )  # it was made then, and held back until now
+        return _explained(start.runtime, run, at, at.time, cause, before, shadow)
+    run, before, _ = _run_to(start, origin.number, leap)  # it was made then, and held back until now
     shadow = shadow_row(run, run.result.unlimited, at._replace(time=origin.time)) or shadow
-    return _explained(runtime, run, at, origin.time, cause, before, shadow, held_back=True)
+    return _explained(start.runtime, run, at, origin.time, cause, before, shadow, held_back=True)
 
 
 def _run_to(
-    runtime: Runtime,
-    event_log: EventLog,
-    target: nodes.StreamStatement | nodes.CreateVariableStatement,
-    stimulus: int,
-    leap: int | None,
+    start: RerunStart, stimulus: int, leap: int | None
 ) -> tuple[ProvenanceRerun, RetainedRows, Sequence[LogEntry]]:
-    run = ProvenanceRerun(runtime, event_log, target, shadows=True, leap=leap)
+    run = ProvenanceRerun(*start, shadows=True, leap=leap)
     log_entries: Sequence[LogEntry] = ()
     for number, log_entries in enumerate(run.all_stimuli()):
         if number == stimulus:
@@ -169,13 +165,7 @@ class _Leap(NamedTuple):
     due: int
 
 
-def _leap(
-    runtime: Runtime,
-    event_log: EventLog,
-    target: nodes.StreamStatement | nodes.CreateVariableStatement,
-    stimulus: int,
-    at: DeliveredRow,
-) -> _Leap | None:
+def _leap(start: RerunStart, stimulus: int, at: DeliveredRow) -> _Leap | None:
     """Return when a row was due that a leap of the clock delivers; None if it was no leap, or all rows belong to its
     end.
 
@@ -183,7 +173,7 @@ def _leap(
     If the clock stops on the way they can be seen. Both are equivalent if the statement delivers the same rows up to
     this one.
     """
-    whole = ProvenanceRerun(runtime, event_log, target, shadows=False)
+    whole = ProvenanceRerun(*start, shadows=False)
     delivery: Delta | None = None
     for number, log_entries in enumerate(whole.all_stimuli()):
         if number < stimulus:
@@ -196,7 +186,7 @@ def _leap(
         delivery = _delivery(whole.result, first, at, by_number=not whole.is_incomplete)
         break
     expected = deque(whole.result.delivered)
-    split = ProvenanceRerun(runtime, event_log, target, shadows=False, leap=stimulus)
+    split = ProvenanceRerun(*start, shadows=False, leap=stimulus)
     for number, log_entries in enumerate(split.all_stimuli()):
         if number < stimulus:
             split.play_silently(log_entries)
@@ -263,7 +253,7 @@ def _explained(
 
     `held_back`: an earlier stimulus than the one that delivered the row made it.
     """
-    target, runtime, second = run.target, run.runtime, clock_second(run.runtime)
+    target, runtime, second = run.target, run.runtime, run.runtime.config.second
     partition = None if shadow is None else shadow.get(PARTITION)
     after = retained_rows(run)
     held_then = _held_then(run, at, partition, before, after)
@@ -335,19 +325,13 @@ def _moved_on(run: ProvenanceRerun, before: RetainedRows) -> dict[int, list[Row]
     return windows
 
 
-def clock_second(runtime: Runtime) -> int:
-    """Return how many clock units a second has."""
-    return runtime.config.second
-
-
 def _contents(run: ProvenanceRerun, held_then: RetainedRows, partition: int | None) -> Iterator[WindowContents]:
     for number, rows in held_then.of(partition).items():
         assert run.select is not None
         events = tuple(deep_copied(dict(row[EVENT])) for row in rows[-SHOWN:])
         yield WindowContents(stream_name(run.select, number), len(rows), events)
     for number, rows in enumerate(held_then.cycles):
-        assert isinstance(run.target, nodes.CycleStatement)
-        source = run.target.partitions[number].source
+        source = run.target.sources[number]
         events = tuple(deep_copied(dict(row)) for row in rows[-SHOWN:])
         yield WindowContents(source.alias or source.event_type, len(rows), events)
     for name, stored in held_then.stores.items():
@@ -424,7 +408,7 @@ def explain_now(
         waiting = _waits(inspected, name, None)
         if statement.steps.context is not None:
             notes.append("windows of all context partitions together")
-    second = clock_second(runtime)
+    second = runtime.config.second
     return RowExplanation(
         statement=name,
         number=at.number,

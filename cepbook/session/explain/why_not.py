@@ -80,11 +80,12 @@ def statements_reading(runtime: Runtime, type_name: str) -> list[str]:
 
 def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome | None:
     target = runtime.statement(name).plan
-    if not isinstance(target, nodes.SelectStatement) or target.join is not None or target.context is not None:
+    if target.projection is None or target.join is not None or target.context is not None:
         return None
-    condition = target.source.filter
+    (source,) = target.sources
+    condition = source.filter
     varying: tuple[type[x.BoundExpr], ...] = (x.VariableRead, x.CurrentTimestamp)
-    if target.source.pattern is not None or any(x.find(kind, condition) for kind in varying):
+    if source.pattern is not None or any(x.find(kind, condition) for kind in varying):
         return None
     stages = tuple(_Judge(runtime, name, event, None, [event], False).filters())
     return StatementOutcome(name, "fell out", stages) if stages and stages[-1].passed is False else None
@@ -181,7 +182,7 @@ class _Judge:
         self._ids = list(dict.fromkeys(row[PARTITION] for row in mine if PARTITION in row))
 
     def _contained(self) -> list[int]:
-        sources = self.plan.sources if isinstance(self.plan, nodes.SelectStatement) else ()
+        sources = () if self.plan.projection is None else self.plan.sources
         return [n for n, source in enumerate(sources) if source.contained]
 
     def _waiting(self) -> list[PartialMatch]:
@@ -229,9 +230,8 @@ class _Judge:
             yield from self._behind(target)
         elif self._run is not None:
             yield from self._acting(self._run) if self._pattern() is None else ()
-        elif not isinstance(target, nodes.SelectStatement):
-            condition = getattr(target, "where", None) or getattr(target, "predicate", None)
-            yield from self._where(x.conjuncts(condition))
+        else:
+            yield from self._where(x.conjuncts(target.condition))
 
     @property
     def _context(self) -> str | None:
@@ -492,7 +492,7 @@ class _Judge:
 
     def _others(self, number: int) -> list[Row] | None:
         run, target = self._run, self.plan
-        assert run is not None and isinstance(target, nodes.SelectStatement)
+        assert run is not None
         store = target.sources[number].store
         if number in run.windows:
             return [row[EVENT] for row in run.window_rows(number) or []]
@@ -562,11 +562,6 @@ class _Judge:
 
 def _known(partials: Sequence[PartialMatch]) -> list[tuple[object, ...]]:
     return [(p.partition, p.waiting_for, p.since, repr(p.events)) for p in partials]
-
-
-def hypothetical_event(type_name: str, event: Row, now: int) -> LogEntry:
-    """Return a log entry for an event that would come now."""
-    return LogEntry((0, 0), now, type_name, event)
 
 
 def known_events(event_log: EventLog, runtime: Runtime, type_names: Sequence[str]) -> list[LogEntry]:

@@ -67,9 +67,8 @@ class TriggerProbe:
             yield from self._split(target)
         elif isinstance(target, nodes.CycleStatement):
             yield from self._cycle(target)
-        elif isinstance(target, nodes.OnSetStatement | nodes.UpdateStatement):
-            condition = target.where if isinstance(target, nodes.OnSetStatement) else target.predicate
-            stages = [self.test("where", conjunct, {0: self.event}) for conjunct in x.conjuncts(condition)]
+        elif target.trigger is not None:
+            stages = [self.test("where", conjunct, {0: self.event}) for conjunct in x.conjuncts(target.condition)]
             self.acted = all(stage.passed is True for stage in stages)
             yield from stages
 

@@ -309,13 +309,13 @@ class ProvenanceRerun(StatementRerun):
 
     def _deploy_shadows(self) -> None:
         target = self.target
-        if isinstance(target, plan.CreateVariableStatement | plan.CycleStatement):
+        if self.select is None and (target.trigger is None or target.trigger.pattern is not None):
             return
         event = plan.OutputColumn(EVENT, x.EventOf(OBJECT, 0))
         partition = (plan.OutputColumn(PARTITION, x.ContextProp(INT, "id")),) if target.context is not None else ()
         if self.select is None:
-            if target.source.pattern is None:
-                self._attach("reached", self._like(plan.Projection(target.source, (*partition, event))), self._reached)
+            if target.trigger is not None:
+                self._attach("reached", self._like(plan.Projection(target.trigger, (*partition, event))), self._reached)
             return
         for type_name in dict.fromkeys(n for source in self.select.sources for n in source.event_types if n):
             came = plan.Projection(plan.SourceNode(type_name, None, None), (*partition, event))
@@ -509,9 +509,9 @@ def compared_leaves(e: x.BoundExpr) -> list[x.BoundExpr]:
     return list(leaves)
 
 
-def compared_properties(e: x.BoundExpr, stream: int) -> list[x.Prop]:
+def compared_properties(e: x.BoundExpr, stream: int) -> list[x.BoundExpr]:
     """Return the properties of a stream that an expression compares, each once."""
-    return [leaf for leaf in compared_leaves(e) if isinstance(leaf, x.Prop) and leaf.stream == stream]
+    return [leaf for leaf in compared_leaves(e) if leaf.property_of(stream)]
 
 
 _LEAVES = (

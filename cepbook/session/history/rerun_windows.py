@@ -70,11 +70,6 @@ class MatchRun:
     rows: tuple[tuple[int, str], ...]
 
 
-def drawn_windows(root: nodes.Projection) -> nodes.Windowed | None:
-    """Return the data windows whose contents are drawn: the ones nearest to the select-clause."""
-    return nodes.stage(root, nodes.Windowed)
-
-
 class WindowRerun(StatementRerun):
     """One statement with everything that feeds it, and the contents of its window over time."""
 
@@ -86,7 +81,7 @@ class WindowRerun(StatementRerun):
         self.deliveries: list[tuple[int, Delivery]] = []  # with the number of arrivals so far
         self.runs: list[MatchRun] = []
         super().__init__(runtime, event_log, statement)
-        self.stream = drawn_windows(self.target.root)
+        self.stream = nodes.stage(self.target.root, nodes.Windowed)  # those nearest to the select-clause are drawn
         names = {s.name for s in self._pipeline.selects}
         derived = self.stream is not None and self.stream.derivation is not None
         self._in_partitions = self.target.context is not None and not derived

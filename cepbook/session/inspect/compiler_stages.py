@@ -15,7 +15,7 @@ from cepbook.engine.time.clock import Clock
 from cepbook.engine.vectorized.kernel_library import missing_reason
 from cepbook.lang.explain.expressions import display_names
 from cepbook.lang.plan.dependencies import StatementDependencies, dependencies_of
-from cepbook.lang.plan.nodes import CycleStatement, ModulePlan, SelectStatement
+from cepbook.lang.plan.nodes import CycleStatement, ModulePlan
 from cepbook.lang.syntax.source_text import EPL, dialect_of
 from cepbook.spark.plan.placement import bypass_engine, event_time_properties, place
 
@@ -96,7 +96,7 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
                 "  replay   event by event: each event may have cycles of its own",
                 "  spark    not yet: its cycles follow all events and the clock",
             ]
-        if isinstance(statement, SelectStatement):
+        if statement.projection is not None:
             line = dependencies_of(statement.name, known, compiled.catalog, compiled.catalog.event_types)
             types = compiled.catalog.event_types
             clocks = event_time_properties({name: types[name].time_property for name in line.inputs}, compiled.catalog)

@@ -8,7 +8,6 @@ from typing import Literal
 
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import nodes as plan
-from cepbook.lang.plan.dependencies import names_read
 from cepbook.session.core.run_results import statement_kind
 from cepbook.session.inspect.store_table import store_users
 
@@ -79,7 +78,7 @@ def build_graph(runtime: Runtime) -> DataflowGraph:
 
 def _read(reader: plan.StreamStatement) -> list[str]:
     inner = [subquery.source.event_type for subquery in reader.subqueries if subquery.source.store is None]
-    return list(dict.fromkeys((*names_read(reader), *inner)))
+    return list(dict.fromkeys((*reader.names_read, *inner)))
 
 
 def _laid_out(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) -> DataflowGraph:

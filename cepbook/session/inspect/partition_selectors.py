@@ -17,7 +17,6 @@ from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, B
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import MissingRowsWarning, UsageError, exception_text, hint_line
-from cepbook.lang.plan import nodes
 from cepbook.session.inspect.partition_table import flat_types, partition_properties
 
 __all__ = ["ByCategory", "ByHash", "ById", "ByKey", "ByProperties", "Nested"]
@@ -54,7 +53,7 @@ def selected_rows(
         rows = [row for _, some in runtime.iterate_partitions(statement, chosen) for row in some]
     if not rows and not running.keeps_rows:
         hint = f"{instead.format(statement)} the rows that it delivered"
-        if isinstance(running.plan, nodes.SelectStatement):
+        if running.plan.projection is not None:
             hint += "; with a data window, such as `#keepall`, or `@IterableUnbound` it keeps rows"
         text = f"`{statement}` {NO_ROWS_TEXT}\n  hint: {hint}"
         warnings.warn(text, MissingRowsWarning, stacklevel=caller_stacklevel())

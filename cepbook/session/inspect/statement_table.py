@@ -10,26 +10,9 @@ from cepbook.engine.runtime import Runtime
 from cepbook.feeds import Feed
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.definitions import defined_name
-from cepbook.lang.plan.dependencies import names_read
 from cepbook.lang.types import LONG, STRING
 from cepbook.session.core.run_results import columns_text, statement_kind
 from cepbook.session.io.output.result_frames import rows_frame
-
-_KINDS: dict[type[nodes.StatementPlan], str] = {
-    nodes.SelectStatement: "select",
-    nodes.CreateIndexStatement: "create index",
-    nodes.OnSelectStatement: "on select",
-    nodes.CreateSchemaStatement: "create schema",
-    nodes.CreateContextStatement: "create context",
-    nodes.CreateContextTreeStatement: "create context",
-    nodes.CreateExpressionStatement: "create expression",
-    nodes.CreateVariableStatement: "create variable",
-    nodes.OnSetStatement: "on set",
-    nodes.SplitStatement: "split",
-    nodes.MergeStatement: "on merge",
-    nodes.UpdateStatement: "update istream",
-    nodes.CycleStatement: "running query",
-}
 
 
 def statements_frame(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFrame:
@@ -39,24 +22,19 @@ def statements_frame(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.Dat
         for statement in deployment.plan.statements:
             name = statement.name if statement.named else defined_name(statement) or statement.name
             line: dict[str, object] = {"name": name, "epl": statement.epl, "delivered": 0}
-            line |= {"kind": _KINDS.get(type(statement)) or statement_kind(runtime.statement(statement.name))}
+            created, kind = statement.created_store, statement.statement_kind
+            line |= {"kind": kind if created is None else statement_kind(runtime.statement(statement.name))}
             if statement.name in runtime.statements:
                 feed = feed_of(statement.name)
                 line |= {"columns": columns_text(runtime.statement(statement.name).output_type.properties)}
                 line |= {"delivered": feed.total_insert + feed.total_remove}
-            if isinstance(statement, nodes.StreamStatement):
-                inner = (source.source.event_type for source in statement.subqueries)
+            if isinstance(statement, nodes.StreamStatement | nodes.CreateTableStatement):
                 line |= {"context": statement.context}
-                if statement.created_store is None:
-                    line |= {"reads": ", ".join(dict.fromkeys((*names_read(statement), *inner)))}
-            elif isinstance(statement, nodes.CreateTableStatement):
-                line |= {"context": statement.context}
-            elif isinstance(statement, nodes.CreateIndexStatement):
-                line |= {"reads": statement.index.store}
             elif isinstance(statement, nodes.CreateSchemaStatement):
                 line |= {"columns": columns_text(statement.event_type.shown)}
-            elif isinstance(statement, nodes.ContextStatement):
-                line |= {"reads": ", ".join(statement.context.event_types)}
+            if created is None and (statement.sources or statement.names_read):
+                inner = (subquery.source.event_type for subquery in statement.subqueries)
+                line |= {"reads": ", ".join(dict.fromkeys((*statement.names_read, *inner)))}
             lines.append(line)
     texts = ("name", "kind", "context", "reads", "columns")
     properties = {**dict.fromkeys(texts, STRING), "delivered": LONG, "epl": STRING}

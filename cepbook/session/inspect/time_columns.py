@@ -114,9 +114,9 @@ class TimeColumns:
         """Return the columns of the statement with this plan that hold times."""
         if getattr(of, "assignments", ()):
             return frozenset(filter(self._of_variable, of.assigned))
-        root = getattr(of, "root", None)
+        root = of.projection
         output = getattr(of, "target", None) or getattr(of, "output_type", None)  # rows of a store, or of a type
-        if not isinstance(root, nodes.Projection):
+        if root is None:
             return frozenset() if output is None else self.of_type(output.name)
         if nodes.stage(root, nodes.Derivation) is not None:
             return frozenset()  # it makes columns of its own, whose names may equal those of properties
@@ -143,29 +143,21 @@ class TimeColumns:
             e = e.of_group(scope.aggregation.keys)
         if e.picked_from:
             return all(self._is_time(value, scope) for value in e.picked_from)
-        match e:
-            case x.CurrentTimestamp():
-                return True
-            case x.UserCall():
-                return e.type.dated
-            case x.Prop(stream=stream, name=name):
-                return stream < len(scope.inputs) and name in scope.inputs[stream]
-            case x.MemberAccess(target=target, name=name):
-                return target.type.event is not None and name in self.of_type(target.type.event)
-            case x.MeasureAggregate(name=name, rows=rows, value=value):
-                of = None if rows.type.of is None else rows.type.of.event
-                picks = name in AGGREGATES and AGGREGATES[name].picks
-                return of is not None and picks and value.property_name in self.of_type(of)
-            case x.AggregateRef(index=index) if scope.aggregation is not None:
-                return self._picks_time(scope.aggregation.calls[index], scope)
-            case x.TableRead(table=table, column=column):
-                return column is not None and column in self.of_type(table)
-            case x.VariableRead(name=name):
-                return self._of_variable(name)
-            case x.SubqueryRef(index=index) if index < len(scope.subqueries):
-                root = scope.subqueries[index].root
-                return len(root.columns) == 1 and self._is_time(root.columns[0].value, self._scope(None, root))
-        return False
+        if e.named_property is not None:
+            owner, name = e.named_property
+            return name in self.of_type(owner)
+        if e.variable_name:
+            return self._of_variable(e.variable_name)
+        if e.python_function:
+            return e.type.dated
+        if e.aggregate_number is not None and scope.aggregation is not None:
+            return self._picks_time(scope.aggregation.calls[e.aggregate_number], scope)
+        if isinstance(e, x.SubqueryRef) and e.index < len(scope.subqueries):
+            root = scope.subqueries[e.index].root
+            return len(root.columns) == 1 and self._is_time(root.columns[0].value, self._scope(None, root))
+        if e.read_stream is not None:
+            return e.read_stream < len(scope.inputs) and e.property_name in scope.inputs[e.read_stream]
+        return isinstance(e, x.CurrentTimestamp)
 
     def _picks_time(self, call: nodes.AggregateCall, scope: _Scope) -> bool:
         if call.name == USER_AGGREGATE.name:

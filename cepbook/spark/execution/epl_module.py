@@ -18,7 +18,6 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as lt
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.plan.nodes import SelectStatement
 from cepbook.lang.types import Type, array_of, event_of
 from cepbook.spark.execution.execution import execute
 from cepbook.spark.execution.spark_run import RunRequest, check_about_columns
@@ -130,8 +129,8 @@ def result_statements(runtime: Runtime) -> list[str]:
     """Return the statements whose rows a user wants to see: those that feed no other. Errors: UsageError if there are
     none.
     """
-    plans = [s for d in runtime.deployments.values() for s in d.plan.statements if isinstance(s, SelectStatement)]
-    names = [s.name for s in plans if s.insert is None] or [s.name for s in plans]
+    plans = [s for d in runtime.deployments.values() for s in d.plan.statements if s.projection is not None]
+    names = [s.name for s in plans if not s.inserts] or [s.name for s in plans]
     if not names:
         raise UsageError("the module has no select statement, so there is nothing to run")
     return names

@@ -50,7 +50,7 @@ def native_batches_output(
             form, events.select(f"{at} AS {TIME}", SEQ, *_except_time(columns)), read, aggregates
         )
     keys = {key: f"k{i}" for i, key in enumerate(form.keys)}
-    values_shown = [_value_sql(c, bases) if isinstance(c, nodes.AggregateCall) else keys[c] for c in form.columns]
+    values_shown = [keys[c] if isinstance(c, str) else _value_sql(c, bases) for c in form.columns]
     types = [type_mapping_of(t, program.nested).ddl for t in output.properties.values()]
     values = [f"CAST({v} AS {t})" for v, t in zip(values_shown, types, strict=True)]
     return JobOutput(rows, delivery_metadata(name), [values], failing=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cepbook.lang.plan import nodes
 from cepbook.spark.frames.job_output import JobOutput
 from cepbook.spark.frames.sql_conditions import condition_sql, filter_conditions
 from cepbook.spark.frames.sql_query import SqlQuery
@@ -17,7 +16,7 @@ def native_filter_output(program: TaskProgram, events: SqlQuery) -> JobOutput:
     ((_, type_name, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
     statement = next(s for step in program.steps for s in step.module.statements if s.name == name)
-    assert isinstance(statement, nodes.SelectStatement)
+    assert statement.projection is not None
     column_of = dict(zip(properties, columns, strict=True))
     for condition in filter_conditions(statement):
         events = events.where(condition_sql(condition, column_of))
@@ -28,7 +27,7 @@ def native_filter_output(program: TaskProgram, events: SqlQuery) -> JobOutput:
         left_out = sql_literal(f"an event of {type_name} was left out: the time is missing")
         error = f"CASE WHEN {TIME} IS NULL THEN {left_out} END"
         kind = f"CASE WHEN {TIME} IS NULL THEN 'error' ELSE {kind} END"
-    source_columns = {c.name: c.value.property_name for c in statement.root.columns}
+    source_columns = {c.name: c.value.property_name for c in statement.projection.columns}
     about = delivery_metadata(name, time=at, kind=kind, error=error)
     return JobOutput(events, about, [[column_of[source_columns[p]] for p in output.properties]], failing=streaming)
 

@@ -40,8 +40,7 @@ def is_native(statement: nodes.SelectStatement, types: Mapping[str, EventType]) 
         return False
     types_out = statement.output_type.properties
     columns = all(
-        isinstance(c.value, expressions.Prop)
-        and c.value.stream == 0
+        c.value.property_of(0)
         and types_out.get(c.name) == c.value.type
         and _keeps_its_form(c.value.type, types)
         for c in root.columns
@@ -74,10 +73,12 @@ def _keeps_its_form(type_: Type, types: Mapping[str, EventType], inside: tuple[s
     return bool(parts) and nested.name not in inside and all(_keeps_its_form(p, types, around) for p in parts)
 
 
-def filter_conditions(statement: nodes.SelectStatement) -> list[expressions.BoundExpr]:
+def filter_conditions(statement: nodes.StatementPlan) -> list[expressions.BoundExpr]:
     """Return all conditions that an event must meet."""
-    wheres = [node.predicate for node in nodes.stages(statement.root, nodes.Selection)]
-    return [e for e in (statement.source.filter, *wheres) if e is not None]
+    conditions = [source.filter for source in statement.sources]
+    if statement.projection is not None:
+        conditions += [node.predicate for node in nodes.stages(statement.projection, nodes.Selection)]
+    return [e for e in conditions if e is not None]
 
 
 def is_expressible(e: expressions.BoundExpr) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies, properties_read
@@ -90,69 +89,13 @@ def key_copies(
     writer: nodes.StreamStatement, carried: Mapping[str, frozenset[str]], catalog: Catalog
 ) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield each type or store that a statement writes to, with the properties to which it copies the key."""
-    keys = [_carried(source.event_type, carried, catalog) for source in writer.sources]
-    if isinstance(writer, nodes.MergeStatement):
-        rows = [_carried(writer.target.name, carried, catalog), keys[0]]
-        for action in writer.actions:
-            if action.insert is not None or action.kind == "insert":
-                target = writer.target.name if action.insert is None else action.insert.target
-                yield target, frozenset(c.name for c in action.columns if _is_key_copy(c.value, rows))
-    elif isinstance(writer, nodes.SplitStatement):
-        for branch in writer.branches:
-            copies = frozenset() if branch.contained else _copied_columns(branch.columns, branch.wildcard, keys)
-            yield branch.insert.target, copies
-    elif isinstance(writer, nodes.SelectStatement):
-        if writer.insert is not None:
-            yield writer.insert.target, _copies(writer, keys, carried, catalog)
-        aggregation = writer.aggregation
-        if writer.into is not None and aggregation is not None:
-            table = catalog.stores[writer.into.store.name]
-            places = {i for i, key in enumerate(aggregation.keys) if _is_key_copy(key, keys)}
-            yield table.name, frozenset(table.keys[i] for i in places if i < len(table.keys))
+    yield from writer.key_copies(lambda read: _carried(read, carried, catalog))
 
 
 def _carried(read: str, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> frozenset[str]:
     """Return the properties of `read` that hold the key in the events of every type that arrives there."""
     arriving = [props for name, props in carried.items() if catalog.is_a(name, read)]
     return frozenset.intersection(*arriving) if arriving else frozenset()
-
-
-def _copies(
-    statement: nodes.SelectStatement,
-    keys: Sequence[frozenset[str]],
-    carried: Mapping[str, frozenset[str]],
-    catalog: Catalog,
-) -> frozenset[str]:
-    """Return the output columns of a statement that repeat one of `keys`, the key properties of its streams."""
-    join, source, columns = statement.join, statement.source, statement.root.columns
-    if source.pattern is not None or statement.derived is not None or statement.recognition is not None:
-        single = {} if source.pattern is None else source.pattern.single_tags
-        copies = set()
-        for column in columns if len(statement.sources) == 1 else ():
-            tag = column.value.tag_member(0)
-            if tag is not None and tag[0] in single and tag[1] in _carried(single[tag[0]], carried, catalog):
-                copies.add(column.name)
-        return frozenset(copies)
-    if join is not None and any(input_.kind != "inner" for input_ in join.inputs):
-        return frozenset()  # a stream without a partner has null for its key
-    copies = set(_copied_columns(columns, statement.root.wildcard and join is None, keys))
-    aggregation = statement.aggregation
-    group_keys = () if aggregation is None else aggregation.keys
-    copies |= {column.name for column in columns if _is_key_copy(column.value.of_group(group_keys), keys)}
-    return frozenset(copies)
-
-
-def _copied_columns(
-    columns: Sequence[nodes.OutputColumn], wildcard: bool, keys: Sequence[frozenset[str]]
-) -> frozenset[str]:
-    copies = {c.name for c in columns if _is_key_copy(c.value, keys)}
-    return frozenset(copies | (keys[0] - {c.name for c in columns}) if wildcard else copies)
-
-
-def _is_key_copy(value: expr.BoundExpr, keys: Sequence[frozenset[str]]) -> bool:
-    """Return whether `value` is one of the properties `keys` of its stream; widening a whole number keeps the key."""
-    copied = value.copied_property
-    return copied is not None and copied.stream < len(keys) and copied.name in keys[copied.stream]
 
 
 def _is_satisfied(need: KeyRequirement, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
+from cepbook.lang.plan.pattern import furthest_steps
 from cepbook.lang.plan.references import event_types_read, expressions_in
 from cepbook.lang.registry.aggregates import aggregate_row
 from cepbook.lang.types import BITS
@@ -117,14 +117,6 @@ def _statement_steps(
     return own_steps + furthest_steps(
         [_statement_steps(s.name, selects, (*before, name), catalog, stamps) for s in feeders]
     )
-
-
-def furthest_steps(step_lists: Sequence[Sequence[LookbackStep]]) -> tuple[LookbackStep, ...]:
-    """Return steps that go at least as far as each of several lookbacks."""
-    furthest = []
-    for moves in zip_longest(*step_lists, fillvalue=()):
-        furthest.append(tuple(dict.fromkeys(move for step in moves for move in step)))
-    return tuple(furthest)
 
 
 def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: EventTimeProperties) -> tuple[LookbackStep, ...]:
@@ -257,23 +249,7 @@ def _pattern_steps(pattern: patterns.Pattern) -> tuple[LookbackStep, ...]:
         raise _Unbounded
     steps: tuple[LookbackStep, ...] = ()
     for operand in rest:
-        steps = _duration_steps(operand) + steps
+        if operand.duration is None:
+            raise _Unbounded("it has no `timer:within` that ends what it began")
+        steps = tuple(tuple(map(_constant_millis, periods)) for periods in operand.duration) + steps
     return steps
-
-
-def _duration_steps(node: patterns.PatternExpr) -> tuple[LookbackStep, ...]:
-    """Return the steps from the end of a sub-expression back to its start; raise `_Unbounded` if it may never end."""
-    match node:
-        case patterns.WithinGuard() if node.count is None:
-            return ((_constant_millis(node.period),),)
-        case patterns.IntervalTimer():
-            return ((_constant_millis(node.period),),)
-        case patterns.FollowedByPattern() if all(m is None for m in node.maxima):
-            return tuple(step for operand in reversed(node.operands) for step in _duration_steps(operand))
-        case patterns.LogicalPattern():
-            ending = [operand for operand, negated in zip(node.operands, node.negated, strict=True) if not negated]
-            if len(ending) == len(node.operands) or (node.op == "and" and ending):
-                return furthest_steps([_duration_steps(operand) for operand in ending])
-        case patterns.WhileGuard():
-            return _duration_steps(node.operand)
-    raise _Unbounded("it has no `timer:within` that ends what it began")

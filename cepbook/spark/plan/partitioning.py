@@ -52,48 +52,34 @@ def key_requirement_of(
         return "its events are contained in other events, whose keys they do not have"
     if any(expressions_in(statement, expr.EventTypeName)):
         return "it reads the type of each event (typeof)"
+    own = _statement_requirement(statement, deps)
     inside = _subquery_requirement(statement, deps), _table_requirement(statement)
-    reasons = [requirement for requirement in inside if isinstance(requirement, str)]
-    if reasons:
-        return reasons[0]
-    own_requirement = _statement_requirement(statement, deps)
-    return (
-        own_requirement
-        if isinstance(own_requirement, str)
-        else sum((e for e in inside if not isinstance(e, str)), own_requirement)
-    )
+    reason = next((requirement for requirement in (*inside, own) if isinstance(requirement, str)), None)
+    return reason or sum((e for e in (own, *inside) if not isinstance(e, str)), NO_REQUIREMENT)
 
 
 def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDependencies) -> KeyRequirement | str:
-    patterned = any(source.pattern is not None for source in statement.sources)
-    if statement.lookup is not None and patterned:
-        return _pattern_refusal(statement)
+    pattern = next((source.pattern for source in statement.sources if source.pattern is not None), None)
+    if statement.lookup is not None and pattern is not None:
+        return pattern.order_reason
     if statement.output is not None:
-        return _output_refusal(statement.output)
+        return statement.output.order_reason
     if statement.lookup is not None:
         return _lookup_requirement(statement.lookup)
     if not isinstance(statement, nodes.SelectStatement):
-        return "its events come from a pattern" if patterned else NO_REQUIREMENT
-    if patterned:
-        return _pattern_requirement(statement)
+        return NO_REQUIREMENT if pattern is None else "its events come from a pattern"
+    if pattern is not None:
+        return _pattern_requirement(statement, pattern)
     if statement.root.arranged and depends_on_clock(statement):
         return "rows of all keys that are delivered together are sorted, limited or made distinct"
     if statement.derived is not None:
-        return f"the window {statement.derived.name} derives values from the events of all keys"
-    recognize = statement.recognition
-    if recognize is not None:
-        return _recognition_requirement(recognize, statement)
-    if any(expressions_in(statement.root, expr.Prior)):
-        return "it reads earlier events of all keys (prior)"
-    grouped = bool(statement.windows) and statement.windows[0].row.grouping
-    if any(expressions_in(statement.root, expr.Prev)) and not grouped:
-        return "it reads events of all keys in its window (prev)"
+        return statement.derived.order_reason
+    if statement.recognition is not None:
+        return _recognition_requirement(statement.recognition, statement)
     aggregation = statement.aggregation
-    if aggregation is not None and (aggregation.levels or any(c.group_by is not None for c in aggregation.calls)):
-        return "it has several groupings"
-    reclaims = aggregation is not None and aggregation.reclaim is not None
-    if reclaims or any(w.reclaim is not None for w in statement.windows):
-        return "an event of any key may remove groups"
+    reason = statement.previous_reason or ("" if aggregation is None else aggregation.order_reason)
+    if reason or any(window.reclaim is not None for window in statement.windows):
+        return reason or nodes.RECLAIM_REASON
     if statement.join is not None:
         return _join_requirement(statement, statement.join, deps)
     windows = (*_windows_of_named_window(statement.source, deps), *statement.windows)
@@ -125,12 +111,9 @@ def store_key_requirement(
     if created is not None and created.kind == "table" and created.name not in local:
         name, keys = created.name, frozenset(f"#{i}" for i in range(len(created.keys)))
         return single_key(name, keys) if keys else f"the table {name} has one row for the events of all keys"
-    if (
-        isinstance(statement, nodes.CreateIndexStatement)
-        and statement.index.unique
-        and statement.index.store not in local
-    ):
-        return single_key(statement.index.store, frozenset(name for name, _ in statement.index.columns))
+    index = statement.created_index
+    if index is not None and index.unique and index.store not in local:
+        return single_key(index.store, frozenset(name for name, _ in index.columns))
     return NO_REQUIREMENT
 
 
@@ -187,7 +170,8 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
     if not statement.subqueries:
         return NO_REQUIREMENT
     refusal = "its subqueries read the events of all keys"
-    if not (_reads_only_its_streams(statement) or isinstance(statement, nodes.OnSelectStatement)):
+    joined_once = statement.projection is not None and statement.lookup is not None
+    if not (joined_once or _reads_only_its_streams(statement)):
         return refusal
     group_keys = _group_keys(statement)
     outer = [source.event_type for source in statement.sources]
@@ -227,30 +211,19 @@ def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | N
     value.
     """
     for inner, other in expr.equality_sides(condition):
-        if inner.key_property is not None and isinstance(other, expr.SubqueryParameter):
-            return inner.key_property, other.index
+        if inner.key_property is not None and other.parameter_index is not None:
+            return inner.key_property, other.parameter_index
     return None
 
 
 # ---- patterns
 
 
-def _pattern_refusal(statement: nodes.StreamStatement) -> str:
-    timed = any(source.pattern is not None and source.pattern.uses_clock for source in statement.sources)
-    return f"its pattern follows the events {'and the clock ' if timed else ''}of the whole stream"
-
-
-def _output_refusal(output: nodes.OutputClause) -> str:
-    effect = "follows the events and the clock" if output.uses_clock else "counts the events"
-    return f"its output clause {effect} of the whole stream"
-
-
-def _pattern_requirement(statement: nodes.SelectStatement) -> KeyRequirement | str:
+def _pattern_requirement(statement: nodes.SelectStatement, pattern: patterns.Pattern) -> KeyRequirement | str:
     """Return the requirement of ``every a=A -> …`` if its later events each equal a property of the first one."""
-    refusal = _pattern_refusal(statement)
+    refusal = pattern.order_reason
     aggregated = statement.kind != "unaggregated" or statement.join is not None or statement.windows
-    pattern = statement.source.pattern
-    if pattern is None or aggregated or pattern.suppress_overlapping or pattern.discard_partials:
+    if aggregated or pattern.suppress_overlapping or pattern.discard_partials:
         return refusal
     first, rest = pattern.leading_every
     if first is None or first.tag is None:
@@ -397,12 +370,11 @@ def partition_obstacle(
         return "its events are contained in other events, whose keys they do not have"
     if statement.source.without_from:
         return _ROW_PER_PARTITION
-    if isinstance(statement, nodes.SelectStatement):
-        together = depends_on_clock(statement) or not context.permanent
-        if statement.root.arranged and together:
-            return "rows of all keys that are delivered together are sorted, limited or made distinct"
-        if any(expressions_in(statement.output, expr.VariableRead)):
-            return "its output clause follows variables"
+    together = depends_on_clock(statement) or not context.permanent
+    if together and statement.projection is not None and statement.projection.arranged:
+        return "rows of all keys that are delivered together are sorted, limited or made distinct"
+    if any(expressions_in(statement.output, expr.VariableRead)):
+        return "its output clause follows variables"
     if reads_context_id(statement):
         return "context.id numbers the partitions in order of their first event"
     if any(expressions_in(statement, expr.EventTypeName)):
@@ -453,14 +425,7 @@ def depends_on_clock(statement: nodes.StreamStatement) -> bool:
 
     The answer is conservative: True may be returned for a statement whose timers never fire.
     """
-    if isinstance(statement, nodes.CycleStatement):
-        return True
-    if any(source.pattern is not None and source.pattern.uses_clock for source in statement.sources):
-        return True
-    recognition, output = statement.recognition, statement.output
-    if recognition is not None and recognition.interval is not None:
-        return True
-    if output is not None and output.uses_clock:
+    if statement.uses_clock:
         return True
     inner = [stage for subquery in statement.subqueries for stage in nodes.stages(subquery.root, nodes.Windowed)]
     if any(window.row.timed and not window.row.lazy_expiry for stage in inner for window in stage.windows):

@@ -83,8 +83,7 @@ def _ignores_creation(statement: nodes.StreamStatement, context: nodes.ContextSt
 
 def _filters(statement: nodes.StreamStatement) -> Iterator[tuple[str, expr.BoundExpr | None]]:
     """Yield the event types that the statement reads, with the conditions on their events."""
-    assert isinstance(statement, nodes.SelectStatement)
-    source = statement.source
+    source = statement.sources[0]
     yield from ((read.event_type, read.filter) for read in ((source,) if source.pattern is None else source.atoms))
 
 

@@ -121,14 +121,14 @@ def _columns(
         value = column.value.of_group(aggregation.keys)
         if types.get(column.name) != value.type:
             return None
-        if isinstance(value, expr.AggregateRef):
-            columns.append(aggregation.calls[value.index])
-        elif isinstance(value, expr.Prop) and value.stream == 0:
-            if not (value.name in keys or (rows and value.type.name in _OUTPUT_TYPES)):
+        if value.aggregate_number is not None:
+            columns.append(aggregation.calls[value.aggregate_number])
+        elif name := value.property_of(0):
+            if not (name in keys or (rows and value.type.name in _OUTPUT_TYPES)):
                 return None
-            columns.append(value.name)
-        elif isinstance(value, expr.ContextProp) and value.name in (names := [f"key{i + 1}" for i in range(len(keys))]):
-            columns.append(keys[names.index(value.name)])
+            columns.append(name)
+        elif value.context_property in (names := [f"key{i + 1}" for i in range(len(keys))]):
+            columns.append(keys[names.index(value.context_property)])
         else:
             return None
     return tuple(columns)

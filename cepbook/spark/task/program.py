@@ -59,7 +59,7 @@ class VectorizedWindow:
     @property
     def calls(self) -> tuple[nodes.AggregateCall, ...]:
         """The aggregates among the columns."""
-        return tuple(column for column in self.columns if isinstance(column, nodes.AggregateCall))
+        return tuple(column for column in self.columns if not isinstance(column, str))
 
     @property
     def reason(self) -> str:

@@ -56,10 +56,10 @@ class KeyedWindows:
         sums = {c: layout.carried(columns[c].filled, columns[c], self._sums[c]) for c in self._doubles}
         output = []
         for column in self._form.columns:
-            if isinstance(column, nodes.AggregateCall):
-                output.append(self._made(column, layout, columns, sums))
-            else:
+            if isinstance(column, str):
                 output.append(rows.column(self._place[column]).combine_chunks())
+            else:
+                output.append(self._made(column, layout, columns, sums))
         stay = layout.staying()
         self._held = table.take(pa.array(layout.order[stay]))
         self._sums = {column: values[stay] for column, values in sums.items()}

@@ -19,6 +19,7 @@ import traitlets
 
 from cepbook.argument_checks import short_repr
 from cepbook.errors import exception_text, printable, shorten_line
+from cepbook.feeds import Feed
 from cepbook.session import Progress, Replay
 from cepbook.session.replay.replay import ENDED
 from cepbook.widgets.base.frame_scheduler import FrameScheduler
@@ -307,3 +308,54 @@ class LiveWidget(anywidget.AnyWidget):
 
 def _is_client(client: object) -> bool:
     return client is None or (isinstance(client, str) and len(client) <= CLIENT_NAME)
+
+
+STATES = {"ready": "ready", "running": "live", "paused": "paused"}  # of a view, by those of a replay
+
+
+class FeedView(LiveWidget):
+    """A widget that displays the feed of one statement. `_follow_source` subscribes to the feed."""
+
+    _feed: Feed | None = None
+    _feed_number = 0  # of the feed in the order of those displayed: another instant or deployment has its own
+    _unsubscribe: Callable[[], object] | None = None
+    _state: str = "ready"
+    _ended = 0  # deliveries at the end of the last replay
+
+    def _follow_source(self) -> None:
+        """Notice that the statement was dropped or deployed anew, and that a replay began."""
+        raise NotImplementedError
+
+    def _on_feed_changed(self) -> None:
+        """Handle the news of the feed, which it gives once until it is read."""
+        self._pump.touch()
+        if self._replay is None and not self._pump.is_open:
+            self._pump.soon(self._rearm)
+
+    def _rearm(self) -> None:
+        """Read the feed although no page does, so that a later replay is noticed."""
+        if self._feed is not None and not self._pump.is_open:
+            self._feed.heard()
+
+    def _stop_following(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _on_slice(self, progress: Progress) -> None:
+        self._take_state(progress)
+        super()._on_slice(progress)
+
+    def _take_state(self, progress: Progress) -> None:
+        if self._state != "dropped":
+            self._state = STATES.get(progress.state, "finished")
+            if self._state == "finished" and self._feed is not None:
+                self._ended = self._feed.deliveries
+
+    def _on_glance(self) -> None:
+        """Display another instant or range at once, whatever was due."""
+        self._pump.touch()
+        self.flush(urgent=True)
+
+    def _resume(self) -> None:
+        self._follow_source()

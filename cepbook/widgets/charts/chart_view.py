@@ -16,10 +16,9 @@ from typing import Any
 import traitlets
 
 from cepbook.errors import CepbookError
-from cepbook.feeds import Feed
-from cepbook.session import Progress, Workbench
+from cepbook.session import Workbench
 from cepbook.widgets.base.column_encoding import BinaryBuffers
-from cepbook.widgets.base.live_widget import CLIENTS, LiveWidget, widget_asset, widget_script
+from cepbook.widgets.base.live_widget import CLIENTS, FeedView, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.charts.chart_frames import ChartKind, ChartOptions, ChartWindow, encoded_series
 from cepbook.widgets.charts.chart_picture import chart_picture
@@ -29,10 +28,9 @@ COLUMNS, ROWS = 1_000, 260  # pixels of a page that has not said how many it has
 MOST_COLUMNS, MOST_ROWS = 4_096, 2_160
 MOST_TIME = 2**53  # ms, in messages of a page
 REPLAY_INTERVAL = 0.5  # seconds between two looks at a replay that is paused
-STATES = {"ready": "ready", "running": "live", "paused": "paused"}  # of a replay
 
 
-class ChartView(LiveWidget):
+class ChartView(FeedView):
     """The live chart of the insert rows of a statement."""
 
     _esm = widget_script(__file__, "chart_axes.js", "chart_view.js")
@@ -50,13 +48,10 @@ class ChartView(LiveWidget):
     ) -> None:
         self._source = source
         self._options = ChartOptions() if options is None else options
-        self._feed: Feed | None = None
-        self._unsubscribe: Callable[[], object] | None = None
-        self._state, self._problem = "ready", ""
+        self._problem = ""
         self._sizes: dict[str, tuple[int, int]] = {}
         self._orders: deque[Callable[[], object]] = deque(maxlen=100)
         self._requested: tuple[int, int, int] | None = None  # feed number, series and place of the row to tell
-        self._feed_number = self._ended = 0
         self._picture: StaticPicture | None = None
         super().__init__(rate=rate, now=now, spent=spent, info=self._describe())
         self._glance = source.workbench.glance
@@ -67,7 +62,6 @@ class ChartView(LiveWidget):
     # ---- the statement
 
     def _follow_source(self) -> None:
-        """Notice that the statement was dropped or deployed anew, and that a replay began."""
         if self.comm is None:
             return
         source = self._source
@@ -89,36 +83,6 @@ class ChartView(LiveWidget):
         if replay is not None and replay is not self._replay:
             self.follow(replay)
 
-    def _on_feed_changed(self) -> None:
-        """Handle the news of the feed, which it gives once until it is read."""
-        self._pump.touch()
-        if self._replay is None and not self._pump.is_open:
-            self._pump.soon(self._rearm)
-
-    def _rearm(self) -> None:
-        if self._feed is not None and not self._pump.is_open:
-            self._feed.heard()
-
-    def _stop_following(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
-
-    def _on_slice(self, progress: Progress) -> None:
-        self._take_state(progress)
-        super()._on_slice(progress)
-
-    def _take_state(self, progress: Progress) -> None:
-        if self._state != "dropped":
-            self._state = STATES.get(progress.state, "finished")
-            if self._state == "finished" and self._feed is not None:
-                self._ended = self._feed.deliveries
-
-    def _on_glance(self) -> None:
-        """Display another instant or range at once."""
-        self._pump.touch()
-        self.flush(urgent=True)
-
     def flush(self, *, urgent: bool = False) -> bool:
         """Send a frame as `LiveWidget` does; run the orders of pages before."""
         if self._pump.is_open and not (urgent or self._orders or self._pump.is_due):
@@ -132,9 +96,6 @@ class ChartView(LiveWidget):
         self._stop_following()
         self._feed = None
         super().close()
-
-    def _resume(self) -> None:
-        self._follow_source()
 
     # ---- pictures
 

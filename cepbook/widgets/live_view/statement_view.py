@@ -18,11 +18,11 @@ import traitlets
 from cepbook.display import format_time, unused_name
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
-from cepbook.session import Progress, Workbench
+from cepbook.session import Workbench
 from cepbook.session.inspect.match_record import KEPT as RECORDED_DELIVERIES
 from cepbook.session.inspect.partition_selectors import NO_ROWS_TEXT
 from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
-from cepbook.widgets.base.live_widget import CLIENTS, LiveWidget, widget_asset, widget_script
+from cepbook.widgets.base.live_widget import CLIENTS, FeedView, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.live_view.download import MAX_DOWNLOADS, Download, DownloadRequest
 from cepbook.widgets.live_view.partition_rows import (
@@ -54,7 +54,7 @@ Pane = Literal["stream", "window", "events", "partitions", "waiting"]
 _PANES: dict[object, Pane] = {pane: pane for pane in get_args(Pane)}
 
 
-class StatementView(LiveWidget):
+class StatementView(FeedView):
     """The live view of one statement.
 
     `keep` is the number of stream rows that the browser holds (and the maximum of one frame), `rate` the maximum of
@@ -66,6 +66,7 @@ class StatementView(LiveWidget):
     )
     _css = widget_asset(__file__, "view.css")
     info = traitlets.Dict().tag(sync=True)
+    _state: ViewState
 
     def __init__(
         self,
@@ -80,10 +81,7 @@ class StatementView(LiveWidget):
         self._keep = keep
         self._columns: tuple[ViewColumn, ...] = tuple(source.columns)
         self._epl = source.epl
-        self._feed: Feed | None = None
         self._others: tuple[Feed, ...] = ()
-        self._unsubscribe: Callable[[], object] | None = None
-        self._state: ViewState = "ready"
         self._shown: dict[str, Pane] = {}
         self._partition: int | None = None
         self._request = StreamRequest()  # the rows of the pane that is shown
@@ -100,9 +98,7 @@ class StatementView(LiveWidget):
         self._problem = ""  # why replays could not be repeated
         self._watching = False
         self._next = 0
-        self._feed_number = 0  # of the feed in the order of those displayed: another instant or deployment has its own
         self._cut = False  # whether the page lacks rows that it could keep
-        self._ended = 0  # deliveries at the end of the last replay
         self._clock = source.clock()
         self._picture: StaticPicture | None = None
         super().__init__(rate=rate, now=now, spent=spent, info=self._describe())
@@ -111,11 +107,6 @@ class StatementView(LiveWidget):
         self._follow_source()
         source.on_glance(self._on_glance)
         source.on_glance(self._follow_source, to_replays=True)
-
-    def _on_glance(self) -> None:
-        """Display another instant at once, whatever was due."""
-        self._pump.touch()
-        self.flush(urgent=True)
 
     @property
     def state(self) -> ViewState:
@@ -140,17 +131,6 @@ class StatementView(LiveWidget):
             self._pump.touch()
         return super().flush(urgent=urgent)
 
-    def _on_slice(self, progress: Progress) -> None:
-        self._take_state(progress)
-        super()._on_slice(progress)
-
-    def _take_state(self, progress: Progress) -> None:
-        if self._state != "dropped":
-            known: dict[str, ViewState] = {"ready": "ready", "running": "live", "paused": "paused"}
-            self._state = known.get(progress.state, "finished")
-            if self._state == "finished" and self._feed is not None:
-                self._ended = self._feed.deliveries
-
     def freeze(self) -> StaticPicture:
         """Return the present state as plain HTML and text: the same for the same state of the engine.
 
@@ -170,9 +150,6 @@ class StatementView(LiveWidget):
         self._stop_following()
         self._feed = None
         super().close()
-
-    def _resume(self) -> None:
-        self._follow_source()
 
     def _mark(self) -> object:
         self._follow_source()
@@ -205,7 +182,6 @@ class StatementView(LiveWidget):
         return "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS_TEXT}."
 
     def _follow_source(self) -> None:
-        """Notice that the statement was dropped or deployed anew."""
         if self.comm is None:  # nobody looks any more
             return
         try:
@@ -236,18 +212,10 @@ class StatementView(LiveWidget):
             self._pump.touch()
 
     def _on_feed_changed(self) -> None:
-        """Handle the news of the feed, which it gives once until it is read."""
-        self._pump.touch()
         self._follow_current_replay()
         if not self._pump.is_open:
             self._watch(False)
-        if self._replay is None and not self._pump.is_open:
-            self._pump.soon(self._rearm)
-
-    def _rearm(self) -> None:
-        """Read the feed although no page does, so that a later replay is noticed."""
-        if self._feed is not None and not self._pump.is_open:
-            self._feed.heard()
+        super()._on_feed_changed()
 
     def _watch(self, looking: bool) -> None:
         """Record which matches make a delivery while a page displays the statement, and only then."""
@@ -261,11 +229,6 @@ class StatementView(LiveWidget):
         replay = self._source.replay()
         if replay is not None and replay is not self._replay:
             self.follow(replay)
-
-    def _stop_following(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
 
     def _receive(self, content: dict[str, Any]) -> bool | None:
         match content:

@@ -244,3 +244,11 @@ def test_a_query_asks_each_row_once() -> None:
         runtime.send("A", {"x": value})
     assert runtime.query("select noted(x) as y from W where noted(x) > 2") == [{"y": 3}, {"y": 4}]
     assert sorted(asked) == [0, 1, 2, 3, 3, 4, 4]
+
+
+def test_kinds_of_on_triggers() -> None:
+    cep = Workbench()
+    cep.run("create schema E(k string); create window W#keepall as E; @name('d') on E delete from W;"
+            "@name('u') on E update W set k = 'x'; @name('m') on E merge W when matched then delete")  # fmt: skip
+    kinds = cep.statements().set_index("name")["kind"]
+    assert kinds[["d", "u", "m"]].tolist() == ["on delete", "on update", "on merge"]

@@ -10,7 +10,10 @@ from cepbook.lang.syntax.ast.syntax_node import SyntaxNode
 
 @dataclass(frozen=True, slots=True)
 class Expr(SyntaxNode):
-    pass
+    @property
+    def literal(self) -> Literal | None:
+        """The literal that the expression is; None for all other expressions."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,10 @@ class Literal(Expr):
     value: object
     type: str
     written: str = ""
+
+    @property
+    def literal(self) -> Literal:
+        return self
 
 
 @dataclass(frozen=True, slots=True)
