@@ -124,8 +124,7 @@ class ReplayMixin(WorkbenchCore):
         """
         arguments = {name: value for name, value in locals().items() if name != "self"}
         with self._lock:
-            self._refuse_replay()
-            end = self._end_of_replay(until)
+            end = self._prepare_replay(until)
             policy: LatePolicy = late or ("error" if lateness is None else "drop")
             sources = sources_by_type(events, type)
             options = ReplayOptions(
@@ -159,8 +158,8 @@ class ReplayMixin(WorkbenchCore):
             self.glance.announce_replay()
             return replay
 
-    def _refuse_replay(self) -> None:
-        """Raise UsageError if the clock is driven already; else let go of snapshots that are too many."""
+    def _prepare_replay(self, until: TimeLike | None) -> int | None:
+        """Return the end in clock units; let go of snapshots that are too many. Raises if no replay can begin now."""
         if self.replaying is not None:
             self.replaying.refuse_another()
         if self.live_clock is not None:
@@ -168,8 +167,6 @@ class ReplayMixin(WorkbenchCore):
         replays = list(self._replays)
         while sum(replay.snapshot_bytes for replay in replays) > MAX_SNAPSHOT_BYTES:
             replays.pop(0).forget("later replays keep snapshots, and all together only so many")
-
-    def _end_of_replay(self, until: TimeLike | None) -> int | None:
         end = None if until is None else self._moment(until)
         if end is not None and end < self.runtime.now:
             raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")

@@ -15,7 +15,7 @@ from cepbook import Workbench
 from cepbook.session.replay.live_ingestion import Live
 from cepbook.widgets import ReplayControl, view
 from cepbook.widgets.base.control import ControlWidget
-from cepbook.widgets.base.live_widget import CLIENT_NAME, CLIENTS, LiveWidget
+from cepbook.widgets.base.live_widget import CLIENT_NAME, CLIENTS, FeedView, LiveWidget
 from cepbook.widgets.charts.chart_view import chart
 from cepbook.widgets.live_bar.live_control import LiveControl
 from cepbook.widgets.map.flow_map import FlowMap

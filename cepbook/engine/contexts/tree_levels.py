@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from cepbook.engine.contexts.conditions import CompiledLevels, LevelStream
+from cepbook.engine.contexts.conditions import CompiledLevels
 from cepbook.engine.contexts.lifecycle import NonOverlappingBranch, OverlappingBranch
 from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocation, PartitionLocator
 from cepbook.engine.contexts.partitioning import CategoryBranch, HashBranch, KeyedBranch
@@ -65,7 +65,7 @@ def locator_through(outermost: Level, type_name: str) -> PartitionLocator | None
     if len(streams) < len(by_level):
         return None
     functions = [
-        _category_locator(stream) if level.kind == "category" else stream.locate
+        (lambda event, of=stream: (tuple(of.locate(event)[1]), ())) if level.kind == "category" else stream.locate
         for level, stream in zip(levels_from(outermost), streams, strict=True)
     ]
     passes, first, *inner = streams[0].passes, *functions
@@ -83,7 +83,3 @@ def locator_through(outermost: Level, type_name: str) -> PartitionLocator | None
     reads = None if any(stream.reads is None for stream in streams) else tuple(dict.fromkeys(names))
     several = any(level.kind == "category" for level in levels_from(outermost))
     return PartitionLocator(locate, reads, all(stream.deterministic for stream in streams), several=several)
-
-
-def _category_locator(stream: LevelStream) -> Callable[[Any], tuple[Any, Sequence[Any]]]:
-    return lambda event: (tuple(stream.locate(event)[1]), ())

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from cepbook.engine.aggregates.accumulators import Accumulator
-from cepbook.engine.cycles.stage_accumulators import make_stage_accumulator
+from cepbook.engine.cycles.stage_accumulators import STAGE_ACCUMULATORS, CollectedValues
 from cepbook.engine.cycles.stage_windows import RowValues, StageDelta, StageRow, StageWindowState, make_stage_window
 from cepbook.engine.expressions.hashable import canonical_nan
 from cepbook.engine.state import CoinTosses, State
@@ -133,7 +133,7 @@ class StageState(State):
         leaf = self._leaves.get(key)
         if leaf is None:
             self._made += 1
-            totals = [make_stage_accumulator(aggregate.name) for aggregate in form.node.aggregates]
+            totals = [STAGE_ACCUMULATORS.get(a.name, CollectedValues)() for a in form.node.aggregates]
             window = make_stage_window(form.node.window, form.fills)
             leaf = self._leaves[key] = KeyedWindow(self._made, key, window, totals)
             self._numbered[leaf.number] = leaf

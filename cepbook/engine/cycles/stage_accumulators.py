@@ -79,7 +79,8 @@ class CollectedValues(State):
         return list(self.values)
 
 
-_TOTALS: dict[str, Callable[[], Accumulator]] = {
+# Makes an aggregate without values; that of a name that is not here collects them
+STAGE_ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {
     "count": RowCount,
     "min": partial(OrderedValues, "min"),
     "max": partial(OrderedValues, "max"),
@@ -87,10 +88,5 @@ _TOTALS: dict[str, Callable[[], Accumulator]] = {
     **{name: partial(PowerSums, name, 0.0) for name in HIGHEST_POWERS},
 }
 for _name in CYCLE_AGGREGATES:
-    if _name not in _TOTALS:
+    if _name not in STAGE_ACCUMULATORS:
         raise TypeError(f"the row of aggregate {_name} has no class here")
-
-
-def make_stage_accumulator(name: str) -> Accumulator:
-    """Return an aggregate without values; that of an unknown name collects them."""
-    return _TOTALS.get(name, CollectedValues)()

@@ -94,7 +94,7 @@ def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
     if node.op == "not":
         _check_type(operand, t.BOOLEAN, "`not`", scope)
         return x.LogicalNot(t.BOOLEAN, operand, span=node.span)
-    if not _numeric(operand):
+    if operand.type != ERROR and not t.is_numeric(operand.type):
         scope.mismatch(f"unary `{node.op}` is not defined for {type_text(operand.type)}", node.span)
     if node.op == "+" or operand.type == ERROR:
         return operand
@@ -105,10 +105,6 @@ def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
 def _check_type(operand: x.BoundExpr, type_: Type, what: str, scope: Scope) -> None:
     if operand.type not in (type_, ERROR) and not _untyped_call(operand):
         scope.mismatch(f"{what} needs {type_} operands, found {type_text(operand.type)}", operand.span)
-
-
-def _numeric(e: x.BoundExpr) -> bool:
-    return e.type == ERROR or t.is_numeric(e.type)
 
 
 def _binary(node: ast.Binary, scope: Scope) -> x.BoundExpr:
