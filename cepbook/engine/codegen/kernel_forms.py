@@ -10,8 +10,16 @@ from cepbook.engine.aggregates.cells import ArgumentCells
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.physical.operators import Eviction, WindowOperator
 from cepbook.engine.physical.plan import PhysicalPlan
-from cepbook.engine.vectorized.kernel_form import KEPT, ArgumentForm, KernelForm, OutputForm
-from cepbook.engine.vectorized.row_store import ARRAY_TYPES, ARRIVAL, NUMBER_TYPES, ORDINAL
+from cepbook.engine.vectorized.kernel_form import (
+    ARRAY_TYPES,
+    ARRIVAL,
+    KEPT,
+    NUMBER_TYPES,
+    ORDINAL,
+    ArgumentForm,
+    KernelForm,
+    OutputForm,
+)
 from cepbook.engine.windows import WINDOW_FORMS
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x

@@ -33,7 +33,14 @@ from cepbook.engine.replay.output_collector import UNORDERED_CAUSE, DerivedEvent
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.subquery_inputs import without_state
 from cepbook.engine.time.clock_stops import ClockStops, EventStops, LateTimers
-from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
+from cepbook.engine.vectorized import kernel_library
+from cepbook.engine.vectorized.column_batch import (
+    ColumnBatch,
+    FilterableColumns,
+    FilteredBatch,
+    iterate_events,
+    merge_positions,
+)
 from cepbook.lang.plan.references import reads_whole_events
 
 _Batches = Sequence[ColumnBatch]
@@ -219,7 +226,8 @@ class StatementPass:
                 else list(compress(rest, passed.flags))
             )
         unfiltered = context is None and (rest or statement.steps.source.filter is None)
-        if unfiltered and self._run_vectorized(statement, batch, out, keys):
+        many = len(batch.times) >= kernel_library.LEAST and isinstance(batch.columns, FilterableColumns)
+        if unfiltered and many and self._run_vectorized(statement, batch, out, keys):
             return
         columns = [batch.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cepbook.engine.vectorized.array_values import ArrayValues
-from cepbook.engine.vectorized.kernel_form import ArgumentForm, KernelForm, OutputKind
-from cepbook.engine.vectorized.row_store import GROUP, Array, RowStore
+from cepbook.engine.vectorized.kernel_form import GROUP, ArgumentForm, KernelForm, OutputKind
+from cepbook.engine.vectorized.row_store import Array, RowStore
 
 _EXACT = 2**53  # whole numbers below this are exact as floats
 

@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+ARRIVAL, ORDINAL, GROUP = ":time", ":ordinal", ":group"  # columns that are no properties
+NUMBER_TYPES = {"double": "float64", "int": "int64", "short": "int64", "byte": "int64", "long": "int64"}
+ARRAY_TYPES = {**NUMBER_TYPES, "boolean": "bool", "string": "int64"}  # by type of a property; texts are codes
 KEPT = 2**62  # the limit of a window that no row leaves
 OutputKind = Literal[
     "property", "previous", "count", "total", "mean", "least", "greatest", "constant", "+", "-", "*", "/"

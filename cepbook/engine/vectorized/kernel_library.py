@@ -8,6 +8,7 @@ import importlib.util
 import threading
 from types import ModuleType
 
+LEAST = 256  # events of a batch that is worth the fixed cost of arrays
 WORTH_LOADING = 50_000  # events in batches that kernels could run, after which they are loaded
 _lock = threading.Lock()
 _events = 0

@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cepbook.engine.vectorized.array_columns import StoredColumn
+from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES
 
 Array = npt.NDArray[Any]
-ARRIVAL, ORDINAL, GROUP = ":time", ":ordinal", ":group"  # columns that are no properties
 _SMALLEST = 1024  # rows for which a store has room at first
-NUMBER_TYPES = {"double": "float64", "int": "int64", "short": "int64", "byte": "int64", "long": "int64"}
-ARRAY_TYPES = {**NUMBER_TYPES, "boolean": "bool", "string": "int64"}  # by type of a property; texts are codes
 _PYTHON_TYPES: dict[str, set[type]] = {"float64": {float, type(None)}, "int64": {int}, "bool": {bool}}
 _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
 

@@ -27,13 +27,12 @@ from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.group_cells import GroupCells
-from cepbook.engine.vectorized.kernel_form import KernelForm
+from cepbook.engine.vectorized.kernel_form import ARRIVAL, GROUP, ORDINAL, KernelForm
 from cepbook.engine.vectorized.kernel_library import kernels
 from cepbook.engine.vectorized.output_arrays import OutputArrays
-from cepbook.engine.vectorized.row_store import ARRIVAL, GROUP, ORDINAL, Array, RowStore
+from cepbook.engine.vectorized.row_store import Array, RowStore
 from cepbook.interrupts import InterruptGuard
 
-LEAST = 256  # events of a batch for which kernels are worth their fixed cost
 _RELOADED = 4  # items that are loaded for each event since they were last read, at most
 
 
@@ -56,7 +55,7 @@ class VectorizedStatement:
         self, batch: ColumnBatch, state: Any, fire: Callable[[int], int], rearm: Callable[..., object]
     ) -> tuple[ArrayValues, ...] | None:
         """Run a batch of events that pass the filter. Return the columns of the output, a row per event; None, and no
-        change, if the batch or the state has values that kernels do not represent, or is small.
+        change, if the batch or the state has values that kernels do not represent.
 
         `state` is the `StatementState`, ``fire(due)`` returns when a timer fires (`ClockStops.fire`), and
         ``rearm(due, state, view)`` arms the timer of a view.
@@ -67,7 +66,7 @@ class VectorizedStatement:
             return None
         if not form.needs_kernels:
             return tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
-        loaded = kernels(count) if count >= LEAST else None
+        loaded = kernels(count)
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
         if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._names):
             return None

@@ -31,7 +31,7 @@ DOUBLES = (None, 0.0, -0.0, 0.1, 0.2, 1e308, -1e308, 5e-324, math.inf, -math.inf
 @pytest.fixture(autouse=True)
 def _kernels_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_library.kernels(wait=True) is not None, kernel_library.missing_reason()
-    monkeypatch.setattr(vectorized_statement, "LEAST", 1)
+    monkeypatch.setattr(kernel_library, "LEAST", 1)
 
 
 @st.composite

@@ -139,7 +139,7 @@ def test_batches_of_a_frame_are_written_together_and_none_waits_behind_the_end(
         @name('some') select * from T(volume < -145);
         @name('sums') select symbol, sum(volume) as v, count(price) as n from T#{window} group by symbol
     """)
-    count = 12_000
+    count = 48_000
     frame = pd.DataFrame({
         "ts": [number // 3 + 10 * (number > 600) for number in range(count)],
         "symbol": ["A", None, "B", "C"] * (count // 4),
