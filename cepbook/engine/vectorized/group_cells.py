@@ -10,7 +10,7 @@ import numpy as np
 
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.kernel_form import GROUP, ArgumentForm, KernelForm, OutputKind
-from cepbook.engine.vectorized.row_store import Array, RowStore
+from cepbook.engine.vectorized.row_store import Array, RowStore, magnitude
 
 _EXACT = 2**53  # whole numbers below this are exact as floats
 
@@ -52,13 +52,11 @@ class _ArgumentArrays:
             array[groups] = [array[0].item() if value is None else value for value in known]
         return True
 
-    def exact(self, new: Array, retained: Array) -> bool:
-        """Return whether sums are exact in any order while rows `new` enter: also as floats, which averages are."""
+    def exact(self, highest: float, rows: int) -> bool:
+        """Return whether sums of so many `rows`, with no value above `highest`, are exact, also as floats."""
         if self.form.floating or "total" not in self.numbers:
             return True
-        highest = max(np.abs(values.astype(np.float64)).max(initial=0) for values in (new, retained))
-        most = np.abs(self.numbers["total"]).max(initial=0)
-        return bool(most + highest * (len(new) + len(retained)) < _EXACT)
+        return magnitude(self.numbers["total"]) + highest * rows < _EXACT
 
     def update(
         self, kernels: ModuleType, values: Array, movement: tuple[Array, Array, Array, int, int, bool], count: int
@@ -120,8 +118,9 @@ class GroupCells:
             if not arrays.load(cells, groups, self._sizes[groups], form.cells):
                 return False
             if argument.name is not None:
-                retained = rows.arrays[argument.name][rows.begin : rows.end]
-                if not arrays.exact(new[argument.name], retained):
+                values = new[argument.name]
+                highest = max(rows.highest.get(argument.name, 0.0), magnitude(values))
+                if not arrays.exact(highest, len(values) + rows.end - rows.begin):
                     return False
             self._arguments.append(arrays)
         return True

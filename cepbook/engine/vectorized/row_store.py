@@ -9,12 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cepbook.engine.vectorized.array_columns import StoredColumn
-from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES
+from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, GROUP, NUMBER_TYPES, ORDINAL
 
 Array = npt.NDArray[Any]
 _SMALLEST = 1024  # rows for which a store has room at first
 _PYTHON_TYPES: dict[str, set[type]] = {"float64": {float, type(None)}, "int64": {int}, "bool": {bool}}
 _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
+
+
+def magnitude(values: Array) -> float:
+    """Return the highest absolute value; 0 without values."""
+    return float(np.abs(values.astype(np.float64)).max(initial=0.0))
 
 
 class TextCodes:
@@ -58,9 +63,10 @@ class RowStore:
 
     With `scattered` rows may leave from the middle: `alive` says which are retained. Without it those from `begin` on
     are. `moves` counts how often the rows were numbered anew.
+    `highest` has for properties that are whole numbers a bound of the absolute values of the retained rows.
     """
 
-    __slots__ = ("_types", "alive", "arrays", "begin", "codes", "end", "moves")
+    __slots__ = ("_types", "alive", "arrays", "begin", "codes", "end", "highest", "moves")
 
     def __init__(self, types: Mapping[str, str], *, scattered: bool = False) -> None:
         self._types = types
@@ -68,6 +74,14 @@ class RowStore:
         self.codes = {name: TextCodes() for name, of in types.items() if of == "string"}
         self.alive: npt.NDArray[np.bool_] | None = np.empty(0, bool) if scattered else None
         self.begin = self.end = self.moves = 0
+        own = {GROUP, ARRIVAL, ORDINAL}
+        numbers = (name for name, of in types.items() if NUMBER_TYPES.get(of) == "int64")
+        self.highest = {name: 0.0 for name in numbers if name not in own}
+
+    @property
+    def texts(self) -> int:
+        """The number of texts that have a code."""
+        return sum(map(len, self.codes.values()))
 
     def fits(self, name: str, column: StoredColumn | None) -> bool:
         """Return whether a column of events can be stored without loss."""
@@ -92,6 +106,8 @@ class RowStore:
         new = slice(self.end, self.end + count)
         for name, values in columns.items():
             self.arrays[name][new] = values
+            if name in self.highest:
+                self.highest[name] = max(self.highest[name], magnitude(values))
         if self.alive is not None:
             self.alive[new] = True
         self.end += count
@@ -143,6 +159,8 @@ class RowStore:
         for name, values in self.arrays.items():
             moved = self.arrays[name] = np.empty(room, values.dtype)
             moved[: len(rows)] = values[rows]
+            if name in self.highest:
+                self.highest[name] = magnitude(moved[: len(rows)])
         if self.alive is not None:
             self.alive = np.zeros(room, bool)
             self.alive[: len(rows)] = True

@@ -34,6 +34,8 @@ from cepbook.engine.vectorized.row_store import Array, RowStore
 from cepbook.interrupts import InterruptGuard
 
 _RELOADED = 4  # items that are loaded for each event since they were last read, at most
+_GROUPS = 4  # groups for each event of a batch, at most: their cells are read and written for each batch
+_TEXTS = 100_000  # texts with a code, beside those of retained rows, after which a store begins anew
 
 
 class VectorizedStatement:
@@ -41,6 +43,11 @@ class VectorizedStatement:
 
     def __init__(self, form: KernelForm) -> None:
         self.form = form
+        self._waited = 0  # events since the items were last read
+        self._begin()
+
+    def _begin(self) -> None:
+        form = self.form
         names = {*form.items, *(argument.name for argument in form.arguments), form.key} - {None, ARRIVAL, ORDINAL}
         types = {name: form.types[name] for name in sorted(map(str, names))}
         own = {ARRIVAL, ORDINAL} & set(form.items)
@@ -49,7 +56,7 @@ class VectorizedStatement:
         self._chains = _Chains()
         self._items = _StoredItems(self._rows, form)
         self._viewed = np.empty(0, bool)  # whether a group has a view
-        self._waited = 0  # events since the items were last read
+        self._reloaded = True  # the views of the rows are not known yet
 
     def run(
         self, batch: ColumnBatch, state: Any, fire: Callable[[int], int], rearm: Callable[..., object]
@@ -70,7 +77,7 @@ class VectorizedStatement:
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
         if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._names):
             return None
-        if not self._adopt(state, count):
+        if not self._are_few(state, count) or not self._adopt(state, count):
             return None
         cells = GroupCells(form, rows, state)
         new = {name: rows.stored(name, columns[name]) for name in self._names}
@@ -101,10 +108,20 @@ class VectorizedStatement:
             own[ORDINAL] = np.arange(state.ordinal + 1, state.ordinal + count + 1)
         return own
 
+    def _are_few(self, state: Any, count: int) -> bool:
+        """Return whether there are not too many groups for a batch of `count` events."""
+        groups = len(state.groups) if self.form.grouped else 0
+        views = len(state.view.by_key) if self.form.divided else 0
+        return max(groups, views) <= _GROUPS * count
+
     def _adopt(self, state: Any, count: int) -> bool:
         """Load the items of the window unless the store has them. Return False if impossible or not worth it."""
-        form, rows = self.form, self._rows
         views = self._views(state)
+        if self._rows.texts > _TEXTS + self._rows.end - self._rows.begin:
+            for view in views:
+                view.contents()  # makes the items
+            self._begin()
+        form, rows = self.form, self._rows
         if all(view.stored is not None and view.stored.func == self._items.of for view in views) and (
             views or not rows.end
         ):
@@ -120,10 +137,11 @@ class VectorizedStatement:
             if column is None:
                 return False
             loaded[name] = column
-        loaded[GROUP] = np.zeros(len(items), np.int64) if form.key is None else loaded.get(form.key, np.empty(0))
+        loaded[GROUP] = loaded[form.key] if form.key in loaded else np.zeros(len(items), np.int64)
         rows.clear()
         rows.append(loaded, len(items))
         self._viewed[:] = False
+        self._reloaded = True
         self._waited = 0
         return True
 
@@ -185,13 +203,14 @@ class VectorizedStatement:
         rows.alive[leaving] = False
         by_key, texts = state.view.by_key, rows.codes[form.key].texts
         self._viewed = np.append(self._viewed, np.zeros(len(texts) - len(self._viewed), bool))
-        groups = rows.arrays[GROUP][: rows.end]
+        groups = rows.arrays[GROUP][0 if self._reloaded else rows.end - count : rows.end]
         codes, places = np.unique(groups[~self._viewed[groups]], return_index=True)
         for code in codes[np.argsort(places)].tolist():
             key = texts[code]
             view = by_key[key] if key in by_key else state.view.open(key, now)
             view.keep_stored(partial(self._items.of, code))
         self._viewed[codes] = True
+        self._reloaded = False
 
 
 class _Chains:
@@ -208,13 +227,14 @@ class _Chains:
     def replace(self, loaded: ModuleType, rows: RowStore, first: int, limit: int) -> Array:
         """Let the rows from `first` on enter their groups. Return for each the row that it pushes out; -1 for none."""
         groups = rows.arrays[GROUP]
-        more = int(groups[: rows.end].max(initial=-1)) + 1 - len(self._sizes)
+        moved = self._moves != rows.moves
+        more = int(groups[0 if moved else first : rows.end].max(initial=-1)) + 1 - len(self._sizes)
         if more > 0:
             none = np.zeros(more, np.int64)
             self._oldest, self._newest, self._sizes = (
                 np.append(known, none) for known in (self._oldest, self._newest, self._sizes)
             )
-        if self._moves != rows.moves:
+        if moved:
             self._moves, self._following = rows.moves, np.empty(len(groups), np.int64)
             self._sizes[:] = 0
             self._enter(loaded, groups, 0, first, first)

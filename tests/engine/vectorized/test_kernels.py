@@ -224,3 +224,30 @@ def test_a_batch_that_fails_has_changed_nothing(
     sent.send(EVENTS[30:])
     assert run.deliveries == sent.deliveries
     assert exact_state(run) == exact_state(sent)
+
+
+def test_texts_that_no_row_has_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectorized_statement, "_TEXTS", 20)
+    epl = "select k, x, sum(x) as s from A#groupwin(k)#length(2) group by k"
+    events = [event._replace(values=event.values | {"k": f"k{at // 4}"}) for at, event in enumerate(EVENTS * 4)]
+    events = [event._replace(time=10 * at) for at, event in enumerate(events)]
+    run, sent = Run(epl), Run(epl)
+    run.replay(events, range(8, 160, 8))
+    sent.send(events)
+    assert run.deliveries == sent.deliveries
+    assert exact_state(run) == exact_state(sent)
+    (statement,) = run.runtime.statements.values()
+    assert statement.vectorized._rows.texts <= 80
+
+
+def test_a_batch_with_few_events_for_many_groups_takes_rows() -> None:
+    epl = "select k, x, sum(x) as s from A#length(1000) group by k"
+    events = [event._replace(values=event.values | {"k": f"k{at}"}) for at, event in enumerate(EVENTS)]
+    run, sent = Run(epl), Run(epl)
+    run.replay(events, [30])
+    (statement,) = run.runtime.statements.values()
+    assert statement.state.view.stored is not None
+    run.replay([event._replace(time=1000) for event in events[:4]], [])
+    sent.send([*events, *(event._replace(time=1000) for event in events[:4])])
+    assert statement.state.view.stored is None
+    assert run.deliveries == sent.deliveries
