@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized import kernel_library, vectorized_statement
-from tests.engine.histories import GAPS, KEYS, Event, Run, comparable
+from cepbook.engine.vectorized.array_columns import ArrayColumns
+from cepbook.engine.vectorized.column_batch import ColumnBatch
+from tests.engine.histories import GAPS, KEYS, Event, Run, array_of, comparable
 
 WINDOWS = ("", "#length(1)", "#length(3)", "#time(1 sec)", "#time(7 msec)", "#groupwin(k)#length(2)", "#keepall")
-VALUES = (
-    "x", "d", "k", "n", "count(*) as c", "count(d) as cd", "count(x) as cx",
-    "sum(x) as sx", "sum(d) as sd", "sum(n) as sn", "avg(x) as ax", "avg(d) as ad", "avg(n) as an",
-    "min(x) as lx", "max(d) as gd", "min(d) as ld", "max(n) as gn", "prev(1, d) as pd", "prev(2, k) as pk",
-    "d * 2 as d2", "x - avg(d) as xd", "d / d as dd", "d / (x * 1.0) as dx", "(d + 0.1) * sum(x) as ds",
+PLAIN = ("x", "d", "k", "n", "d * 2 as d2", "d / d as dd", "d / (x * 1.0) as dx", "d + x as ds")
+AGGREGATES = (
+    "count(*) as c", "count(d) as cd", "count(x) as cx", "sum(x) as sx", "sum(d) as sd", "sum(n) as sn", "avg(x) as ax",
+    "avg(d) as ad", "avg(n) as an", "x - avg(d) as xd", "(d + 0.1) * sum(x) as dsx",
 )  # fmt: skip
-FILTERS = ("", "(x > 0)", "(k = 'a')", "(k = 'a' or d > 0)")
+EXTREMES = ("min(x) as lx", "max(d) as gd", "min(d) as ld", "max(n) as gn")  # without a window
+PREVIOUS = ("prev(1, d) as pd", "prev(1, k) as pk", "prev(1, x) as px")  # with one
+FILTERS = ("", "", "(x > 0)", "(k = 'a')", "(k = 'a' or d > 0)")
 INTS = (0, 1, -1, 2**31 - 1, -(2**31), 7)
 LONGS = (0, 1, -5, 2**40, -(2**40), 2**53, 2**62)
 DOUBLES = (None, 0.0, -0.0, 0.1, 0.2, 1e308, -1e308, 5e-324, math.inf, -math.inf, 3.5)
@@ -32,16 +36,24 @@ DOUBLES = (None, 0.0, -0.0, 0.1, 0.2, 1e308, -1e308, 5e-324, math.inf, -math.inf
 def _kernels_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_library.kernels(wait=True) is not None, kernel_library.missing_reason()
     monkeypatch.setattr(kernel_library, "LEAST", 1)
+    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+
+
+def statement(pick: Callable[[Sequence[str]], str], picks: Callable[[Sequence[str], int], list[str]]) -> str:
+    """A statement for which there are kernels, mostly: ``pick`` and ``picks`` choose among texts."""
+    window = pick(WINDOWS)
+    grouped = pick((" group by k", ""))
+    more = picks(AGGREGATES + (EXTREMES if window == "" else () if "time" in window else PREVIOUS), 3)
+    columns = dict.fromkeys([*picks(PLAIN, 2), *more])
+    return f"select {', '.join(columns)} from A{pick(FILTERS)}{window}{grouped}"
 
 
 @st.composite
 def statements(draw: st.DrawFn) -> str:
-    columns = draw(st.lists(st.sampled_from(VALUES), min_size=1, max_size=5, unique=True))
-    grouped = draw(st.booleans())
-    columns += ["k as key"] * grouped
-    windows = WINDOWS if not any("prev" in column for column in columns) else WINDOWS[1:]
-    source = f"A{draw(st.sampled_from(FILTERS))}{draw(st.sampled_from(windows))}"
-    return f"select {', '.join(columns)} from {source}{' group by k' * grouped}"
+    return statement(
+        lambda texts: draw(st.sampled_from(texts)),
+        lambda texts, most: draw(st.lists(st.sampled_from(texts), min_size=1, max_size=most, unique=True)),
+    )
 
 
 @st.composite
@@ -55,16 +67,36 @@ def histories(draw: st.DrawFn, most: int = 60) -> list[Event]:
     return events
 
 
-def kernels_used(run: Run) -> int:
-    """The number of statements that kernels have run."""
-    return sum("vectorized" in statement.__dict__ for statement in run.runtime.statements.values())
+class ArrayRun(Run):
+    """A run whose batches are arrays. `by_kernels` counts those that kernels have run."""
+
+    by_kernels = 0
+
+    def replay(self, events: Sequence[Event], cuts: Sequence[int], *, stepping: bool = False) -> None:
+        batch = self.runtime.batch(["A"])
+        bounds = sorted({0, len(events), *(c for c in cuts if c < len(events))})
+        for low, high in pairwise(bounds):
+            part = events[low:high]
+            times = [event.time for event in part]
+            arrays = {name: array_of([event.values[name] for event in part]) for name in batch.columns["A"]}
+            columns = ArrayColumns(arrays, arrays.__getitem__, array_of(times), slice(0, len(part)))
+            stops = range(self.runtime.now, times[-1] + 1) if stepping else None
+            batch.run([ColumnBatch("A", times, columns)], stops)
+            state = next(iter(self.runtime.statements.values())).state
+            views = [state.view, *getattr(state.view, "by_key", {}).values()]
+            type(self).by_kernels += any(getattr(view, "stored", None) is not None for view in views)
 
 
+def test_batches_are_as_events_one_by_one() -> None:
+    ArrayRun.by_kernels = 0
+    check_random_statement()
+    assert ArrayRun.by_kernels > 100
+
+
+@settings(max_examples=300)
 @given(statements(), histories(), st.lists(st.integers(1, 60), max_size=4), st.booleans(), st.integers(0, 2))
-def test_batches_are_as_events_one_by_one(
-    epl: str, events: list[Event], cuts: list[int], stepping: bool, read: int
-) -> None:
-    one_by_one, run = Run(epl), Run(epl)
+def check_random_statement(epl: str, events: list[Event], cuts: list[int], stepping: bool, read: int) -> None:
+    one_by_one, run = Run(epl), ArrayRun(epl)
     bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
     for number, (low, high) in enumerate(pairwise(bounds)):
         part = events[low:high]
