@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized import kernel_library, vectorized_statement
-from cepbook.engine.vectorized.array_columns import ArrayColumns
+from cepbook.engine.vectorized.array_columns import ArrayColumns, TextColumn
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.histories import GAPS, KEYS, Event, Run, array_of, comparable
 
@@ -39,31 +39,21 @@ def _kernels_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
 
 
-def statement(pick: Callable[[Sequence[str]], str], picks: Callable[[Sequence[str], int], list[str]]) -> str:
-    """A statement for which there are kernels, mostly: ``pick`` and ``picks`` choose among texts."""
-    window = pick(WINDOWS)
-    grouped = pick((" group by k", ""))
-    more = picks(AGGREGATES + (EXTREMES if window == "" else () if "time" in window else PREVIOUS), 3)
-    columns = dict.fromkeys([*picks(PLAIN, 2), *more])
-    return f"select {', '.join(columns)} from A{pick(FILTERS)}{window}{grouped}"
+def random_statement(random: Random) -> str:
+    """A statement for which there are kernels, mostly."""
+    window = random.choice(WINDOWS)
+    own = EXTREMES if window == "" else () if "time" in window else PREVIOUS
+    columns = random.sample(PLAIN, random.randint(1, 2)) + random.sample(AGGREGATES + own, random.randint(0, 3))
+    grouped = " group by k" * random.randint(0, 1)
+    return f"select {', '.join(columns)} from A{random.choice(FILTERS)}{window}{grouped}"
 
 
-@st.composite
-def statements(draw: st.DrawFn) -> str:
-    return statement(
-        lambda texts: draw(st.sampled_from(texts)),
-        lambda texts, most: draw(st.lists(st.sampled_from(texts), min_size=1, max_size=most, unique=True)),
-    )
-
-
-@st.composite
-def histories(draw: st.DrawFn, most: int = 60) -> list[Event]:
-    time, events = draw(st.sampled_from((0, 5000))), []
-    for drawn in draw(st.lists(st.binary(min_size=5, max_size=5), max_size=most)):
-        gap, k, x, n, d = drawn
-        time += GAPS[gap % len(GAPS)]
-        values = {"k": KEYS[k % 4], "g": 0, "x": INTS[x % len(INTS)], "n": LONGS[n % len(LONGS)], "f": 1.0}
-        events.append(Event(time, "A", values | {"d": DOUBLES[d % len(DOUBLES)]}))
+def random_history(random: Random) -> list[Event]:
+    time, events = random.choice((0, 5000)), []
+    for _ in range(random.randint(0, 60)):
+        time += random.choice(GAPS)
+        values = {"k": random.choice(KEYS), "x": random.choice(INTS), "n": random.choice(LONGS)}
+        events.append(Event(time, "A", values | {"g": 0, "d": random.choice(DOUBLES), "f": 1.0}))
     return events
 
 
@@ -79,6 +69,9 @@ class ArrayRun(Run):
             part = events[low:high]
             times = [event.time for event in part]
             arrays = {name: array_of([event.values[name] for event in part]) for name in batch.columns["A"]}
+            texts = ["c", None, "b", "a", None]  # in another order than in the events
+            codes = np.array([texts.index(event.values["k"]) for event in part], int)
+            arrays["k"] = TextColumn(np.where(codes == 1, -1, codes), np.array(texts, object))
             columns = ArrayColumns(arrays, arrays.__getitem__, array_of(times), slice(0, len(part)))
             stops = range(self.runtime.now, times[-1] + 1) if stepping else None
             batch.run([ColumnBatch("A", times, columns)], stops)
@@ -87,15 +80,21 @@ class ArrayRun(Run):
             type(self).by_kernels += any(getattr(view, "stored", None) is not None for view in views)
 
 
-def test_batches_are_as_events_one_by_one() -> None:
+@pytest.mark.parametrize("seed", range(8))
+def test_batches_are_as_events_one_by_one(seed: int) -> None:
+    random = Random(seed)
     ArrayRun.by_kernels = 0
-    check_random_statement()
-    assert ArrayRun.by_kernels > 100
+    for _ in range(120):
+        epl, events = random_statement(random), random_history(random)
+        cuts = [random.randint(1, 60) for _ in range(random.randint(0, 4))]
+        compare(epl, events, cuts, stepping=random.random() < 0.5, read=random.randint(0, 2))
+    assert ArrayRun.by_kernels > 50
 
 
-@settings(max_examples=300)
-@given(statements(), histories(), st.lists(st.integers(1, 60), max_size=4), st.booleans(), st.integers(0, 2))
-def check_random_statement(epl: str, events: list[Event], cuts: list[int], stepping: bool, read: int) -> None:
+def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> None:
+    """Run events one by one and by arrays. With `read` 1 both are read after each batch, with 2 every other batch is
+    sent one by one, too.
+    """
     one_by_one, run = Run(epl), ArrayRun(epl)
     bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
     for number, (low, high) in enumerate(pairwise(bounds)):
@@ -106,15 +105,14 @@ def check_random_statement(epl: str, events: list[Event], cuts: list[int], stepp
         else:
             run.replay(part, [], stepping=stepping)
         if read:
-            assert run.readings() == one_by_one.readings()
-    assert run.deliveries == one_by_one.deliveries
-    assert run.readings() == one_by_one.readings()
-    assert exact_state(run) == exact_state(one_by_one)
-    later = events[-1].time + 10_000 if events else 0
-    for either in (run, one_by_one):
-        either.runtime.advance(later)
-    assert run.deliveries == one_by_one.deliveries
-    assert exact_state(run) == exact_state(one_by_one)
+            assert run.readings() == one_by_one.readings(), (epl, events, cuts)
+    for later in (0, 10_000):
+        for either in (run, one_by_one):
+            either.runtime.advance(either.runtime.now + later)
+        # as texts, which tell -0.0 from 0.0
+        assert repr(run.deliveries) == repr(one_by_one.deliveries), (epl, events, cuts)
+        assert repr(run.readings()) == repr(one_by_one.readings()), (epl, events, cuts)
+        assert repr(exact_state(run)) == repr(exact_state(one_by_one)), (epl, events, cuts)
 
 
 def exact_state(run: Run) -> list[Any]:
