@@ -127,7 +127,7 @@ class VectorizedStatement:
         ):
             return True
         self._waited += count
-        if any(view.gone for view in views) or sum(map(len, views)) > _RELOADED * self._waited:
+        if sum(map(len, views)) > _RELOADED * self._waited:
             return False
         items = [item for view in views for item in view.items]
         parts: Sequence[Sequence[Any]] = [items] if form.bare else list(zip(*items, strict=True))

@@ -18,14 +18,15 @@ from cepbook.engine.vectorized.array_columns import ArrayColumns, TextColumn
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.histories import GAPS, KEYS, Event, Run, array_of, comparable
 
-WINDOWS = ("", "#length(1)", "#length(3)", "#time(1 sec)", "#time(7 msec)", "#groupwin(k)#length(2)", "#keepall")
+GROUPED = ("#groupwin(k)#length(1)", "#groupwin(k)#length(2)")
+WINDOWS = ("", "#length(1)", "#length(3)", "#time(1 sec)", "#time(7 msec)", *GROUPED, "#keepall")
 PLAIN = ("x", "d", "k", "n", "d * 2 as d2", "d / d as dd", "d / (x * 1.0) as dx", "d + x as ds")
 AGGREGATES = (
     "count(*) as c", "count(d) as cd", "count(x) as cx", "sum(x) as sx", "sum(d) as sd", "sum(n) as sn", "avg(x) as ax",
     "avg(d) as ad", "avg(n) as an", "x - avg(d) as xd", "(d + 0.1) * sum(x) as dsx",
 )  # fmt: skip
 EXTREMES = ("min(x) as lx", "max(d) as gd", "min(d) as ld", "max(n) as gn")  # without a window
-PREVIOUS = ("prev(1, d) as pd", "prev(1, k) as pk", "prev(1, x) as px")  # with one
+PREVIOUS = ("prev(1, d) as pd", "prev(1, k) as pk", "prev(1, x) as px", "d - prev(1, d) as dp")  # with one
 FILTERS = ("", "", "(x > 0)", "(k = 'a')", "(k = 'a' or d > 0)")
 INTS = (0, 1, -1, 2**31 - 1, -(2**31), 7)
 LONGS = (0, 1, -5, 2**40, -(2**40), 2**53, 2**62)
@@ -191,15 +192,27 @@ def test_a_snapshot_between_two_batches_continues(epl: str) -> None:
     assert restored.deliveries[name] == sent.deliveries[name][20:]
 
 
-def test_values_that_arrays_do_not_represent_are_left_to_the_row_engine() -> None:
+@pytest.mark.parametrize("window", ["", "#length(7)", "#time(70 msec)"])
+def test_values_that_arrays_do_not_represent_are_left_to_the_row_engine(window: str) -> None:
     odd: list[dict[str, Any]] = [{"d": math.nan}, {"n": 2**62}, {"x": None}, {"k": None, "d": None}]
-    events = [event._replace(values=event.values | odd[i // 2 % 4]) for i, event in enumerate(EVENTS)]
-    epl = "select k, sum(x) as s, sum(n) as t, avg(d) as a from A#length(7) group by k"
-    run, sent = Run(epl), Run(epl)
+    events = [event._replace(values=event.values | odd[at // 2 % 4]) for at, event in enumerate(EVENTS)]
+    epl = f"select k, x, sum(x) as s, sum(n) as t, avg(d) as a from A{window} group by k"
+    run, sent = ArrayRun(epl), Run(epl)
     run.replay(events, range(2, 40, 2))
     sent.send(events)
-    assert run.deliveries == sent.deliveries
-    assert exact_state(run) == exact_state(sent)
+    assert repr(run.deliveries) == repr(sent.deliveries)
+    assert repr(exact_state(run)) == repr(exact_state(sent))
+
+
+@pytest.mark.parametrize("call", ["min", "max", "sum"])
+@pytest.mark.parametrize("values", [(0.0, -0.0, 0.0), (-0.0, 0.0, -0.0), (-0.0, None, -0.0)])
+def test_zeros_keep_their_signs(call: str, values: Sequence[float | None]) -> None:
+    events = [event._replace(values=event.values | {"d": d}) for event, d in zip(EVENTS, values, strict=False)]
+    epl = f"select x, {call}(d) as v from A"
+    run, sent = ArrayRun(epl), Run(epl)
+    run.replay(events, [])
+    sent.send(events)
+    assert repr(run.deliveries) == repr(sent.deliveries)
 
 
 def test_small_batches_and_a_missing_numba_take_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,3 +294,15 @@ def test_a_batch_with_few_events_for_many_groups_takes_rows() -> None:
     sent.send([*events, *(event._replace(time=1000) for event in events[:4])])
     assert statement.state.view.stored is None
     assert run.deliveries == sent.deliveries
+
+
+@pytest.mark.parametrize("odd", [{"d": math.nan}, {"n": 2**62}, {"x": None}, {"d": 1}])
+def test_retained_values_that_arrays_do_not_represent_are_left_to_the_row_engine(odd: dict[str, Any]) -> None:
+    events = [event._replace(values=event.values | odd) for event in EVENTS[:4]] + EVENTS[4:]
+    epl = "select k, x, sum(x) as s, sum(n) as t, avg(d) as a from A#length(7) group by k"
+    run, sent = ArrayRun(epl), Run(epl)
+    run.send(events[:4])
+    run.replay(events[4:], range(2, 36, 2))
+    sent.send(events)
+    assert repr(run.deliveries) == repr(sent.deliveries)
+    assert repr(exact_state(run)) == repr(exact_state(sent))
