@@ -253,7 +253,8 @@ def _comparisons(operand: x.BoundExpr, *sides: tuple[str, x.BoundExpr]) -> tuple
 
 
 def _orders(value: Any) -> bool:
-    return value is not None and PLAIN[type(value)] and value == value
+    kind = value.__class__  # of a placeholder for a constant (`Placeholder`): that of the constant
+    return value is not None and PLAIN[kind] and value == value
 
 
 def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
