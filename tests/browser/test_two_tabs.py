@@ -18,7 +18,7 @@ CELLS = [
 ]
 _DIRTY = "() => window.cepbookPanel.context.model.dirty"
 _PICTURE = """rows => JSON.stringify(
-    window.cepbookPanel.content.model.cells.get(2).outputs.get(0).toJSON().data['text/html'] ?? '').includes(rows)"""
+    window.cepbookPanel.content.model.cells.get(2).outputs.get(0)?.toJSON().data['text/html'] ?? '').includes(rows)"""
 
 
 @contextmanager

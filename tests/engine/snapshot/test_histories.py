@@ -121,7 +121,7 @@ def test_random_modules_and_histories(kind: Any) -> None:
     assert ran > EACH / 3
 
 
-PARTED = several(6)
+PARTED = several(12)
 
 
 def test_partitions_put_back_are_as_they_were() -> None:
