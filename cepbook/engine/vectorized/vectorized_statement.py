@@ -122,9 +122,7 @@ class VectorizedStatement:
                 view.contents()  # makes the items
             self._begin()
         form, rows = self.form, self._rows
-        if all(view.stored is not None and view.stored.func == self._items.of for view in views) and (
-            views or not rows.end
-        ):
+        if all(map(self._stores, views)) and (views or not rows.end):
             return True
         self._waited += count
         if sum(map(len, views)) > _RELOADED * self._waited:
@@ -144,6 +142,11 @@ class VectorizedStatement:
         self._reloaded = True
         self._waited = 0
         return True
+
+    def _stores(self, view: Any) -> bool:
+        """Return whether the store has the items of a view."""
+        stored = getattr(view, "stored", None)  # not set in a view that a snapshot restored
+        return stored is not None and stored.func == self._items.of
 
     def _views(self, state: Any) -> list[Any]:
         if self.form.window == "none":
