@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Iterable
+from functools import partial
 from typing import Literal
 
 from cepbook.engine.aggregates.cells import ArgumentCells
@@ -21,6 +22,7 @@ from cepbook.engine.vectorized.kernel_form import (
     OutputForm,
 )
 from cepbook.engine.windows import WINDOW_FORMS
+from cepbook.errors import Refusal
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import BITS
@@ -37,8 +39,7 @@ _NUMBER_CELLS = {  # the cells of numbers by kind (see `CELL_KINDS`), and the na
 _OPERATORS: dict[str, Literal["+", "-", "*", "/"]] = {"+": "+", "-": "-", "*": "*", "/": "/"}
 
 
-class _NoKernel(Exception):
-    """The reason why rows are processed one by one."""
+_NO_KERNEL = partial(Refusal, "no-kernel")  # of a statement whose rows are processed one by one
 
 
 def kernel_form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelForm | str:
@@ -47,28 +48,28 @@ def kernel_form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> Ke
     """
     try:
         return _form(code, steps, plain=plain)
-    except _NoKernel as reason:
-        return str(reason)
+    except Refusal as refusal:
+        return refusal.reason
 
 
 def _form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelForm:
     if not plain:
-        raise _NoKernel("not every event delivers exactly one row")
+        raise _NO_KERNEL("not every event delivers exactly one row")
     if len(steps.stages) != 1 or steps.subqueries or steps.levels or code.local or steps.reclaims or steps.watched:
-        raise _NoKernel("it has a clause without a kernel")
+        raise _NO_KERNEL("it has a clause without a kernel")
     (stage,) = steps.stages
     columns = [column.value.of_group(steps.keys) for column in steps.projection.columns]
     types = _types([*columns, *steps.keys, *steps.group_keys, *(e for call in steps.calls for e in call.args)])
     keys = dict.fromkeys((*steps.keys, *steps.group_keys))
     if len(keys) > 1 or any(types.get(e.property_name) != "string" for e in keys):
-        raise _NoKernel("groups are not told apart by one property that is a text")
+        raise _NO_KERNEL("groups are not told apart by one property that is a text")
     key = next((e.property_name for e in keys), None)
     window, limit = _window(stage, lazy=steps.lazy)
     named = {str(place): name for name, place in code.items.positions.items()} | {"t": ARRIVAL, "o": ORDINAL}
     named |= {f"w{number}": key for number in range(stage.operands) if key is not None}
     items = tuple(named.get(part, "") for part in code.items.parts)
     if not types.keys() | {ARRIVAL, ORDINAL} >= set(items):
-        raise _NoKernel("it keeps more of each event than numbers, booleans and strings")
+        raise _NO_KERNEL("it keeps more of each event than numbers, booleans and strings")
     arguments = tuple(_argument(code, argument, types) for argument in code.aggregates.arguments)
     return KernelForm(
         types=types,
@@ -89,7 +90,7 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelFo
 def _types(exprs: Iterable[x.BoundExpr]) -> dict[str, str]:
     types = {e.property_name: e.type.name for root in exprs for e in x.walk(root) if e.property_name}
     if unstored := [name for name, of in types.items() if of not in ARRAY_TYPES or name in (ARRIVAL, ORDINAL)]:
-        raise _NoKernel(f"`{unstored[0]}` is no number, boolean or string")
+        raise _NO_KERNEL(f"`{unstored[0]}` is no number, boolean or string")
     return types
 
 
@@ -98,7 +99,7 @@ def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "newe
     if not windows and stage.groups is None:
         return "none", 0
     if len(windows) != 1 or stage.union or any(window.options or window.criteria for window in stage.windows):
-        raise _NoKernel("its windows have no kernel")
+        raise _NO_KERNEL("its windows have no kernel")
     (window,) = windows
     kernel = WINDOW_FORMS[window.name].kernel
     if kernel == "newest":
@@ -106,7 +107,7 @@ def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "newe
     else:
         limit = window.args[0].constant_millis if kernel and lazy and stage.groups is None else None
     if not (kernel and isinstance(limit, int)):
-        raise _NoKernel(f"`{window.name}` has no kernel")
+        raise _NO_KERNEL(f"`{window.name}` has no kernel")
     return kernel, limit
 
 
@@ -116,7 +117,7 @@ def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, st
     typed = all(types.get(name) in NUMBER_TYPES for name in names)
     known = places.keys() <= {"n", "nulls", *_NUMBER_CELLS}
     if not (typed and known) or argument.filter or argument.criteria or argument.risky:
-        raise _NoKernel(f"the aggregate of {', '.join(map(show_expr, argument.exprs)) or 'all events'} has no kernel")
+        raise _NO_KERNEL(f"the aggregate of {', '.join(map(show_expr, argument.exprs)) or 'all events'} has no kernel")
     of = types[names[0]] if names else "long"
     bits = max(32, BITS[of]) if of in BITS else 0
     numbers = {_NUMBER_CELLS[kind]: place for kind, place in places.items() if kind in _NUMBER_CELLS}
@@ -139,12 +140,12 @@ def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: di
         if operator in _OPERATORS:
             operands = tuple(_operand(code, steps, side, types) for side in sides)
             return OutputForm(_OPERATORS[operator], operands=operands)
-    raise _NoKernel(f"{show_expr(e)} has no kernel")
+    raise _NO_KERNEL(f"{show_expr(e)} has no kernel")
 
 
 def _operand(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
     if isinstance(e.constant, int | float) and e.type.name in NUMBER_TYPES:
         return OutputForm("constant", constant=float(e.constant))
     if e.type.name not in NUMBER_TYPES:
-        raise _NoKernel(f"{show_expr(e)} has no kernel")
+        raise _NO_KERNEL(f"{show_expr(e)} has no kernel")
     return _output(code, steps, e.of_group(steps.keys), types)

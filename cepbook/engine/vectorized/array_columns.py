@@ -112,10 +112,7 @@ class NullableColumn(ArrayColumn):
         self._missing = missing
 
     def take(self, part: RowSelection) -> list[Any]:
-        values = self._column.take(part)
-        for at in np.flatnonzero(self._missing[part]).tolist():
-            values[at] = None
-        return values
+        return put_nulls(self._column.take(part), self._missing[part])
 
     def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
         mask = self._column.meets(part, condition)
@@ -214,6 +211,13 @@ def python_values(values: npt.NDArray[Any]) -> list[Any]:
     """Return plain Python values."""
     plain: list[Any] = values.tolist()
     return plain
+
+
+def put_nulls(values: list[Any], missing: BooleanMask) -> list[Any]:
+    """Replace the values by None where `missing` is true, and return them."""
+    for at in np.flatnonzero(missing).tolist():
+        values[at] = None
+    return values
 
 
 def with_nulls(numbers: npt.NDArray[np.float64]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from cepbook.engine.vectorized.array_columns import StoredColumn
+from cepbook.engine.vectorized.array_columns import StoredColumn, put_nulls, python_values
 
 _CODES = {"f": "d", "i": "q", "u": "q", "b": "?"}  # by kind of array, those of the standard module `array`
 
@@ -57,11 +57,8 @@ class ArrayValues(Sequence[Any]):
 
     def tolist(self) -> list[Any]:
         """Return plain Python values."""
-        plain: list[Any] = (self.values if self.texts is None else self.texts[self.values]).tolist()
-        if self.missing is not None:
-            for at in np.flatnonzero(self.missing).tolist():
-                plain[at] = None
-        return plain
+        plain = python_values(self.values if self.texts is None else self.texts[self.values])
+        return plain if self.missing is None else put_nulls(plain, self.missing)
 
     def packed(self) -> list[Any] | tuple[str, bytes, bytes | None, list[Any] | None]:
         """Return plain data that takes less room than `tolist`: the type code of the array, its bytes, those of

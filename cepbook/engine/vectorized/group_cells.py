@@ -62,17 +62,15 @@ class _ArgumentArrays:
         self, kernels: ModuleType, values: Array, movement: tuple[Array, Array, Array, int, int, bool], count: int
     ) -> None:
         """Let values enter and leave (`movement` as in `kernels`)."""
-        floating, before = self.form.floating, self.counts.copy()
-        totals = self.numbers.get("total", np.zeros(len(before), np.float64 if floating else np.int64))
+        before = self.counts.copy()
+        totals = self.numbers.get("total", np.zeros(len(before), values.dtype))
         counts, sums = np.empty(count, np.int64), np.empty(count, totals.dtype)
-        add = kernels.sum_floats if floating else kernels.sum_integers
-        add(values, movement, self.counts, totals, counts, sums)
+        kernels.sum_values(values, movement, self.counts, totals, counts, sums)
         self.outcome = {"count": counts, "total": sums}
         for name in ("least", "greatest"):
             if name in self.numbers:
                 best = self.outcome[name] = np.empty(count, totals.dtype)
-                find = kernels.extreme_floats if floating else kernels.extreme_integers
-                find(values, movement, name == "greatest", before.copy(), self.numbers[name], best)
+                kernels.extreme_values(values, movement, name == "greatest", before.copy(), self.numbers[name], best)
 
     def columns(self, groups: Array, sizes: Array, initial: Sequence[Any]) -> dict[int, list[Any]]:
         """Return the cells of `groups`, which have `sizes` rows, by place."""

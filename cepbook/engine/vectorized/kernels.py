@@ -25,16 +25,17 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 Movement = tuple[Integers, Integers, Integers, int, int, bool]
 _MOVEMENT = "Tuple((int64[::1], int64[::1], int64[::1], int64, int64, boolean))"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _compiled(signature: str) -> Callable[[_Function], _Function]:
-    """Compile a function for one signature. Numba keeps it on disk, and other threads run while it works."""
-    return cast("Callable[[_Function], _Function]", numba.njit(signature, cache=True, nogil=True))
+def _compiled(*signatures: str) -> Callable[[_Function], _Function]:
+    """Compile a function for these signatures; without one for those of its callers. Numba keeps it on disk, and other
+    threads run while it works.
+    """
+    return cast("Callable[[_Function], _Function]", numba.njit([*signatures] or None, cache=True, nogil=True))
 
 
 @_compiled("UniTuple(int64, 3)(int64[::1], int64, int64, int64, int64, int64, int64[::1])")
@@ -90,6 +91,15 @@ def replace_oldest(
             sizes[group] -= 1
 
 
+@_compiled()
+def _uncount(groups: Integers, leaving: Integers, at: int, until: int, counts: Integers) -> int:
+    """Take the rows in `leaving` from `at` up to `until` out of their groups. Return `until`."""
+    while at < until:
+        counts[groups[leaving[at]]] -= 1
+        at += 1
+    return at
+
+
 @_compiled(f"int64({_MOVEMENT}, boolean, int64[::1], int64[::1], int64, int64[::1])")
 def count_rows(
     movement: Movement, kept: bool, counts: Integers, created: Integers, creations: int, out: Integers
@@ -102,25 +112,41 @@ def count_rows(
     groups, leaving, ends, first, end, early = movement
     at = 0
     for row in range(first, end):
-        group = groups[row]
+        group, until = groups[row], ends[row - first]
         if early:
-            while at < ends[row - first]:
-                counts[groups[leaving[at]]] -= 1
-                at += 1
+            at = _uncount(groups, leaving, at, until, counts)
         if counts[group] == 0 and (created[group] < 0 or not kept):
             created[group] = creations
             creations += 1
         counts[group] += 1
-        while at < ends[row - first]:
-            counts[groups[leaving[at]]] -= 1
-            at += 1
+        at = _uncount(groups, leaving, at, until, counts)
         out[row - first] = counts[group]
     return creations
 
 
-@_compiled(f"void(float64[::1], {_MOVEMENT}, int64[::1], float64[::1], int64[::1], float64[::1])")
-def sum_floats(
-    values: Floats, movement: Movement, counts: Integers, totals: Floats, out_counts: Integers, out_totals: Floats
+@_compiled()
+def _subtract(
+    values: Numbers, groups: Integers, leaving: Integers, at: int, until: int, counts: Integers, totals: Numbers
+) -> int:
+    """Take the values of the rows in `leaving` from `at` up to `until` out of their groups. Return `until`."""
+    while at < until:
+        value, group = values[leaving[at]], groups[leaving[at]]
+        if value == value:
+            counts[group] -= 1
+            if counts[group]:
+                totals[group] -= value
+            else:
+                totals[group] = 0
+        at += 1
+    return at
+
+
+@_compiled(
+    f"void(float64[::1], {_MOVEMENT}, int64[::1], float64[::1], int64[::1], float64[::1])",
+    f"void(int64[::1], {_MOVEMENT}, int64[::1], int64[::1], int64[::1], int64[::1])",
+)
+def sum_values(
+    values: Numbers, movement: Movement, counts: Integers, totals: Numbers, out_counts: Integers, out_totals: Numbers
 ) -> None:
     """Keep number and sum of the values of each group, and write those of the arrival's group after each arrival.
 
@@ -129,73 +155,23 @@ def sum_floats(
     groups, leaving, ends, first, end, early = movement
     at = 0
     for row in range(first, end):
-        group, value = groups[row], values[row]
+        group, value, until = groups[row], values[row], ends[row - first]
         if early:
-            while at < ends[row - first]:
-                left = values[leaving[at]]
-                if left == left:
-                    of = groups[leaving[at]]
-                    counts[of] -= 1
-                    totals[of] = totals[of] - left if counts[of] else 0.0
-                at += 1
+            at = _subtract(values, groups, leaving, at, until, counts, totals)
         if value == value:
             counts[group] += 1
             totals[group] += value
-        while at < ends[row - first]:
-            left = values[leaving[at]]
-            if left == left:
-                of = groups[leaving[at]]
-                counts[of] -= 1
-                totals[of] = totals[of] - left if counts[of] else 0.0
-            at += 1
+        at = _subtract(values, groups, leaving, at, until, counts, totals)
         out_counts[row - first] = counts[group]
         out_totals[row - first] = totals[group]
 
 
-@_compiled(f"void(int64[::1], {_MOVEMENT}, int64[::1], int64[::1], int64[::1], int64[::1])")
-def sum_integers(
-    values: Integers, movement: Movement, counts: Integers, totals: Integers, out_counts: Integers, out_totals: Integers
-) -> None:
-    """Do what `sum_floats` does with whole numbers, among which there is no null."""
-    groups, leaving, ends, first, end, early = movement
-    at = 0
-    for row in range(first, end):
-        group = groups[row]
-        if early:
-            while at < ends[row - first]:
-                of = groups[leaving[at]]
-                counts[of] -= 1
-                totals[of] -= values[leaving[at]]
-                at += 1
-        counts[group] += 1
-        totals[group] += values[row]
-        while at < ends[row - first]:
-            of = groups[leaving[at]]
-            counts[of] -= 1
-            totals[of] -= values[leaving[at]]
-            at += 1
-        out_counts[row - first] = counts[group]
-        out_totals[row - first] = totals[group]
-
-
-@_compiled(f"void(float64[::1], {_MOVEMENT}, boolean, int64[::1], float64[::1], float64[::1])")
-def extreme_floats(
-    values: Floats, movement: Movement, greatest: bool, counts: Integers, best: Floats, out: Floats
-) -> None:
-    """Keep the least or the `greatest` value of each group without a window; `counts` is 0 before the first value."""
-    groups, _, _, first, end, _ = movement
-    for row in range(first, end):
-        group, value = groups[row], values[row]
-        if value == value:
-            if counts[group] == 0 or (value > best[group] if greatest else value < best[group]):
-                best[group] = value
-            counts[group] = 1
-        out[row - first] = best[group]
-
-
-@_compiled(f"void(int64[::1], {_MOVEMENT}, boolean, int64[::1], int64[::1], int64[::1])")
-def extreme_integers(
-    values: Integers, movement: Movement, greatest: bool, counts: Integers, best: Integers, out: Integers
+@_compiled(
+    f"void(float64[::1], {_MOVEMENT}, boolean, int64[::1], float64[::1], float64[::1])",
+    f"void(int64[::1], {_MOVEMENT}, boolean, int64[::1], int64[::1], int64[::1])",
+)
+def extreme_values(
+    values: Numbers, movement: Movement, greatest: bool, counts: Integers, best: Numbers, out: Numbers
 ) -> None:
     """Keep the least or the `greatest` value of each group without a window; `counts` is 0 before the first value."""
     groups, _, _, first, end, _ = movement

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cepbook.engine.vectorized.array_columns import StoredColumn
+from cepbook.engine.vectorized.array_columns import StoredColumn, python_values, with_nulls
 from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, GROUP, NUMBER_TYPES, ORDINAL
 
 Array = npt.NDArray[Any]
@@ -146,11 +146,7 @@ class RowStore:
         values = self.arrays[name][rows]
         if name in self.codes:
             return list(map(self.codes[name].texts.__getitem__, values.tolist()))
-        plain: list[Any] = values.tolist()
-        if values.dtype.kind == "f":
-            for at in np.flatnonzero(np.isnan(values)).tolist():
-                plain[at] = None
-        return plain
+        return with_nulls(values) if values.dtype.kind == "f" else python_values(values)
 
     def _move(self, more: int) -> None:
         """Move the retained rows into arrays with room for as many again, so that a row is moved once on average."""
