@@ -152,13 +152,11 @@ class RowStore:
         """Move the retained rows into arrays with room for as many again, so that a row is moved once on average."""
         rows = self.rows()
         room = max(2 * (len(rows) + more), _SMALLEST)
+        moved = {name: np.empty(room, values.dtype) for name, values in self.arrays.items()}
+        alive = None if self.alive is None else np.arange(room) < len(rows)
         for name, values in self.arrays.items():
-            moved = self.arrays[name] = np.empty(room, values.dtype)
-            moved[: len(rows)] = values[rows]
-            if name in self.highest:
-                self.highest[name] = magnitude(moved[: len(rows)])
-        if self.alive is not None:
-            self.alive = np.zeros(room, bool)
-            self.alive[: len(rows)] = True
+            moved[name][: len(rows)] = values[rows]
+        self.highest = {name: magnitude(moved[name][: len(rows)]) for name in self.highest}
+        self.arrays, self.alive = moved, alive  # not before there is memory for all of them
         self.begin, self.end = 0, len(rows)
         self.moves += 1

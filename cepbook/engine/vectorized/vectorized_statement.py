@@ -79,6 +79,7 @@ class VectorizedStatement:
             return None
         if not self._are_few(state, count) or not self._adopt(state, count):
             return None
+        rows = self._rows  # a new one if it has begun anew
         cells = GroupCells(form, rows, state)
         new = {name: rows.stored(name, columns[name]) for name in self._names}
         if not cells.load(new):
