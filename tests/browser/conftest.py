@@ -34,8 +34,11 @@ def lab_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def chromium() -> Iterator[Browser]:
     """The browser of all tests: a process has one playwright."""
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed (group `test`)")
+    from playwright.sync_api import expect
+
     from tests.browser import lab
 
+    expect.set_options(timeout=20_000)  # ms; beside other tests a page of a machine with two cores answers late
     executable = lab.find_chromium()
     if executable is None:
         reason = "no Chromium or Chrome found; install one or set CEPBOOK_CHROMIUM to its path"

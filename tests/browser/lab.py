@@ -136,6 +136,7 @@ _OPEN = """async path => {
     await panel.revealed;
     window.cepbookPanel = panel;
 }"""
+_RELOADED = "() => performance.getEntriesByType('navigation')[0].type === 'reload'"
 _AS_IT_WAS = """async () => {
     const app = window.jupyterapp;
     for (const widget of [...app.shell.widgets('main')]) widget.dispose();
@@ -262,6 +263,12 @@ class LabPage:
     server: LabServer
     _shown: NotebookPage | None = None
 
+    def load(self) -> None:
+        """Load JupyterLab with a workspace of its own, which restores nothing."""
+        workspace = f"{self.server.address}/lab/workspaces/{secrets.token_hex(4)}"
+        self.page.goto(f"{workspace}?token={self.server.token}", wait_until="domcontentloaded")
+        self.page.wait_for_function("() => window.jupyterapp !== undefined", polling=100)
+
     @contextmanager
     def open(self, path: str) -> Iterator[NotebookPage]:
         """Open the notebook at *path* (relative to the server's root), its kernel idle; closed on exit."""
@@ -277,6 +284,8 @@ class LabPage:
             self._shown = None
             with suppress(Error):  # nothing to shut down when the page or the browser is gone already
                 self.page.evaluate("() => window.cepbookPanel?.sessionContext.shutdown()")
+                if self.page.evaluate(_RELOADED):  # JupyterLab opens what it restored once more, seconds later
+                    self.load()
                 self.page.evaluate(_AS_IT_WAS)
                 self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
                 self.page.mouse.move(0, 0)
@@ -312,8 +321,7 @@ def lab_page(browser: Browser, server: LabServer, *, timeout: float = 120) -> It
     page.on("dialog", dismiss)
     page.on("pageerror", lambda error: note(str(error)))
     try:
-        page.goto(f"{server.address}/lab?token={server.token}&reset", wait_until="domcontentloaded")
-        page.wait_for_function("() => window.jupyterapp !== undefined", polling=100)
+        lab.load()
         yield lab
     finally:
         context.close()

@@ -40,6 +40,9 @@ def test_a_thousand_partitions(open_lab: OpenNotebook, lab_root: Path, screensho
         mean.get_by_role("tab", name="Partitions").click()
         expect(mean).to_contain_text("No partition exists yet.")  # told by the kernel, which counts from here on
         expect(mean.get_by_role("columnheader", name="arrived")).to_have_count(0)
+        rise.get_by_role("tab", name="Waiting").click()
+        expect(rise.locator(".cv-footer")).to_contain_text("partial match")  # events are recorded from here on
+        rise.get_by_role("tab", name="Stream").click()
         notebook.run_cell(4)
 
         listed = mean.get_by_role("tabpanel", name="Partitions")
