@@ -17,7 +17,8 @@ from cepbook.lang.plan.context import *
 from cepbook.lang.plan.crontab import *
 from cepbook.lang.plan.cycles import Correlation, StreamPartition
 from cepbook.lang.plan.destinations import *
-from cepbook.lang.plan.expressions import BoundExpr, Prev, Prior, walk
+from cepbook.lang.plan.expressions import BoundExpr, Prev, Prior, find, walk
+from cepbook.lang.plan.key_requirement import KeyRequirement
 from cepbook.lang.plan.plan_node import *
 from cepbook.lang.plan.relational import *
 from cepbook.lang.plan.statement_plan import *
@@ -49,6 +50,10 @@ class SelectStatement(StatementPlan):
     template: object | None = field(default=None, init=False, compare=False, repr=False)
 
     statement_kind: ClassVar[str] = "select"
+
+    @property
+    def is_query(self) -> bool:
+        return self.created_store is None and self.lookup is None
 
     @property
     def projection(self) -> Projection:
@@ -84,6 +89,42 @@ class SelectStatement(StatementPlan):
         group_keys = () if self.aggregation is None else self.aggregation.keys
         groups = (column.name for column in columns if is_key_copy(column.value.of_group(group_keys), keys))
         return copied_columns(columns, self.root.wildcard and join is None, keys).union(groups)
+
+    def key_requirement(self, context: KeyContext) -> KeyRequirement:
+        if self.output is not None:
+            return KeyRequirement(reason=self.output.order_reason)
+        pattern = next((source.pattern for source in self.sources if source.pattern is not None), None)
+        if pattern is not None:
+            alone = self.kind == "unaggregated" and self.join is None and not self.windows
+            return pattern.key_requirement if alone else KeyRequirement(reason=pattern.order_reason)
+        if self.root.arranged and context.clocked:
+            return KeyRequirement(reason=ARRANGED_REASON)
+        if self.derived is not None:
+            return KeyRequirement(reason=self.derived.order_reason)
+        if self.recognition is not None:
+            return self.recognition.key_requirement(self.kind != "unaggregated" or self._reads_prior_rows)
+        aggregation = self.aggregation
+        reason = self.previous_reason or ("" if aggregation is None else aggregation.order_reason)
+        if reason or any(window.reclaim is not None for window in self.windows):
+            return KeyRequirement(reason=reason or RECLAIM_REASON)
+        expiry_shows = self._shows_expiry_order(context.target)
+        if self.join is not None:
+            keys = None if aggregation is None else aggregation.keys
+            return self.join.key_requirement(where_conjuncts(self.root), keys, context, expiry_shows)
+        (stream,), event_type = streams(self.root), self.source.event_type
+        of_windows = windows_key_requirement(context.windows_below(stream), event_type, expiry_shows)
+        return of_windows if aggregation is None else aggregation.key_requirement(event_type, of_windows)
+
+    @property
+    def _reads_prior_rows(self) -> bool:
+        columns = (column.value for column in self.root.columns)
+        return bool(find(Prior, *columns, *(e for e, _ in self.root.order_by)))
+
+    def _shows_expiry_order(self, target: str) -> bool:
+        """Return whether rows show the order of expiry: remove rows are delivered, and not as rows of groups."""
+        if self.kind == "fully_aggregated_grouped" or (self.created_store is not None and self.name != target):
+            return False  # those that read a named window say what they show
+        return self.selector != "istream" or (self.insert is not None and self.insert.selector != "istream")
 
     @property
     def previous_reason(self) -> str:
@@ -158,6 +199,10 @@ class OnSelectStatement(SelectStatement):
     @property
     def lookup(self) -> StoreLookup:
         return StoreLookup(self.target, self.sources[1], tuple(where_conjuncts(self.root)), 1, self.silent)
+
+    def key_requirement(self, context: KeyContext) -> KeyRequirement:
+        output_reason = "" if self.output is None else self.output.order_reason
+        return KeyRequirement(reason=self._pattern_reason or output_reason) + self.lookup.key_requirement
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from typing import ClassVar, Literal, TypeVar
 from cepbook.lang.plan import traversal
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.crontab import CrontabSpec
-from cepbook.lang.plan.expressions import BoundExpr, Const, is_positive_period
+from cepbook.lang.plan.expressions import BoundExpr, Const, conjuncts, equality_sides, is_positive_period
+from cepbook.lang.plan.key_requirement import NO_REQUIREMENT, KeyRequirement, one_of
 from cepbook.lang.plan.plan_node import ContainedSelection, PlanNode
 
 EVENT_STREAM, MATCH_STREAM = 0, 1  # the streams of a pattern's expressions
@@ -91,6 +92,17 @@ class Atom(PatternExpr):
     @property
     def first_atom(self) -> Atom:
         return self
+
+    def properties_equal_to(self, tag: str) -> dict[str, frozenset[str]]:
+        """Return by property of the event `tag` those of this event that the filter compares with it for equality."""
+        equal: dict[str, frozenset[str]] = {}
+        for inner, other in (sides for condition in conjuncts(self.filter) for sides in equality_sides(condition)):
+            prop, member = inner.key_property, other.tag_member(MATCH_STREAM)
+            if prop is None or member is None or prop.stream != EVENT_STREAM or prop.type != other.type:
+                continue
+            if member[0] == tag:
+                equal[member[1]] = equal.get(member[1], frozenset()) | {prop.name}
+        return equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +287,29 @@ class Pattern(PlanNode):
         alone = plain and not any(atom.consume or atom.contained for atom in self.atoms)
         atom = first.first_atom if alone else None
         return (None, ()) if atom is None else (atom, tuple(rest))
+
+    @property
+    def key_requirement(self) -> KeyRequirement:
+        """The keys that divide the events of ``every a=A -> …``: those of `a` that each later event equals."""
+        refusal = self.order_reason
+        first, rest = self.leading_every
+        if self.suppress_overlapping or self.discard_partials or first is None or first.tag is None:
+            return KeyRequirement(reason=refusal)
+        if any(node.timer for step in rest for node in walk(step)):
+            return KeyRequirement(reason=f"{refusal}, whose matches come together")
+        others = [atom for atom in self.atoms if atom is not first]
+        if not others:
+            return NO_REQUIREMENT
+        equal = [atom.properties_equal_to(first.tag) for atom in others]  # by atom, then by property of `first`
+        shared = [name for name in dict.fromkeys(chain(*equal)) if all(name in properties for properties in equal)]
+        choices = (
+            (
+                (first.event_type, frozenset({name})),
+                *((atom.event_type, properties[name]) for atom, properties in zip(others, equal, strict=True)),
+            )
+            for name in shared
+        )
+        return one_of(choices, f"{refusal}; events that equal `{first.tag}` in a key could be divided by it")
 
     @property
     def _limited(self) -> bool:

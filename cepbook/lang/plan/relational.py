@@ -15,12 +15,21 @@ Statements and subqueries have one (`lang.plan`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from cepbook.lang.plan.catalog import EventType, StoreType
 from cepbook.lang.plan.expressions import BoundExpr, Const, Period, conjuncts
+from cepbook.lang.plan.key_requirement import (
+    NO_REQUIREMENT,
+    KeyRequirement,
+    equal_columns,
+    equal_properties,
+    equality_choices,
+    one_of,
+    plain_key_properties,
+)
 from cepbook.lang.plan.pattern import Atom, Pattern
 from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
 from cepbook.lang.plan.row_pattern import RowRegex
@@ -109,6 +118,12 @@ class StoreLookup:
     number: int
     silent: bool
 
+    @property
+    def key_requirement(self) -> KeyRequirement:
+        """Nothing is kept, and each event must meet the rows of its own key."""
+        choices = equality_choices(self.conditions, (self.store.name, self.source.event_type))
+        return one_of(choices, f"its condition does not look up rows of {self.store.name} by a key")
+
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec(PlanNode):
@@ -141,6 +156,52 @@ class WindowSpec(PlanNode):
     def written_name(self) -> str:
         """The name that the statement uses: of a window written in Python, that of its class."""
         return (self.args[-1].python_function if self.args else "") or self.name
+
+
+def windows_key_requirement(windows: Sequence[WindowSpec], event_type: str, expiry_shows: bool) -> KeyRequirement:
+    """Return which events of `event_type` must be together in `windows`, at most one of which may keep events.
+
+    `expiry_shows`: rows show the order in which events expire.
+    """
+    grouping = windows[0] if windows and windows[0].row.grouping else None
+    rest = windows[1:] if grouping is not None else windows
+    if len(rest) > 1:
+        return KeyRequirement(reason="several data windows keep events together")
+    row = WINDOWS[rest[0].name if rest else "keepall"]
+    window = rest[0].written_name if rest else row.name
+    if row.alone and row.timed and expiry_shows:
+        return KeyRequirement(
+            reason="events of all keys that expire together leave in one delivery, in order of arrival"
+        )
+    if grouping is not None:
+        if not row.independent_groups:
+            return KeyRequirement(reason=f"the window {window} is not known to run for each group by itself")
+        return equal_columns(event_type, plain_key_properties(grouping.args), "no groupwin key is a plain property")
+    if row.alone:
+        return NO_REQUIREMENT
+    if row.divides:
+        return equal_columns(event_type, plain_key_properties(rest[0].args), "no unique criterion is a plain property")
+    return KeyRequirement(reason=f"the window {window} holds events of all keys")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyContext:
+    """The facts about the surroundings of a statement on which its key requirement depends.
+
+    `stored_windows` has the data windows of each named window. `clocked`: an advance of the clock may deliver rows.
+    `target` is the statement whose rows are wanted. `required_streams` has by stream of a join the streams without
+    which there is no row of its events.
+    """
+
+    stored_windows: Mapping[str, tuple[WindowSpec, ...]]
+    clocked: bool
+    target: str
+    required_streams: Sequence[Set[int]]
+
+    def windows_below(self, stream: StreamNode) -> tuple[WindowSpec, ...]:
+        """Return the data windows of a stream, after those through which the rows of its named window have gone."""
+        store = source_of(stream).store
+        return (*(() if store is None else self.stored_windows.get(store.name, ())), *windows_of(stream))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +245,7 @@ class Derivation(PlanNode):
 
 
 RECLAIM_REASON = "an event of any key may remove groups"
+ARRANGED_REASON = "rows of all keys that are delivered together are sorted, limited or made distinct"
 JoinKind = Literal["inner", "left", "right", "full"]
 
 
@@ -209,6 +271,36 @@ class StreamJoin(PlanNode):
     """
 
     inputs: tuple[JoinInput, ...]
+
+    def key_requirement(
+        self, where: Sequence[BoundExpr], keys: Sequence[BoundExpr] | None, context: KeyContext, expiry_shows: bool
+    ) -> KeyRequirement:
+        """Partners must meet, so the streams must be joined by equal keys; `keys` are those of an aggregation."""
+        names = [source_of(input_.stream).event_type for input_ in self.inputs]
+        of_windows = [
+            windows_key_requirement(context.windows_below(input_.stream), name, expiry_shows)
+            for input_, name in zip(self.inputs, names, strict=True)
+        ]
+        refused = sum(of_windows, NO_REQUIREMENT).reason
+        if refused:
+            return KeyRequirement(reason=refused)
+        conditions = [condition for input_ in self.inputs for condition in conjuncts(input_.on)]
+        if all(input_.kind == "inner" for input_ in self.inputs):
+            conditions += where
+        groups = [
+            [
+                columns if need.columns is None else columns & need.columns
+                for columns, need in zip(group, of_windows, strict=True)
+            ]
+            for group in equal_properties(conditions, len(names))
+        ]
+        if keys is not None:
+            grouped = {(prop.stream, prop.name) for key in keys if (prop := key.key_property) is not None}
+            sides = [{i for i, columns in enumerate(g) if any((i, c) in grouped for c in columns)} for g in groups]
+            made_of = context.required_streams  # without an event of these all keys are null
+            groups = [g for g, own in zip(groups, sides, strict=True) if all(own & streams for streams in made_of)]
+        choices = (tuple(zip(names, group, strict=True)) for group in groups if all(group))
+        return one_of(choices, "its streams are not all joined by equal keys that divide them")
 
 
 RowSkip = Literal["past last row", "to next row", "to current row"]
@@ -254,6 +346,17 @@ class Recognition(PlanNode):
     or_terminated: bool
     iterate_only: bool
     event_type: EventType
+
+    def key_requirement(self, aggregated: bool) -> KeyRequirement:
+        """The rows of each partition belong together, if nothing else ties partitions together."""
+        if self.interval is not None:
+            return KeyRequirement(reason="the intervals of its matches follow the clock of the whole stream")
+        if windows_of(self.input):
+            return KeyRequirement(reason="rows of all keys in its window, or of its context, make matches")
+        if aggregated:
+            return KeyRequirement(reason="its matches are aggregated together")
+        keys, event_type = plain_key_properties(self.keys), source_of(self.input).event_type
+        return equal_columns(event_type, keys, "its matches are in the rows of the whole stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +427,18 @@ class Aggregation(PlanNode):
         if self.levels or any(call.group_by is not None for call in self.calls):
             return "it has several groupings"
         return "" if self.reclaim is None else RECLAIM_REASON
+
+    def key_requirement(self, event_type: str, of_windows: KeyRequirement) -> KeyRequirement:
+        """The events of a group belong together; `of_windows` is required of the events of the one stream."""
+        if of_windows.reason:
+            return of_windows
+        if not self.keys:
+            return KeyRequirement(reason="one aggregate over the events of all keys")
+        keys, columns = plain_key_properties(self.keys), of_windows.columns
+        shared = keys if columns is None else keys & columns
+        return equal_columns(
+            event_type, shared, "no group-by key is a plain property that also divides the windows"
+        )
 
 
 @dataclass(frozen=True, slots=True)

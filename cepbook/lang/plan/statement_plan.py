@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from cepbook.lang.plan.catalog import EventType, IndexType, StoreType, VariableType
 from cepbook.lang.plan.destinations import *
 from cepbook.lang.plan.expressions import BoundExpr, conjuncts
+from cepbook.lang.plan.key_requirement import NO_REQUIREMENT, KeyRequirement
 from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
 from cepbook.lang.plan.relational import *
 
@@ -43,6 +44,11 @@ class SubqueryPlan(PlanNode):
     def source(self) -> SourceNode:
         """The source at the bottom of the chain."""
         return next(node for node in stages(self.root, SourceNode))
+
+    def key_requirement(self, context: KeyContext) -> KeyRequirement:
+        """Return which events of the source must have equal keys, apart from those of one outer event."""
+        (stream,) = streams(self.root)
+        return windows_key_requirement(context.windows_below(stream), self.source.event_type, expiry_shows=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,11 @@ class StatementPlan(PlanNode):
     def projection(self) -> Projection | None:
         """The chain of a query, from its select-clause down."""
         return None
+
+    @property
+    def is_query(self) -> bool:
+        """True for a select statement that neither creates a named window nor looks up rows for a trigger."""
+        return False
 
     def _clause(self, kind: type[Stage]) -> Stage | None:
         return None if self.projection is None else stage(self.projection, kind)
@@ -173,6 +184,15 @@ class StatementPlan(PlanNode):
         """
         yield from ()
 
+    def key_requirement(self, context: KeyContext) -> KeyRequirement:
+        """Return which rows must have equal keys, apart from those that subqueries and reads of tables look up."""
+        return NO_REQUIREMENT
+
+    @property
+    def _pattern_reason(self) -> str:
+        """The reason why the patterns of the statement need all events in order; empty without patterns."""
+        return next((source.pattern.order_reason for source in self.sources if source.pattern is not None), "")
+
     @property
     def created_store(self) -> StoreType | None:
         """The named window or table that the statement creates."""
@@ -223,6 +243,11 @@ class ActionStatement(TriggeredStatement):
     @property
     def sources(self) -> tuple[SourceNode, ...]:
         return (self.source,)
+
+    def key_requirement(self, context: KeyContext) -> KeyRequirement:
+        if self.lookup is not None:
+            return KeyRequirement(reason=self._pattern_reason) + self.lookup.key_requirement
+        return KeyRequirement(reason="its events come from a pattern" if self._pattern_reason else "")
 
 
 @dataclass(frozen=True, slots=True)

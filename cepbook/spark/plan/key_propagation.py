@@ -13,13 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies, properties_read
+from cepbook.lang.plan.key_requirement import KeyColumns, KeyRequirement
 from cepbook.lang.types import EXACT_KEY_TYPES
 
 _MOST_KEYS_TRIED = 4096
-KeyColumns = tuple[str, frozenset[str]]  # of a type, of which properties one must hold the key
-KeyChoice = tuple[KeyColumns, ...]  # all of them
-KeyRequirement = tuple[tuple[KeyChoice, ...], ...]  # one way of each; empty: events are judged by themselves
-NO_REQUIREMENT: KeyRequirement = ()
 
 
 def common_partition_keys(
@@ -105,4 +102,4 @@ def _is_satisfied(need: KeyRequirement, carried: Mapping[str, frozenset[str]], c
         fed = any(catalog.is_a(name, side[0]) for name in carried)
         return not fed or bool(side[1] & _carried(side[0], carried, catalog))
 
-    return all(any(all(map(meets, choice)) for choice in choices) for choices in need)
+    return all(any(all(map(meets, choice)) for choice in choices) for choices in need.choices)

@@ -25,9 +25,10 @@ from cepbook.engine.config import Config
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies, created_store
+from cepbook.lang.plan.key_requirement import NO_REQUIREMENT, KeyRequirement
 from cepbook.spark.frames.sql_conditions import is_native
 from cepbook.spark.plan.context_shards import ContextShards, context_shards_of
-from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyRequirement, common_partition_keys
+from cepbook.spark.plan.key_propagation import common_partition_keys
 from cepbook.spark.plan.lookback import Lookback, lookback_of
 from cepbook.spark.plan.partitioning import (
     depends_on_clock,
@@ -85,15 +86,14 @@ def place(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, st
     statements = [*deps.readers, *(s for s in created if s.name not in {r.name for r in deps.readers})]
     needs = {statement.name: key_requirement_of(statement, deps, catalog) for statement in statements}
     needs |= {s.name: store_key_requirement(s, deps, catalog) for s in deps.stores if s.name not in needs}
-    whole = {name: need for name, need in needs.items() if not isinstance(need, str)}
     only = deps.selects[0]
     alone = len(deps.inputs) == len(deps.readers) == 1
     if alone and isinstance(only, nodes.SelectStatement) and is_native(only, catalog.event_types):
         return Placement("native", (), False, "a filter and columns, which Spark expresses itself")
-    if len(whole) == len(needs):
-        if all(need == NO_REQUIREMENT for need in whole.values()):
+    if not any(need.reason for need in needs.values()):
+        if all(need == NO_REQUIREMENT for need in needs.values()):
             return Placement("row by row", (), False, "no row depends on state: each event is evaluated by itself")
-        keys = common_partition_keys(deps, list(whole.values()), catalog)
+        keys = common_partition_keys(deps, list(needs.values()), catalog)
         if keys is not None:
             key_text = ", ".join(f"{t}.{'+'.join(props)}" for t, props in keys)
             clock = "; every task follows the clock of the whole stream" if ticks else ""
@@ -143,13 +143,13 @@ def bypass_engine(
 
 def _ordered(
     deps: StatementDependencies,
-    needs: Mapping[str, KeyRequirement | str],
+    needs: Mapping[str, KeyRequirement],
     ticks: bool,
     shards: str | None,
     lookback: str | None,
 ) -> Placement:
     """Return the placement in one task, with the reason that forbids to divide the statement."""
-    refused = [(name, reason) for name, reason in needs.items() if isinstance(reason, str)]
+    refused = [(name, need.reason) for name, need in needs.items() if need.reason]
     together = any(s.lots for s in deps.selects)  # which have no contexts
     advice = "" if deps.contexts or together else PARTITION_ADVICE
     if any(isinstance(partition_streams(context), str) for context in deps.contexts):

@@ -7,6 +7,7 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.expressions import equality_sides
+from cepbook.lang.plan.key_requirement import NO_REQUIREMENT, KeyRequirement, equal_columns
 
 SCHEMA = """
 create schema Tick(symbol string, price double, size int, ts long);
@@ -184,3 +185,45 @@ def test_values_that_expressions_stand_for() -> None:
     (subquery,) = statement.subqueries
     (condition,) = nodes.where_conjuncts(subquery.root)
     assert {side.parameter_index for side, _ in equality_sides(condition)} == {None, 0}
+
+
+@pytest.mark.parametrize(
+    ("epl", "choices", "reason"),
+    [
+        ("select * from Tick", [], ""),
+        ("select symbol, count(*) from Tick group by symbol", [{"Tick": {"symbol"}}], ""),
+        ("select symbol, count(*) from Tick#unique(symbol, size) group by symbol, price", [{"Tick": {"symbol"}}], ""),
+        ("select * from Tick#unique(symbol, size)", [{"Tick": {"symbol", "size"}}], ""),
+        ("select * from Tick#length(2)#time(3)", [], "several data windows keep events together"),
+        ("select symbol, count(*) from Tick#length(2) group by rollup(symbol)", [], "it has several groupings"),
+        (
+            "select * from pattern [every a=Tick -> b=Wide(symbol = a.symbol)]",
+            [{"Tick": {"symbol"}, "Wide": {"symbol"}}],
+            "",
+        ),
+        (
+            "select * from Tick#keepall as t, Wide#keepall as w where t.symbol = w.symbol",
+            [{"Tick": {"symbol"}, "Wide": {"symbol"}}],
+            "",
+        ),
+        ("on Wide as e select * from W where W.symbol = e.symbol", [{"W": {"symbol"}, "Wide": {"symbol"}}], ""),
+        ("on Wide as e delete from W", [], "its condition does not look up rows of W by a key"),
+        ("on pattern [every Tick] set limit_ = 4", [], "its events come from a pattern"),
+    ],
+)
+def test_keys_that_divide_statements(epl: str, choices: list[dict[str, set[str]]], reason: str) -> None:
+    statement = planned(epl)
+    context = nodes.KeyContext(
+        {"W": planned("create window V#keepall as Tick").windows}, False, statement.name, [{0, 1}, {0, 1}]
+    )
+    requirement = statement.key_requirement(context)
+    wanted = [((tuple((name, frozenset(columns)) for name, columns in choice.items())),) for choice in choices]
+    assert (list(requirement.choices), requirement.reason) == (wanted, reason)
+
+
+def test_requirements_add_up() -> None:
+    by_k, by_g = (equal_columns("Tick", frozenset({key})) for key in "kg")
+    refused = [KeyRequirement(reason=reason) for reason in ("first", "second")]
+    assert (by_k + NO_REQUIREMENT, (by_k + by_g).choices) == (by_k, by_k.choices + by_g.choices)
+    assert by_k + refused[0] + by_g + refused[1] == refused[0]
+    assert (NO_REQUIREMENT.columns, by_k.columns) == (None, {"k"})
