@@ -208,18 +208,9 @@ class MatchView(DownstreamView):
 
     def _match(self, partition: RowPartition, key: Any, item: Item, now: int, matches: list[MatchRows]) -> None:
         """Continue the matches of a partition with its new row, and report those that are due."""
-        form, ended = self.form, list[int]()
-        fresh = self._fresh(item[0], now)
-        try:
-            if form.runs:
-                partition.note(item[0], item[-1], form.variables)
-            complete, partition.open = self._step(
-                [*partition.open, fresh], partition.log, partition.before, item[-1], now, ended
-            )
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            form.failed(failure)
-            complete, partition.open = [], []
-        if form.due is not None:
+        ended = list[int]()
+        complete = self._append(partition, item[0], item[-1], partition.before, now, ended)
+        if self.form.due is not None:
             for begin in ended:
                 if begin in partition.held and not self._blocked(partition, begin):
                     matches += partition.held.pop(begin).rows
@@ -228,71 +219,62 @@ class MatchView(DownstreamView):
         elif complete:
             self._skip(partition, complete, matches)
 
-    def _fresh(self, ordinal: int, now: int) -> OpenMatch:
-        """Return a match that may begin with the row `ordinal`."""
-        return ordinal, now, -1, (None,) * len(self.form.names), 0, -1
+    def _append(
+        self, partition: RowPartition, ordinal: int, row: Any, before: Sequence[Any], now: int, ended: list[int]
+    ) -> list[CompleteRowMatch]:
+        """Append a row to a partition: continue its open matches, and return those that the row completes.
+
+        A condition that raises is reported, and ends all open matches.
+        """
+        form = self.form
+        begun = ordinal, now, -1, (None,) * len(form.names), 0, -1  # a match that may begin with the row
+        try:
+            if form.runs:
+                partition.note(ordinal, row, form.variables)
+            complete, partition.open = self._step([*partition.open, begun], partition.log, row, before, now, ended)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            form.failed(failure)
+            complete, partition.open = [], []
+        return complete
 
     def _step(
-        self,
-        open_: list[OpenMatch],
-        log: list[Any],
-        before: Sequence[Any],
-        row: Any,
-        now: int,
-        ended: list[int],
+        self, open_: list[OpenMatch], log: list[Any], row: Any, before: Sequence[Any], now: int, ended: list[int]
     ) -> tuple[list[CompleteRowMatch], list[OpenMatch]]:
         """Return the matches that a row completes (earliest beginning, first choice first) and the open ones.
 
         Append to `ended` the beginnings of complete matches of which one alternative goes on and another does not.
         """
-        form, state = self.form, self.state
-        transitions, forks, alike, variables = form.transitions, form.forks, form.alike, form.variables
+        form = self.form
+        forks, alike, variables = form.forks, form.alike, form.variables
         every, bounded = form.all_matches, form.bounded
-        known: dict[int, bool] = {}  # results of conditions that read no other rows
+        known: dict[int, bool] = {}  # by variable: results of conditions that read no other rows
         moves: dict[int, list[Transition]] = {}  # transitions from positions where all matches are alike
         seen: set[Any] = set()  # equivalence classes of one beginning, or of all if bounded
-        complete: list[CompleteRowMatch] = []
-        going: list[OpenMatch] = []
+        complete, going = list[CompleteRowMatch](), list[OpenMatch]()
         present = done = -1  # the present beginning, and the last one with a complete match
         at, limit = len(log) - 1, form.most - self.size + len(open_) - 1
         for match in open_:
             begin, since, position, rows, mark, tail = match
-            closed: MatchRows | None = rows if tail < 0 else None
-            if begin != present:
-                present = begin
-                if not bounded:
-                    seen.clear()
+            closed: Any = rows if tail < 0 else None  # with the tail moved in; None until that is needed
+            if begin != present and not bounded:
+                seen.clear()
+            present = begin
             fitting = moves.get(position)
             if fitting is None:
-                fitting = []
-                for move, variable, condition, of_row in transitions[position]:
-                    if condition is None:
-                        fits = True
-                    elif not of_row:
-                        if closed is None:
-                            closed = with_run(rows, variables[position], log, tail, at)
-                        fits = condition(row, before, closed, state, now)
-                    elif variable in known:
-                        fits = known[variable]
-                    else:
-                        fits = known[variable] = condition(row, before, rows, state, now)
-                    if fits:
-                        fitting.append(move)
+                if closed is None and not alike[position]:
+                    closed = with_run(rows, variables[position], log, tail, at)
+                fitting = self._fitting(position, closed or rows, known, row, before, now)
                 if alike[position]:
                     moves[position] = fitting
             if forks[position] and fitting and _parts(forks[position], fitting):
                 ended.append(begin)
             for target, variable, many, ends, goes, ahead in fitting:
-                after = 0
-                future: Any = target
+                after = _mark(mark, variable) if every else 0
+                future: Any = (target, after) if every else target
                 stays = target == position and tail >= 0
                 if closed is None and (ahead or not stays):
                     closed = with_run(rows, variables[position], log, tail, at)
-                if every:
-                    after = _mark(mark, variable)
-                    future = target, after
-                elif ahead:
-                    assert closed is not None
+                if ahead and not every:
                     future = (target, *read_rows(closed, ahead))
                 if future in seen:
                     continue
@@ -300,7 +282,6 @@ class MatchView(DownstreamView):
                 if stays:
                     longer = match if after == mark else (begin, since, position, rows, after, tail)
                 else:
-                    assert closed is not None
                     own = closed if many else (*closed[:variable], row, *closed[variable + 1 :])
                     longer = begin, since, target, own, after, at if many else -1
                 if ends:
@@ -315,6 +296,27 @@ class MatchView(DownstreamView):
                     form.too_many(form.most)
                 going.append(longer)
         return complete, going
+
+    def _fitting(
+        self, position: int, rows: MatchRows, known: dict[int, bool], row: Any, before: Sequence[Any], now: int
+    ) -> list[Transition]:
+        """Return the transitions from `position` whose conditions `row` meets after the `rows` of a match.
+
+        `known` caches the results of conditions that read no other rows of the match.
+        """
+        fitting = []
+        for move, variable, condition, of_row in self.form.transitions[position]:
+            if condition is None:
+                fits = True
+            elif not of_row:
+                fits = condition(row, before, rows, self.state, now)
+            elif variable in known:
+                fits = known[variable]
+            else:
+                fits = known[variable] = condition(row, before, rows, self.state, now)
+            if fits:
+                fitting.append(move)
+        return fitting
 
     def _skip(self, partition: RowPartition, complete: list[CompleteRowMatch], matches: list[MatchRows]) -> None:
         skip = self.form.skip
@@ -468,14 +470,7 @@ class MatchView(DownstreamView):
         form, partition = self.form, RowPartition()
         longest: dict[int, tuple[int, list[MatchRows]]] = {}  # by beginning: the last row, the matches
         for ordinal, row, before in rows:
-            fresh = self._fresh(ordinal, now)
-            try:
-                if form.runs:
-                    partition.note(ordinal, row, form.variables)
-                complete, partition.open = self._step([*partition.open, fresh], partition.log, before, row, now, [])
-            except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                form.failed(failure)
-                complete, partition.open = [], []
+            complete = self._append(partition, ordinal, row, before, now, [])
             for begin, same in groupby(complete, itemgetter(0)):
                 shorter = longest[begin][1] if form.all_matches and begin in longest else []
                 longest[begin] = ordinal, [own for _, _, own in same] + shorter
