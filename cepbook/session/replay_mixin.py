@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from io import BytesIO
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 from cepbook.argument_checks import caller_stacklevel
@@ -29,7 +29,7 @@ from cepbook.session.io.rejected_events import RejectedFile
 from cepbook.session.io.replay_options import LatePolicy, ReplayOptions
 from cepbook.session.io.sources import ReplayInputs, sources_by_type
 from cepbook.session.io.time_conversion import ClockTime, TimeLike, period_units
-from cepbook.session.replay.replay import ENDED, Replay
+from cepbook.session.replay.replay import ENDED, Replay, ReplayRequest
 from cepbook.session.replay.wall_clock import WallClock
 
 
@@ -89,74 +89,68 @@ class ReplayMixin(WorkbenchCore):
         `events` maps event types to sources; a single source comes with its `type`. A source is a DataFrame, an Arrow
         table, a path of a Parquet, CSV or JSON-lines file, or an iterable of dicts or dataclass instances. `time` names
         the column of the event time, one for all types or one per type (default: the type's own). Its values are dates,
-        ISO 8601 texts or whole milliseconds.
-
-        Of files of text, `sep` separates the columns of CSV, `encoding` is the encoding (``"utf-8"``), `comment` the
-        beginning of lines to leave out, and `na` a text or texts that are null besides empty fields; the rules are in
+        ISO 8601 texts or whole milliseconds. `sep`, `encoding`, `comment` and `na` tell how CSV is written, see
         `cepbook.session.io.text_files`.
 
-        Events are ordered by time, then by the column `sequence` if one is named, then by the order of `events`, then
-        by row, as on Spark. ``sort=False`` refuses DataFrames whose rows are not in order.
-
-        Iterables, and DataFrames with ``sort=False``, come in the order of arrival. An event that goes back in time
-        raises EventError (``late="error"``, the default). With a `lateness`, such as ``"5 sec"``, events that are out
-        of order by at most that are put in order; an event that is later still is left out, as with ``late="drop"``. An
-        event that is left out becomes an event of the predefined type ``LateEvent(type string, time long, lateness
-        long, event map)``, which statements can read, at the time when it arrived. `ReplayResult.late_by_type` counts.
-
-        `rejected` is the path of a file of JSON lines (.jsonl) to which late events are added, items of an iterable and
-        rows of a frame or file that are no events of the type, and lines that are no rows. Such items then stop the
-        replay no longer; `ReplayResult.rejections` counts them by reason.
+        Events are ordered by time, then by the column `sequence`, then by the order of `events`, then by row, as on
+        Spark. ``sort=False`` refuses DataFrames whose rows are not in order. An iterable must be in order, too: an
+        event that goes back in time raises EventError (``late="error"``). With a `lateness`, such as ``"5 sec"``,
+        events that are out of order by at most that are put in order. An event that is later still is left out, as with
+        ``late="drop"``: it becomes an event of the predefined type ``LateEvent(type string, time long, lateness long,
+        event map)``, and `ReplayResult.late_by_type` counts it. `rejected` is the path of a file of JSON lines for late
+        events, items of an iterable that are no events of the type, and lines that are no rows. Such items then do not
+        stop the replay; `ReplayResult.rejections` counts them by reason.
 
         `until` ends the replay: later events are left out and the clock advances to `until`. `limit` is the maximum
-        number of events. The clock stops at every due time, so timers fire when they are due, as in a live run. With
-        `leap` it moves from event to event: a timer that is due in between fires late, at the next event, and the
-        result counts these timers. `speed` replays at that multiple of real time; the clock then stops at every due
-        time, too. `paused` waits for `step` or `resume`. `keep`
-        takes snapshots for `Replay.at`: every so many events, every period, or (True) as often as costs a twentieth of
-        the time; False takes none. The default is `Workbench.keep`: False in a program, True in a notebook with the
-        extension.
+        number of events. The clock stops at every due time. With `leap` it moves from event to event: a timer that is
+        due in between fires at the next event, and the result counts it. `speed` replays at that multiple of real time.
+        `paused` waits for `step` or `resume`. `keep` takes snapshots for `Replay.at`: every so many events, every
+        period, or (True) as often as costs a twentieth of the time. The default is `Workbench.keep`.
 
-        Raises EventError for unknown types, missing columns and values that do not fit, before any event is sent.
-        Events of an iterable are checked one by one as they come. Statements and listeners that fail stop nothing; the
-        replay raises ReplayError after its last event. With ``errors="keep"`` it does not raise: `ReplayResult.errors`
-        counts the errors, and `Workbench.errors` has them.
+        Raises EventError for unknown types, missing columns and values that do not fit, before any event is sent; those
+        of an iterable are checked as they come. Statements and listeners that fail stop nothing. The replay raises
+        ReplayError after its last event; with ``errors="keep"`` it counts the errors in `ReplayResult.errors` instead.
         """
         arguments = {name: value for name, value in locals().items() if name != "self"}
         with self._lock:
-            end = self._prepare_replay(until)
-            policy: LatePolicy = late or ("error" if lateness is None else "drop")
-            sources = sources_by_type(events, type)
-            options = ReplayOptions(
-                until=end,
-                limit=limit,
-                speed=speed,
-                sort=sort,
-                late=policy,
-                lateness=self._span("lateness", lateness) or 0,
-                late_stream=policy == "drop" and self._define_late_events(),
-                form=format_of(sources.values(), sep, encoding, comment, na),
-                paused=paused,
-                leap=leap,
-                errors=errors,
-            )
-            inputs = ReplayInputs(
-                sources,
-                time,
-                sequence,
-                self.runtime.catalog.event_types,
-                options,
-                self._config.second,
-                self._config.time_zone,
-                self.runtime.now,
-                rejecting=rejected is not None,
-            )
-            replay = self._open_replay(inputs, options, keep, rejected)
-            self._add_replay(replay)
-            replay.repeat = partial(self.replay, **arguments)
-            replay.only_once, self._replayed_files = inputs.only_once, inputs.files
-            self.glance.announce_replay()
-            return replay
+            return self._begin_replay(ReplayRequest(**arguments))
+
+    def _begin_replay(self, request: ReplayRequest, *, repeated: Replay[Any] | None = None) -> Replay[Self]:
+        """Make a replay, which begins at once. It is the successor of `repeated`, whose events it replays again."""
+        end = self._prepare_replay(request.until)
+        policy: LatePolicy = request.late or ("error" if request.lateness is None else "drop")
+        sources = sources_by_type(request.events, request.type)
+        options = ReplayOptions(
+            until=end,
+            limit=request.limit,
+            speed=request.speed,
+            sort=request.sort,
+            late=policy,
+            lateness=self._span("lateness", request.lateness) or 0,
+            late_stream=policy == "drop" and self._define_late_events(),
+            form=format_of(sources.values(), request.sep, request.encoding, request.comment, request.na),
+            paused=request.paused,
+            leap=request.leap,
+            errors=request.errors,
+        )
+        inputs = ReplayInputs(
+            sources,
+            request.time,
+            request.sequence,
+            self.runtime.catalog.event_types,
+            options,
+            self._config.second,
+            self._config.time_zone,
+            self.runtime.now,
+            rejecting=request.rejected is not None,
+        )
+        replay = self._open_replay(inputs, options, request.keep, request.rejected)
+        self._add_replay(replay)
+        replay.request, replay.only_once, self._replayed_files = request, inputs.only_once, inputs.files
+        if repeated is not None:
+            repeated.successor = replay
+        self.glance.announce_replay()
+        return replay
 
     def _prepare_replay(self, until: TimeLike | None) -> int | None:
         """Return the end in clock units; let go of snapshots that are too many. Raises if no replay can begin now."""
@@ -196,7 +190,7 @@ class ReplayMixin(WorkbenchCore):
             return f"a replay is {self.replaying.state}"
         if not self._replay_count:
             return "nothing was replayed since the workbench began"
-        if len(replays) < self._replay_count or any(replay.repeat is None for replay in replays):
+        if len(replays) < self._replay_count or any(replay.request is None for replay in replays):
             return "an earlier replay is not known any more\n  hint: `%epl rewind`, then run the cells of the replays"
         return next(filter(None, (replay.only_once for replay in replays)), "")
 

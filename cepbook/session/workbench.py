@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -167,12 +168,12 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock:
             if self.not_repeatable:
                 raise UsageError(self.not_repeatable)
-            former = [(replay, replay.repeat, replay.repeated_limit) for replay in self._replays]
+            former = [(replay, replay.request, replay.repeated_limit) for replay in self._replays]
             self.rewind()
-        for replay, repeat, limit in former:
-            assert repeat is not None  # else it is not repeatable
-            replay.successor = latest = repeat(paused=False, limit=limit)
-            self.glance.announce_replay()
+        for replay, request, limit in former:
+            assert request is not None  # else it is not repeatable
+            with self._lock:
+                latest = self._begin_replay(replace(request, paused=False, limit=limit), repeated=replay)
             result = await latest
         return result
 

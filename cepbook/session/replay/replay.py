@@ -16,23 +16,25 @@ events that are due by the wall clock go in together.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time as wall
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
 from cepbook.engine.replay.batch_replayer import Until
-from cepbook.errors import CepbookError, Interrupted, UsageError, exception_text
+from cepbook.errors import CepbookError, ErrorPolicy, Interrupted, UsageError, exception_text
 from cepbook.interrupts import InterruptGuard
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.core.garbage_collection import CollectionPause, garbage
 from cepbook.session.core.workbench_core import WorkbenchCore
-from cepbook.session.history.replay_snapshots import ReplaySnapshots
+from cepbook.session.history.replay_snapshots import ReplaySnapshots, SnapshotInterval
 from cepbook.session.io.frame_source import Rejecting, ReplaySource
-from cepbook.session.io.replay_options import ReplayOptions, check_speed
+from cepbook.session.io.replay_options import LatePolicy, ReplayOptions, check_speed
 from cepbook.session.io.time_conversion import TimeLike, clock_text
 from cepbook.session.replay.batch_sizer import LONG_SLICE, SLICE
 from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop
@@ -49,6 +51,31 @@ TURNS = 8  # turns of the event loop between two slices: a message from the brow
 NAP = 0.05  # longest sleep in seconds while waiting for real time, so that controls take effect soon
 ENDED = ("finished", "stopped", "failed")
 NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"'
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """The arguments of `Workbench.replay`, which explains them. The same replay can be made again from them."""
+
+    events: object
+    type: str | None
+    time: str | Mapping[str, str] | None
+    sequence: str | Mapping[str, str] | None
+    until: TimeLike | None
+    limit: int | None
+    speed: float | None
+    sort: bool
+    late: LatePolicy | None
+    lateness: str | timedelta | None
+    rejected: str | os.PathLike[str] | None
+    paused: bool
+    leap: bool
+    errors: ErrorPolicy
+    keep: SnapshotInterval | None
+    sep: str | None
+    encoding: str | None
+    comment: str | None
+    na: str | Sequence[str]
 
 
 class Replay(Generic[WorkbenchT]):
@@ -78,7 +105,7 @@ class Replay(Generic[WorkbenchT]):
         self._replay_loop = ReplayLoop(engine, sources, controls, options, snapshots=snapshots, reject=reject)
         self._replay_snapshots = snapshots
         self.workbench = workbench
-        self.repeat: Callable[..., Replay[WorkbenchT]] | None = None  # makes the same replay again
+        self.request: ReplayRequest | None = None  # to make the same replay again
         self.only_once = ""  # why it cannot
         self.successor: Replay[WorkbenchT] | None = None  # the replay that has repeated this one
         self._inside = False
@@ -215,7 +242,7 @@ class Replay(Generic[WorkbenchT]):
         """End the replay and drop its snapshots. `lacks` gives the reason from then on."""
         self.stop()
         self.leave_clock()
-        self.repeat = None
+        self.request = None
         if self._replay_snapshots is not None:
             self._replay_snapshots.forget(reason)
 
