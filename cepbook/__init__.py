@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cepbook.lazy_types import exports_on_demand
+from cepbook.lazy_imports import exports_on_demand
 
 if TYPE_CHECKING:
     from cepbook.engine.config import Config

@@ -90,7 +90,7 @@ def signature(name: str, function: Any) -> str:
     parameters = [p for p in found.parameters.values() if p.name not in ("self", "cls")]
     parameters = [p.replace(annotation=plain(p.annotation)) for p in parameters]
     text = str(found.replace(parameters=parameters, return_annotation=plain(found.return_annotation)))
-    text = text.replace("PandasFrame", "pd.DataFrame").replace("PandasSeries", "pd.Series")  # `cepbook.lazy_types`
+    text = text.replace("PandasFrame", "pd.DataFrame").replace("PandasSeries", "pd.Series")  # `cepbook.lazy_imports`
     return f"{name}{MEMORY.sub('…', text).removesuffix(' -> None')}"
 
 

@@ -13,7 +13,7 @@ from cepbook.charts.offline_renderer import offline_altair
 from cepbook.charts.reduction import ALL_ROWS, extremes
 from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
-from cepbook.lazy_types import Chart, PandasFrame, PandasSeries
+from cepbook.lazy_imports import Chart, PandasFrame, PandasSeries
 
 LABEL = 200  # characters of a text in a line chart
 POINTS = 5_000  # altair's own limit; a line of more points than pixels shows nothing more

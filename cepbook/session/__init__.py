@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cepbook.lazy_types import exports_on_demand
+from cepbook.lazy_imports import exports_on_demand
 
 if TYPE_CHECKING:
     from cepbook.engine.windows.python_window import WindowClock

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.argument_checks import check_arguments
 from cepbook.errors import ErrorPolicy
-from cepbook.lazy_types import exports_on_demand
+from cepbook.lazy_imports import exports_on_demand
 from cepbook.spark.spark_session import local_session, require_pyspark
 from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 

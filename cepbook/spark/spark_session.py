@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from cepbook.display import write_progress_line
 from cepbook.errors import UsageError
-from cepbook.lazy_types import DataFrame, SparkSession
+from cepbook.lazy_imports import DataFrame, SparkSession
 from cepbook.spark.java_home import find_java
 from cepbook.spark.package_setup import wait_for_packages
 

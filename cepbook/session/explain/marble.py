@@ -20,7 +20,7 @@ from cepbook.feeds import Delivery, Feed
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import LONG, SIZED_NUMBERS, Type
-from cepbook.lazy_types import PandasFrame
+from cepbook.lazy_imports import PandasFrame
 from cepbook.session.history.event_log import HORIZON, EventLog
 from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
 from cepbook.session.io.output.time_types import time_type

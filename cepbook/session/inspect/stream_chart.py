@@ -10,7 +10,7 @@ from cepbook.display import lost_rows_text
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.feeds import FeedColumns
-from cepbook.lazy_types import Chart, PandasFrame
+from cepbook.lazy_imports import Chart, PandasFrame
 from cepbook.session.inspect.time_columns import statement_output
 from cepbook.session.io.output.result_frames import changes_frame
 

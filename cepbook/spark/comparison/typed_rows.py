@@ -14,7 +14,7 @@ import pandas as pd
 
 from cepbook.errors import UsageError
 from cepbook.lang.types import BITS, Type
-from cepbook.lazy_types import ArrowColumn, ArrowTable
+from cepbook.lazy_imports import ArrowColumn, ArrowTable
 
 _METADATA_COLUMNS = ("statement", "time", "seq", "sequence", "trigger", "delivery", "kind")
 MAX_EXACT_INTEGER = 2**53  # whole numbers up to here are floats without loss

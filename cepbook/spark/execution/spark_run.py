@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from cepbook.display import DisplayTable, captioned_html, format_count
 from cepbook.errors import ErrorPolicy, ReplayError, StatementError, UsageError
 from cepbook.lang.types import Type
-from cepbook.lazy_types import PandasFrame
+from cepbook.lazy_imports import PandasFrame
 from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.frames.job_output import JobOutput, OutputFactory, constant_output
 from cepbook.spark.frames.sql_query import SqlQuery

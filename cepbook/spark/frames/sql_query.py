@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from cepbook.lazy_types import DataFrame
+from cepbook.lazy_imports import DataFrame
 from cepbook.spark.task.stream_columns import Sql
 
 _MAX_SINGLE_STEPS = 3  # up to this many, calls are faster than one SQL text

@@ -26,7 +26,7 @@ from cepbook.errors import EventError
 from cepbook.lang.java.date_text import local_text, parse_local_time, parse_zoned_datetime
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type
-from cepbook.lazy_types import StructType
+from cepbook.lazy_imports import StructType
 
 ValueConverter = Callable[[Any], Any]
 

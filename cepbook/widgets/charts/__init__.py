@@ -13,7 +13,7 @@ from cepbook.charts.offline_renderer import (
     render,
     show_as_chart,
 )
-from cepbook.lazy_types import Chart
+from cepbook.lazy_imports import Chart
 from cepbook.session import Workbench
 from cepbook.session.inspect.stream_chart import build_stream_chart
 

@@ -11,7 +11,7 @@ from cepbook.charts.builders import labels
 from cepbook.charts.offline_renderer import offline_altair, show_as_chart
 from cepbook.charts.theme import FAINT
 from cepbook.display import format_time, format_value
-from cepbook.lazy_types import VConcatChart
+from cepbook.lazy_imports import VConcatChart
 from cepbook.session.history.partition_lifetimes import PartitionLifetime
 from cepbook.session.inspect.partition_table import TIMES, flat_properties
 from cepbook.session.inspect.timeline import Timeline

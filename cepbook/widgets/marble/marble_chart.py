@@ -15,7 +15,7 @@ from cepbook.charts.builders import labels
 from cepbook.charts.offline_renderer import offline_altair, show_as_chart
 from cepbook.charts.theme import FAINT, INK
 from cepbook.display import format_time, format_value
-from cepbook.lazy_types import LayerChart
+from cepbook.lazy_imports import LayerChart
 from cepbook.session.explain.marble import Marble
 from cepbook.session.history.rerun_windows import WindowStay
 
