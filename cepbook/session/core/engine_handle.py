@@ -28,8 +28,9 @@ from cepbook.locks import EngineLock, members
 from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, EventRecorder, LogPosition, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
+from cepbook.session.io.files import file_stamp
 from cepbook.session.io.output.delivery_stream import DeliveryStream
-from cepbook.session.io.output.sinks import FileSink, SinkError, SinkHooks, Successor, end_sink, file_stamp
+from cepbook.session.io.output.sinks import FileSink, SinkError, SinkHooks, Successor, end_sink
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.waiting_events import (
     NO_PROGRESS,

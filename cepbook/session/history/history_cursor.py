@@ -28,19 +28,19 @@ class HistoryCursor(Generic[WorkbenchT]):
     def show(self, time: int, workbench: WorkbenchT) -> None:
         """Show a past instant, restored by `Replay.at`."""
         self.time, self.workbench = time, workbench
-        self._tell()
+        self._notify()
 
     def choose(self, statement: str) -> None:
         """Note the statement that is viewed now."""
         if self.statement != statement:
             self.statement = statement
-            self._tell()
+            self._notify()
 
     def leave(self) -> None:
         """Show the present again."""
         if self.workbench is not None:
             self.time = self.workbench = None
-            self._tell()
+            self._notify()
 
     def take_seeks(self, method: Callable[[int], object]) -> None:
         """Let a bound method show past instants for `seek`, as long as its object lives: that of the latest bar."""
@@ -56,7 +56,7 @@ class HistoryCursor(Generic[WorkbenchT]):
         """Show a range of times in all charts."""
         if zoom != self.zoom:
             self.zoom = zoom
-            self._tell()
+            self._notify()
 
     def subscribe(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
         """Call a bound method when the instant or the range changes, as long as its object lives.
@@ -69,13 +69,13 @@ class HistoryCursor(Generic[WorkbenchT]):
 
     def announce_replay(self) -> None:
         """Notify subscribers that a replay was made."""
-        _tell(self._of_replays)
+        _notify(self._of_replays)
 
-    def _tell(self) -> None:
-        _tell(self._subscribers)
+    def _notify(self) -> None:
+        _notify(self._subscribers)
 
 
-def _tell(methods: list[WeakMethod[Callable[[], object]]]) -> None:
+def _notify(methods: list[WeakMethod[Callable[[], object]]]) -> None:
     for reference in tuple(methods):
         method = reference()
         if method is not None:

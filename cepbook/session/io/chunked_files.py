@@ -124,7 +124,7 @@ def is_large(path: str, times: int = 1) -> bool:
 def empty_frame_of(path: str, form: TextFormat = DEFAULT, reject: Reject | None = None) -> pd.DataFrame | None:
     """Return `DtypeTally.frame` of a file. Raises as `read_file` does."""
     kinds = DtypeTally()
-    for piece in files.pieces(path, None, PIECE, form, reject):
+    for piece in files.read_chunks(path, None, PIECE, form, reject):
         kinds.take(piece)
     return kinds.frame()
 
@@ -163,7 +163,7 @@ class ChunkedFileSource(ReplaySource):
         """Return True if the file has not changed since it was checked for the same events."""
         mine = self._wanted
         same = (mine.event_type, mine.time, mine.sequence) == (options.event_type, options.time, options.sequence)
-        return same and _stamp(self._path) == self._check.stamp
+        return same and files.file_stamp(self._path) == self._check.stamp
 
     def again(self, options: SourceOptions) -> ChunkedFileSource:
         """Return the source up to another time. Its number of events is unknown."""
@@ -175,7 +175,7 @@ class ChunkedFileSource(ReplaySource):
         options = self._wanted
         check = None if self._check.complete else _Check(self._path, options)
         reject = None if options.reject is None else self._leave_out
-        for frame in files.pieces(self._path, self._columns, PIECE, options.replay.form, reject):
+        for frame in files.read_chunks(self._path, self._columns, PIECE, options.replay.form, reject):
             piece, rows = (FrameSource(frame, options), frame) if check is None else check.piece(frame)
             self.rejections.update(piece.rejections)
             yield from piece.chunks()
@@ -223,14 +223,6 @@ class _Check:
         return EventError(f"{text}\n  hint: {hint}" if hint else text)
 
 
-def _stamp(path: str) -> object:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
-
-
 def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
     """Return the source of a large file that is in order.
 
@@ -240,14 +232,14 @@ def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptio
     if options.sequence is not None or not is_large(path):
         return None
     if options.replay.late == "error" and is_large(path, HUGE):
-        begun = _looked_at(path, columns, options)
-        if begun is not None:
-            return begun
-    total, first, last, stamp = 0, None, None, _stamp(path)
+        sampled = _sampled_source(path, columns, options)
+        if sampled is not None:
+            return sampled
+    total, first, last, stamp = 0, None, None, files.file_stamp(path)
     kinds = DtypeTally()
     check_options = replace(options.in_order(None), reject=None)
     try:
-        for frame in files.pieces(path, columns, PIECE, options.replay.form):
+        for frame in files.read_chunks(path, columns, PIECE, options.replay.form):
             if frame.empty:
                 continue
             kinds.take(frame)
@@ -264,12 +256,12 @@ def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptio
     return ChunkedFileSource(path, columns, options, FileCheck(first, stamp, True, total))
 
 
-def _looked_at(path: str, columns: files.ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
+def _sampled_source(path: str, columns: files.ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
     """Return the source of a text file that is checked while it is read.
 
     None if the file must be checked before, because a sample is not good or none can be taken.
     """
-    first, last, stamp = None, None, _stamp(path)
+    first, last, stamp = None, None, files.file_stamp(path)
     kinds = DtypeTally()
     check_options = replace(options.in_order(None), reject=None)
     size = rows = 0

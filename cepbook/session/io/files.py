@@ -86,25 +86,25 @@ def read_file(
         raise UsageError(f"there is no file {path!r}")
     lower = path.lower()
     if lower.endswith(PARQUET):
-        return _parquet(path, columns)
+        return _read_parquet(path, columns)
     if lower.endswith(CSV):
-        return next(_csv_pieces(path, columns, None, form, reject))
+        return next(_csv_chunks(path, columns, None, form, reject))
     if lower.endswith(JSON_LINES):
-        rows = [row for _, row in _objects(path, form, reject)]
-        return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
+        rows = [row for _, row in _json_objects(path, form, reject)]
+        return frame_of_objects(rows, [name for name in _property_names(rows) if columns is None or name in columns])
     raise UsageError(f"{path!r} is neither a {KINDS} file")
 
 
-def _parquet(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
-    parquet = _reader()
+def _read_parquet(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
+    parquet = _parquet_module()
     try:
-        selected = None if columns is None else _stored(parquet.read_schema(path), columns)
+        selected = None if columns is None else _stored_columns(parquet.read_schema(path), columns)
         return frame_of_table(parquet.read_table(path, columns=selected))
     except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 
-def _stored(schema: Any, columns: ColumnSelection | None) -> list[str]:
+def _stored_columns(schema: Any, columns: ColumnSelection | None) -> list[str]:
     """Return those of `columns` that a file has (None: all), and its index of dates, which may be the column `time`."""
     index = date_index(schema)
     return [name for name in schema.names if columns is None or name in columns or name == index]
@@ -115,19 +115,19 @@ def parquet_rows(path: str) -> int:
     if not os.path.isfile(path) or not path.lower().endswith(PARQUET):
         return 0
     try:
-        return int(_reader().read_metadata(path).num_rows)
+        return int(_parquet_module().read_metadata(path).num_rows)
     except (ValueError, OSError):
         return 0
 
 
 def parquet_chunks(path: str, columns: ColumnSelection | None, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file as in `read_file`, `rows` at a time. Raises EventError if it cannot be read."""
-    parquet = _reader()
+    parquet = _parquet_module()
     import pyarrow  # optional, and there
 
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(rows, columns=_stored(file.schema_arrow, columns)):
+            for batch in file.iter_batches(rows, columns=_stored_columns(file.schema_arrow, columns)):
                 yield frame_of_table(pyarrow.Table.from_batches([batch]))
     except (ValueError, OSError) as error:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
@@ -135,7 +135,7 @@ def parquet_chunks(path: str, columns: ColumnSelection | None, rows: int) -> Ite
 
 def parquet_head(path: str) -> Any:
     """Return the columns of a Parquet file as an Arrow table without rows. Raises as `read_file` does."""
-    parquet = _reader()
+    parquet = _parquet_module()
     if not os.path.exists(path):
         raise UsageError(f"there is no file {path!r}")
     try:
@@ -144,26 +144,35 @@ def parquet_head(path: str) -> Any:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 
-def pieces(
+def read_chunks(
     path: str,
     columns: ColumnSelection | None,
     rows: int,
     form: TextFormat = DEFAULT,
     reject: Reject | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a file as in `read_file`, `rows` at a time. Columns have the dtypes of their piece.
+    """Yield the rows of a file as in `read_file`, `rows` at a time. Columns have the dtypes of their chunk.
 
-    Each piece of JSON lines has all of `columns` (None: those of its lines), null where no line has them.
+    Each chunk of JSON lines has all of `columns` (None: those of its lines), null where no line has them.
     """
     lower = path.lower()
     if lower.endswith(PARQUET):
         yield from parquet_chunks(path, columns, rows)
     elif lower.endswith(CSV):
-        yield from _csv_pieces(path, columns, rows, form, reject)
+        yield from _csv_chunks(path, columns, rows, form, reject)
     else:
-        lines = (row for _, row in _objects(path, form, reject))
-        while some := list(islice(lines, rows)):
-            yield frame_of_objects(some, _names(some) if columns is None else columns)
+        lines = (row for _, row in _json_objects(path, form, reject))
+        while chunk := list(islice(lines, rows)):
+            yield frame_of_objects(chunk, _property_names(chunk) if columns is None else columns)
+
+
+def file_stamp(path: str) -> list[int] | None:
+    """Return what tells a file from a later one of the same name, None if there is no file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return [status.st_size, status.st_mtime_ns]  # a copy of a folder keeps both
 
 
 class FileSample(NamedTuple):
@@ -185,11 +194,11 @@ def file_samples(path: str, columns: ColumnSelection, form: TextFormat = DEFAULT
         return
     if lower.endswith(".csv"):
         with _csv_records(path, form) as whole:
-            for text in _texts(path, heading=True):
+            for text in _sampled_blocks(path, heading=True):
                 records = CsvRecords(StringIO(text.decode(form.encoding), newline=""), form, names=whole.names)
-                yield FileSample(_typed(_csv_frame(records, columns, form), columns, records), len(text))
+                yield FileSample(_with_converted_texts(_csv_frame(records, columns, form), columns, records), len(text))
     elif lower.endswith((".jsonl", ".ndjson")):
-        for text in _texts(path, heading=False):
+        for text in _sampled_blocks(path, heading=False):
             try:
                 lines = text.decode(form.marked).split("\n")
                 rows = [row for line in lines if (row := form.object(line)) is not None]
@@ -198,7 +207,8 @@ def file_samples(path: str, columns: ColumnSelection, form: TextFormat = DEFAULT
             yield FileSample(frame_of_objects(rows, columns), len(text))
 
 
-def _texts(path: str, *, heading: bool) -> Iterator[bytes]:
+def _sampled_blocks(path: str, *, heading: bool) -> Iterator[bytes]:
+    """Yield whole lines from `PLACES` places of a file; the first line is left out if it is a `heading`."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         for place in range(PLACES if size > PLACES * BLOCK else 0):
@@ -209,7 +219,7 @@ def _texts(path: str, *, heading: bool) -> Iterator[bytes]:
             yield text if place == PLACES - 1 else text[: text.rfind(b"\n") + 1]
 
 
-def _reader() -> Any:
+def _parquet_module() -> Any:
     try:
         from pyarrow import parquet  # optional: only Parquet files need it
     except ImportError:
@@ -217,7 +227,7 @@ def _reader() -> Any:
     return parquet
 
 
-def _csv_pieces(
+def _csv_chunks(
     path: str, columns: ColumnSelection | None, rows: int | None, form: TextFormat, reject: Reject | None
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file, `rows` at a time; None: all at once.
@@ -247,7 +257,7 @@ def _csv_pieces(
                     if rounded:
                         break
                     yielded += 1
-                    yield _typed(frame, columns, records)
+                    yield _with_converted_texts(frame, columns, records)
                 else:
                     return
         exact |= rounded
@@ -281,7 +291,7 @@ def _csv_frame(
     )
 
 
-def _typed(frame: pd.DataFrame, columns: ColumnSelection | None, records: CsvRecords) -> pd.DataFrame:
+def _with_converted_texts(frame: pd.DataFrame, columns: ColumnSelection | None, records: CsvRecords) -> pd.DataFrame:
     """Return a frame in which numbers that pandas leaves as texts, because of their size, are numbers, and empty texts
     are empty, or null in columns of other values.
     """
@@ -376,7 +386,7 @@ def with_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with the dtypes of the values that columns of objects have."""
     changed = dict[str, Any]()
     for name in [name for name in frame.columns if frame[name].dtype == object]:
-        column = _column([None if is_missing(value) else value for value in frame[name].tolist()])
+        column = _series_of([None if is_missing(value) else value for value in frame[name].tolist()])
         whole = column.dtype == "Int64" and not column.isna().any()
         changed[name] = (column.astype("int64") if whole else column).set_axis(frame.index)
     return frame.assign(**changed)
@@ -390,7 +400,7 @@ def lines_of(path: str, rows: Sequence[int], form: TextFormat = DEFAULT) -> list
         return [line for row, line in enumerate(islice(lines, max(rows) + 1)) if row in selected]
 
     if path.lower().endswith(JSON_LINES):
-        return select(number for number, _ in _objects(path, form, _ignore))
+        return select(number for number, _ in _json_objects(path, form, _ignore))
     with _csv_records(path, form, _ignore) as records:
         return select(records.lines())
 
@@ -399,11 +409,11 @@ def _ignore(reason: str, text: str) -> None:
     """Leave a line out that was reported before."""
 
 
-def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _property_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _objects(path: str, form: TextFormat, reject: Reject | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_objects(path: str, form: TextFormat, reject: Reject | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of a file of JSON lines with the numbers of their lines."""
     try:
         with get_handle(path, "r", encoding=form.marked, compression="infer") as handles:
@@ -429,10 +439,10 @@ def frame_of_objects(rows: Sequence[Mapping[str, Any]], names: Collection[str]) 
     """Return columns with the dtype of their values. Whole numbers with gaps stay whole numbers, and keep all their
     digits beside fractions.
     """
-    return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names}, columns=list(names))
+    return pd.DataFrame({name: _series_of([row.get(name) for row in rows]) for name in names}, columns=list(names))
 
 
-def _column(values: list[Any]) -> pd.Series[Any]:
+def _series_of(values: list[Any]) -> pd.Series[Any]:
     kinds = {type(value) for value in values} - {type(None)}
     exact = kinds == {int, float} and any(type(value) is int and abs(value) > _EXACT for value in values)
     if exact:

@@ -13,8 +13,9 @@ from typing import Any
 from cepbook.engine.delivery.delta import Sink
 from cepbook.feeds import SinkFeed
 from cepbook.lang.types import Type
+from cepbook.session.io.files import file_stamp
 from cepbook.session.io.output.sink_files import OtherRowsError, count_delivered
-from cepbook.session.io.output.sinks import FileSink, SinkError, feed_rows, file_stamp
+from cepbook.session.io.output.sinks import FileSink, SinkError, feed_rows
 from cepbook.session.io.output.time_types import column_from
 
 Mark = Mapping[str, Any]

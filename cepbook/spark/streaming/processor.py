@@ -32,6 +32,8 @@ from cepbook.spark.task.task_runner import TaskRunner, failure_batch, load_runti
 
 PACKED_ROWS = f"{TASK} int, payload binary"
 PACKED_DELIVERIES = "payload binary"
+# The snapshot of the runtime, the watermark that it has passed, its next due time, the events that wait for the
+# watermark, the number of events so far, the fingerprint of the program
 _STATE_COLUMNS = "saved binary, passed bigint, due bigint, waiting binary, count bigint, mark string"
 
 
@@ -88,8 +90,8 @@ class EngineProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """Process new events; Spark calls this once per micro-batch with events."""
-        fresh = [pa.ipc.open_stream(bytes(row["payload"])).read_all() for row in rows]
-        yield from self._process(_key_group_of(key), fresh, timerValues.getCurrentWatermarkInMs())
+        arrived = [pa.ipc.open_stream(bytes(row["payload"])).read_all() for row in rows]
+        yield from self._process(_key_group_of(key), arrived, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Continue when the watermark has passed the time of a waiting event, or a time at which something is due."""
@@ -98,11 +100,11 @@ class EngineProcessor(StatefulProcessor):
     def close(self) -> None:
         """Do nothing: no resource is held between two micro-batches."""
 
-    def _process(self, number: int, fresh: list[pa.Table], watermark: int) -> Iterator[Row]:
+    def _process(self, number: int, arrived: list[pa.Table], watermark: int) -> Iterator[Row]:
         saved, passed, due, waiting, count = self._stored_state()
         if waiting:
-            fresh = [pa.ipc.open_stream(bytes(waiting)).read_all(), *fresh]
-        rows = pa.concat_tables(fresh) if fresh else None
+            arrived = [pa.ipc.open_stream(bytes(waiting)).read_all(), *arrived]
+        rows = pa.concat_tables(arrived) if arrived else None
         batches: list[pa.RecordBatch] = []
         if rows is not None and rows.column(TIME).null_count:
             timeless = pc.is_null(rows.column(TIME))
@@ -140,8 +142,8 @@ class EngineProcessor(StatefulProcessor):
         """Return the stored state of the key group. Errors: SnapshotError for the state of another program."""
         if not self._state.exists():
             return None, None, None, None, 0
-        *fields, mark = cast("tuple[Any, ...]", self._state.get())
-        check_fingerprint(self._program.fingerprint, mark)
+        *fields, fingerprint = cast("tuple[Any, ...]", self._state.get())
+        check_fingerprint(self._program.fingerprint, fingerprint)
         return tuple(fields)
 
     def _in_total_order(self, rows: pa.Table, count: int) -> pa.Table:

@@ -53,8 +53,8 @@ def stream(runtime: Runtime, request: RunRequest, delay: str, initial: InitialSt
     if runtime.config.second != 1000:
         raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
     check_delay(delay)
-    begun = partial(_placement_in_stream, frames=request.frames, catalog=runtime.catalog, initial=initial)
-    jobs, placements, tagged, session = plan_jobs(runtime, request, begun)
+    adapt = partial(_placement_in_stream, frames=request.frames, catalog=runtime.catalog, initial=initial)
+    jobs, placements, tagged, session = plan_jobs(runtime, request, adapt)
     if session.conf.get(STATE_STORE_SETTING, "") != ROCKSDB_PROVIDER:  # the only one with stateful processors
         session.conf.set(STATE_STORE_SETTING, ROCKSDB_PROVIDER)
     warn_of_placement(placements)
@@ -66,18 +66,19 @@ def stream(runtime: Runtime, request: RunRequest, delay: str, initial: InitialSt
     for job in jobs:
         fingerprint = state_fingerprint_of(job.program, job.placement, KEY_GROUP_COUNT)
         job = replace(job, program=replace(job.program, fingerprint=fingerprint))
-        begin = None
+        first_states = None
         if initial is not None and job.placement.path != "native":
-            begin = initial_states(initial, job, runtime, tagged, session).groupBy(TASK)
-        elif waking := states_due_at_start(job.program, job.placement, KEY_GROUP_COUNT):
-            begin = session.createDataFrame(waking, STATE_COLUMNS).groupBy(TASK)
-        outputs.append((job.program, constant_output(_stream_output(job, delay, request.sequence is not None, begin))))
+            first_states = initial_states(initial, job, runtime, tagged, session).groupBy(TASK)
+        elif due_states := states_due_at_start(job.program, job.placement, KEY_GROUP_COUNT):
+            first_states = session.createDataFrame(due_states, STATE_COLUMNS).groupBy(TASK)
+        output = _stream_output(job, delay, request.sequence is not None, first_states)
+        outputs.append((job.program, constant_output(output)))
     return SparkRun(session, outputs, placements, tagged, persist=False)
 
 
 def _placement_in_stream(
     placement: Placement,
-    line: StatementDependencies,
+    deps: StatementDependencies,
     frames: Mapping[str, Any],
     catalog: Catalog,
     initial: InitialState | None,
@@ -85,17 +86,17 @@ def _placement_in_stream(
     """Return how a statement runs as a stream. Errors: UsageError for a statement that no event of the frames would
     reach.
     """
-    if line.inputs:
-        return place_with_initial_state(placement, line, catalog, initial)
-    derived = {insert.target for reader in line.readers for insert in reader.inserts} | set(catalog.stores)
-    missing = [name for name in dict.fromkeys(event_types_read((line.readers, line.contexts))) if name not in derived]
+    if deps.inputs:
+        return place_with_initial_state(placement, deps, catalog, initial)
+    derived = {insert.target for reader in deps.readers for insert in reader.inserts} | set(catalog.stores)
+    missing = [name for name in dict.fromkeys(event_types_read((deps.readers, deps.contexts))) if name not in derived]
     if missing:
         raise UsageError(
-            f"`{line.target}` reads no events of {' or '.join(frames)}, so as a stream it would never deliver "
+            f"`{deps.target}` reads no events of {' or '.join(frames)}, so as a stream it would never deliver "
             f"anything\n  hint: pass events of {' or '.join(missing)}, too, or leave the statement out"
         )
     raise UsageError(
-        f"`{line.target}` reads no events, and those that a statement reads move its clock in a stream: it would "
+        f"`{deps.target}` reads no events, and those that a statement reads move its clock in a stream: it would "
         "never deliver anything\n  hint: leave it out, or run it over a batch"
     )
 
@@ -120,18 +121,18 @@ def _warn_of_early_timers(jobs: Sequence[SparkJob]) -> None:
             )
 
 
-def _stream_output(job: SparkJob, delay: str, sequenced: bool, begin: Any) -> JobOutput:
-    """Return the output of a job's statements, as a stream."""
+def _stream_output(job: SparkJob, delay: str, sequenced: bool, first_states: Any) -> JobOutput:
+    """Return the output of a job's statements, as a stream. `first_states` are those with which key groups begin."""
     if job.placement.path == "native":
         return job.output()
-    timed = (
+    watermarked = (
         job.stream.withColumn(_WATERMARK_COLUMN, F.timestamp_millis(TIME))
         .withWatermark(_WATERMARK_COLUMN, delay)
         .drop(_WATERMARK_COLUMN)
     )
-    divided = timed.mapInArrow(pack_rows, PACKED_ROWS).groupBy(TASK)
+    divided = watermarked.mapInArrow(pack_rows, PACKED_ROWS).groupBy(TASK)
     delivered = divided.transformWithState(
-        EngineProcessor(job.program, sequenced), PACKED_DELIVERIES, "Append", "EventTime", begin
+        EngineProcessor(job.program, sequenced), PACKED_DELIVERIES, "Append", "EventTime", first_states
     )
     rows = delivered.mapInArrow(unpack_rows(job.program), spark_schema(output_schema(job.program)))
     return task_output(SqlQuery(rows), job.program)

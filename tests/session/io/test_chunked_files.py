@@ -229,14 +229,14 @@ def test_a_look_at_the_past_does_not_check_the_file_again(path: str, monkeypatch
     replay.run()
     plain.replay(given, type="A", time="t", until=300).run()
     read: list[int] = []
-    real = chunked_files.files.pieces
+    real = chunked_files.files.read_chunks
 
     def counting(*args: Any) -> Any:
         for piece in real(*args):
             read.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(chunked_files.files, "pieces", counting)
+    monkeypatch.setattr(chunked_files.files, "read_chunks", counting)
     assert replay.at(300).iterate("s") == plain.iterate("s")
     assert sum(read) < len(given), "to be checked it would be read to its end"
     assert replay.at(900).iterate("s") != plain.iterate("s")

@@ -14,7 +14,7 @@ import pytest
 from cepbook.errors import EventError
 from cepbook.lang import types
 from cepbook.session import Workbench
-from cepbook.session.io.files import frame_of_objects, pieces, read_file
+from cepbook.session.io.files import frame_of_objects, read_chunks, read_file
 from cepbook.session.io.text_files import TextFormat, field_value
 
 
@@ -98,7 +98,7 @@ def damaged(path: Path) -> Path:
 def test_a_damaged_compressed_file_is_an_error_with_its_name(tmp_path: Path, kind: str, whole: bool) -> None:
     path = damaged(tmp_path / f"e.{kind}")
     with pytest.raises(EventError, match=f"e.{kind}"):
-        read_file(str(path)) if whole else list(pieces(str(path), None, 100))
+        read_file(str(path)) if whole else list(read_chunks(str(path), None, 100))
 
 
 def test_no_archive_is_an_error_with_its_name(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_pieces_of_parquet_without_a_selection_are_all_columns(tmp_path: Path) -
 
     path = tmp_path / "e.parquet"
     pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}).to_parquet(path)
-    [frame] = pieces(str(path), None, 10)
+    [frame] = read_chunks(str(path), None, 10)
     assert list(frame.columns) == ["a", "b"]
-    assert list(next(iter(pieces(str(path), {"b": None}, 10))).columns) == ["b"]
+    assert list(next(iter(read_chunks(str(path), {"b": None}, 10))).columns) == ["b"]
 
 
 def test_a_header_of_one_column_with_another_separator(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_column_with_gaps_keeps_all_digits_and_bad_lines_are_rejected_once(tmp
     if rows is None:
         frames = [read_file(str(path), columns, reject=reject)]
     else:
-        frames = list(pieces(str(path), columns, rows, reject=reject))
+        frames = list(read_chunks(str(path), columns, rows, reject=reject))
     ids = [None if pd.isna(value) else int(value) for frame in frames for value in frame["id"]]
     assert ids == [1, None, 4, 9007199254740993, None, 9007199254740995]
     assert [value for frame in frames for value in frame["n"]] == [1, 3, 4, 6, 7, 8]

@@ -494,15 +494,6 @@ def _is_plain(name: str) -> bool:
     return usable and not is_database(name) and name != "-"
 
 
-def file_stamp(path: str) -> list[int] | None:
-    """Return what tells a file from a later one of the same name, None if there is no file."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return [status.st_size, status.st_mtime_ns]  # a copy of a folder keeps both
-
-
 def _file_of(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
