@@ -115,7 +115,7 @@ class ScheduleObserver(ObserverNode, spec=ScheduleSpec):
     def _step(self) -> bool:
         """Go to the next point. Return False if there is none."""
         after = self.spec.after
-        point = None if after is None else self.matcher.call_at(after, self.begin, self.point)
+        point = None if after is None else self.matcher.call(after, self.begin, self.point)
         if point is None or point <= self.point:
             return False
         self.point = point

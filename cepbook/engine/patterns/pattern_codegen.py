@@ -339,12 +339,9 @@ class PatternCodegen:
         operands = [self._build(operand) for operand in node.operands]
         if node.op == "or":
             return lambda atoms, loaded: OrSpec(tuple(operand(atoms, loaded) for operand in operands))
-        tags = tuple(self._tag_positions(operand) for operand in node.operands)
+        positions = self._positions  # of tags in the list of a match
+        tags = tuple(tuple(positions[a.tag] for a in operand.atoms if a.tag is not None) for operand in node.operands)
         return lambda atoms, loaded: AndSpec(tuple(operand(atoms, loaded) for operand in operands), tags, node.negated)
-
-    def _tag_positions(self, node: p.PatternExpr) -> tuple[int, ...]:
-        """Return the positions of the tags below a node in the list of a match."""
-        return tuple(self._positions[atom.tag] for atom in node.atoms if atom.tag is not None)
 
     def _every(self, node: p.EveryPattern) -> _Make:
         operand = node.operand

@@ -63,18 +63,13 @@ class PatternRun(PatternParent):
         self.atoms: Sequence[Any] = ()
         self.now = self.serial = self.size = 0
 
-    def call(self, function: PatternFunction, match: PatternMatch) -> Any:
-        """Return the value of an expression over the match; None also if it fails, which is reported."""
-        try:
-            return function(None, match, self.partition, self.now)
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self.owner.failed(failure)
-            return None
+    def call(self, function: PatternFunction, match: PatternMatch, at: int | None = None) -> Any:
+        """Return the value of an expression over the match, now or `at` another time.
 
-    def call_at(self, function: PatternFunction, match: PatternMatch, now: int) -> Any:
-        """Return the value of an expression at another time than the present."""
+        None also if it fails, which is reported.
+        """
         try:
-            return function(None, match, self.partition, now)
+            return function(None, match, self.partition, self.now if at is None else at)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.owner.failed(failure)
             return None

@@ -159,17 +159,14 @@ class MergeCodegen:
         branch, *others = branches
         if branch.condition is None:
             self._actions(branch)
-            self._skip_inserts(others)
+            # The branches behind it are not written, but their inserts keep their numbers.
+            self._insert_number += sum(a.insert is not None for other in others for a in other.actions)
             return
         with self.source.block(f"if {lower.truth(self.scope, branch.condition)}:", branch.condition.span):
             self._actions(branch)
         if others:
             with self.source.block("else:"):
                 self._branches(others)
-
-    def _skip_inserts(self, branches: Sequence[p.MergeBranchPlan]) -> None:
-        """Pass over branches after an unconditional one. They are not written, but their inserts keep their numbers."""
-        self._insert_number += sum(a.insert is not None for branch in branches for a in branch.actions)
 
     def _actions(self, branch: p.MergeBranchPlan) -> None:
         source = self.source

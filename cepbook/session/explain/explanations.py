@@ -84,7 +84,7 @@ class WindowContents:
     events: tuple[Mapping[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowExplanation:
     """Why `statement` delivered `row` with delivery `number` at `time` (clock units).
 
@@ -102,12 +102,12 @@ class RowExplanation:
     insert: bool
     row: Mapping[str, Any]
     basis: Basis
-    cause: str
-    stimulus: ProvenanceEvent | None
-    partition: Mapping[str, Any] | None
-    group: Mapping[str, Any] | None
-    made: tuple[ProvenanceEvent, ...] | None
-    made_total: int
+    cause: str = "not known"
+    stimulus: ProvenanceEvent | None = None
+    partition: Mapping[str, Any] | None = None
+    group: Mapping[str, Any] | None = None
+    made: tuple[ProvenanceEvent, ...] | None = None
+    made_total: int = 0
     windows: tuple[WindowContents, ...]
     waiting: tuple[str, ...]
     notes: tuple[str, ...]

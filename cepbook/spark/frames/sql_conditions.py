@@ -50,7 +50,7 @@ def is_native(statement: nodes.SelectStatement, types: Mapping[str, EventType]) 
 
 def is_plain_query(statement: nodes.SelectStatement) -> bool:
     """Return whether the statement is a query of one stream that delivers only what enters, without further clauses."""
-    if type(statement) is not nodes.SelectStatement or statement.selector != "istream":
+    if not statement.is_query or statement.selector != "istream":
         return False
     clauses = statement.output or statement.into or statement.subqueries or statement.lots or statement.drop
     if clauses or statement.root.wildcard or statement.root.arranged:

@@ -56,7 +56,7 @@ def pushed_predicates(
 
 def _sees_rejected(statement: nodes.StreamStatement) -> bool:
     """Return whether the statement may depend on events that its filters reject."""
-    if type(statement) is not nodes.SelectStatement or statement.join is not None or statement.subqueries:
+    if not statement.is_query or statement.join is not None or statement.subqueries:
         return True
     source = statement.source
     if statement.drop or statement.lots or source.without_from or source.store or source.contained or source.lot:
