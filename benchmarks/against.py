@@ -85,6 +85,8 @@ MODULES = {
     "Tick(symbol = a.symbol, price < 5))]",
     "h": "select * from Tick match_recognize (partition by symbol measures X.price as top, last(D.price) as bottom, "
     "U.price as now pattern (X D{2,} U) define D as D.price < prev(D.price), U as U.price > prev(U.price))",
+    "hw": "select * from Tick#length(50) match_recognize (partition by symbol measures X.price as top, U.price as now "
+    "pattern (X D{2,} U) define D as D.price < prev(D.price), U as U.price > prev(U.price))",  # by `MatchView` alone
     "i": "create context C partition by symbol from Tick; @name('out') context C "
     "select symbol, count(*) as n, sum(volume) as total, max(price) as high from Tick",
     "j": "create context C initiated by Tick(price > 99.5) as o terminated after 1 sec; @name('out') context C "

@@ -208,7 +208,7 @@ class MatchView(DownstreamView):
 
     def _match(self, partition: RowPartition, key: Any, item: Item, now: int, matches: list[MatchRows]) -> None:
         """Continue the matches of a partition with its new row, and report those that are due."""
-        ended = list[int]()
+        ended: list[int] = []
         complete = self._append(partition, item[0], item[-1], partition.before, now, ended)
         if self.form.due is not None:
             for begin in ended:
@@ -250,7 +250,8 @@ class MatchView(DownstreamView):
         known: dict[int, bool] = {}  # by variable: results of conditions that read no other rows
         moves: dict[int, list[Transition]] = {}  # transitions from positions where all matches are alike
         seen: set[Any] = set()  # equivalence classes of one beginning, or of all if bounded
-        complete, going = list[CompleteRowMatch](), list[OpenMatch]()
+        complete: list[CompleteRowMatch] = []
+        going: list[OpenMatch] = []
         present = done = -1  # the present beginning, and the last one with a complete match
         at, limit = len(log) - 1, form.most - self.size + len(open_) - 1
         for match in open_:
