@@ -23,7 +23,7 @@ from typing import Any
 
 from cepbook.engine.contexts.assigner import PartitionAssigner
 from cepbook.engine.contexts.context_member import ContextMember
-from cepbook.engine.contexts.members import ContextMembers
+from cepbook.engine.contexts.members import ContextMembers, ContextSubscriptions
 from cepbook.engine.contexts.partition import ContextPartition, Counted, PartitionCounts
 from cepbook.engine.contexts.partition_listeners import NoticeKind, PartitionListeners, PartitionNotice
 from cepbook.engine.contexts.selectors import ById, PartitionIdentity, Selector
@@ -107,10 +107,10 @@ class Context(PartitionAssigner):
         """
 
     @abstractmethod
-    def subscribers(self, type_name: str, position: int) -> list[Subscription]:
+    def subscribers(self, type_name: str, known: ContextSubscriptions) -> list[Subscription]:
         """Return the handlers of the context and its statements for events of a type; none if it is not concerned.
 
-        All are called as ``handler(event, slots)``; `position` is that of the context in `slots`.
+        All are called as ``handler(event, slots)``. `known` gets the subscriptions that it does not have.
         """
 
     def row_type(self, type_name: str) -> str:

@@ -17,7 +17,14 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.context_compiler import Locators
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocator
-from cepbook.engine.contexts.members import Readers, deliver_to_members, dispatch_order, dropping_members, report_drops
+from cepbook.engine.contexts.members import (
+    ContextSubscriptions,
+    Readers,
+    deliver_to_members,
+    dispatch_order,
+    dropping_members,
+    report_drops,
+)
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.selectors import LevelIdentity, PartitionIdentity
@@ -95,23 +102,24 @@ class FlatKeyedContext(Context):
     def delivers_repeatedly(self, type_names: Iterable[str], at_end: bool) -> bool:
         return any(self.listed_type(type_name) is None for type_name in type_names)
 
-    def subscribers(self, type_name: str, position: int) -> list[Subscription]:
+    def subscribers(self, type_name: str, known: ContextSubscriptions) -> list[Subscription]:
         if not self._members:
             return []
-        listed = self.listed_type(type_name)
-        readers = self._members.readers(type_name)
-        subscriptions: list[Subscription] = []
+        listed, position = self.listed_type(type_name), known.position
+        readers = self._members.readers(type_name, known.readers)
         at_once = listed is not None and self._host.config.prioritized
         if listed is not None:
             droppers = dropping_members(readers, self.order)
             routes = report_drops(self._router(listed, position, readers if at_once else None), position, droppers)
-            subscriptions.append(Subscription(self.order, None, routes, routes, bool(droppers)))
+            known.own = [Subscription(self.order, None, routes, routes, bool(droppers))]
             if not at_once:  # a new partition receives its first event when the first statement is to receive it
                 first = min(member.order for member in self.statements if member is not None)
                 delivers = self._delivery_to_new(position, readers)
-                subscriptions.append(Subscription(first, None, delivers, delivers, reads=listed))
+                known.own.append(Subscription(first, None, delivers, delivers, reads=listed))
         for member, reader in readers:
-            subscription = Subscription(
+            if member.name in known.members:
+                continue
+            known.members[member.name] = Subscription(
                 dispatch_order(member, reader, self.order),
                 reader.condition,
                 checked=self._handler(member, type_name, listed, position, reader.checked),
@@ -122,8 +130,7 @@ class FlatKeyedContext(Context):
                 late=reader.late,
                 alone=self._handler_alone(listed, member, reader.checked) if at_once else None,
             )
-            subscriptions.append(subscription)
-        return subscriptions
+        return [*known.own, *known.members.values()]
 
     def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
         listed = self.listed_type(type_name)

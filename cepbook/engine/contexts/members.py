@@ -10,7 +10,8 @@ The functions below put statements with ``@Drop`` in the order in which an event
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 from cepbook.engine.contexts.context_member import ContextMember
@@ -20,11 +21,34 @@ from cepbook.engine.subscriptions.filter_index import (
     EventHandler,
     EventReader,
     StatementOrder,
+    Subscription,
     before_peers,
 )
 from cepbook.engine.time.clock import Clock
 
 Readers = Sequence[tuple[ContextMember, EventReader]]  # in dispatch order
+
+
+@dataclass(slots=True)
+class ContextSubscriptions:
+    """The subscriptions of a context to events of a type, at its `position` in the context slots: its own, and those of
+    its statements, by name, with their readers (None for a statement that does not read the type). Statements that have
+    not changed keep theirs.
+    """
+
+    position: int
+    own: list[Subscription] = field(default_factory=list)
+    members: dict[str, Subscription] = field(default_factory=dict)
+    readers: dict[str, EventReader | None] = field(default_factory=dict)
+
+    def discard(self, names: Set[str]) -> list[Subscription]:
+        """Remove and return the subscriptions of the context itself and of the statements `names`."""
+        removed, self.own = self.own, []
+        for name in self.readers.keys() & names:
+            del self.readers[name]
+            if name in self.members:
+                removed.append(self.members.pop(name))
+        return removed
 
 
 class ContextMembers:
@@ -95,9 +119,16 @@ class ContextMembers:
         for member in self:
             member.settle()
 
-    def readers(self, type_name: str) -> Readers:
-        """Return the statements that read events of a type, by priority (``@Drop`` first) and deployment order."""
-        readers = [(member, reader) for member in self if (reader := member.reading(type_name)) is not None]
+    def readers(self, type_name: str, known: dict[str, EventReader | None]) -> Readers:
+        """Return the statements that read events of a type, by priority (``@Drop`` first) and deployment order. `known`
+        has the readers of statements that have not changed, by name, and gets those of the others.
+        """
+        readers: list[tuple[ContextMember, EventReader]] = []
+        for member in self:
+            name = member.name
+            reader = known[name] if name in known else known.setdefault(name, member.reading(type_name))
+            if reader is not None:
+                readers.append((member, reader))
         return sorted(readers, key=_dispatch_key)
 
 

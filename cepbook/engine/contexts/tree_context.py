@@ -16,7 +16,7 @@ from cepbook.engine.contexts.conditions import CompiledLevels
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.event_routing import EventRouting
 from cepbook.engine.contexts.locator import PartitionLocator
-from cepbook.engine.contexts.members import dispatch_order, dropping_members, report_drops
+from cepbook.engine.contexts.members import ContextSubscriptions, dispatch_order, dropping_members, report_drops
 from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignment
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.selectors import LevelIdentity, PartitionIdentity
@@ -107,8 +107,9 @@ class TreeContext(TreePartitions):
         divides = alone and all(inner.compiled.spec.exclusive for inner in levels_from(level))
         return not divides or (at_end and level.compiled.ends is not None) or not all(map(level.stream, type_names))
 
-    def subscribers(self, type_name: str, position: int) -> list[Subscription]:
-        readers = self.readers_of(type_name)
+    def subscribers(self, type_name: str, known: ContextSubscriptions) -> list[Subscription]:
+        position = known.position
+        readers = self._readers[type_name] = self._members.readers(type_name, known.readers)
         concerned = self._outermost.concerns(type_name)
         if self._root is None or not (readers or concerned):
             return []
@@ -129,21 +130,20 @@ class TreeContext(TreePartitions):
 
         droppers = dropping_members(readers, self.order)
         routes = report_drops(route, position, droppers)
-        subscriptions: list[Subscription] = []
-        if self.event_counters or selects:
-            subscriptions.append(Subscription(self.order, None, routes, routes, bool(droppers)))
-        elif concerned:
-            condition = self._outermost.filter(type_name)
-            subscriptions.append(Subscription(self.order, condition, routes, routes, bool(droppers)))
+        if self.event_counters or selects or concerned:
+            condition = None if self.event_counters or selects else self._outermost.filter(type_name)
+            known.own = [Subscription(self.order, condition, routes, routes, bool(droppers))]
         # Without priorities the order depends on conditions (recorded), and those of these statements do not count.
         indexed = self._host.config.prioritized and not selects
         for member, reader in readers:
+            if member.name in known.members:
+                continue
             checked = self._handler(member, type_name, position, reader.checked)
             matched = self._handler(member, type_name, position, reader.matched) if indexed else checked
             more = reader.drops, reader.type, selects, reader.late
-            order = dispatch_order(member, reader, self.order)
-            subscriptions.append(Subscription(order, reader.condition if indexed else None, checked, matched, *more))
-        return subscriptions
+            order, condition = dispatch_order(member, reader, self.order), reader.condition if indexed else None
+            known.members[member.name] = Subscription(order, condition, checked, matched, *more)
+        return [*known.own, *known.members.values()]
 
     def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
         return list(self._older_targets(EventRouting(type_name, event, NEVER)))

@@ -52,7 +52,7 @@ class TreePartitions(Context, PatternOwner):
         """Return the statements that read events of a type, by priority and deployment order."""
         readers = self._readers.get(type_name)
         if readers is None:
-            readers = self._readers[type_name] = self._members.readers(type_name)
+            readers = self._readers[type_name] = self._members.readers(type_name, {})
         return readers
 
     def deliver(self, partition: ContextPartition, routing: EventRouting) -> None:

@@ -11,12 +11,13 @@ A route is a function of one event, composed from the inside out:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.members import ContextSubscriptions
 from cepbook.engine.dispatch.turn import Turn, build_handler_sender
 from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
@@ -261,8 +262,7 @@ def ignore_call() -> None:
 class _TypeIndex:
     """The index of the subscriptions to a type, and the number of context slots of an event.
 
-    It changes with the statements: one that came or went is exchanged. The subscriptions of a context and its
-    statements are exchanged together.
+    It changes with the statements: one that came or went is exchanged, with the subscription of its context itself.
     """
 
     __slots__ = ("_changed", "_event_type", "_free", "_own", "_parts", "_type_name", "contexts", "index")
@@ -273,7 +273,7 @@ class _TypeIndex:
         self._event_type = registry.catalog.event_types.get(type_name)
         self._changed: set[str] = set()  # the statements and contexts that came or went
         self._own: dict[str, list[Subscription]] = {}  # by statement without context
-        self._parts: dict[str, tuple[int, list[Subscription]]] = {}  # by context: its position in the slots
+        self._parts: dict[str, ContextSubscriptions] = {}  # by context
         self._free: list[int] = []  # positions of contexts that went
         if registry.services.config.prioritized:
             self.index = FilterIndex([])
@@ -287,13 +287,11 @@ class _TypeIndex:
         same = registry.catalog.event_types.get(type_name) is self._event_type
         return same and registry.services.config.prioritized
 
-    def remove(self, names: Iterable[str]) -> None:
+    def remove(self, names: Set[str]) -> None:
         """Remove the subscriptions of statements and contexts that came or went."""
         self._changed.update(names)
         for name in names:
-            position, of_context = self._parts.pop(name, (None, ()))
-            if position is not None:
-                self._free.append(position)
+            of_context = self._parts[name].discard(names) if name in self._parts else ()
             for subscription in (*self._own.pop(name, ()), *of_context):
                 self.index.remove(subscription)
 
@@ -302,6 +300,9 @@ class _TypeIndex:
         to be built anew: the first context came or the last one went, or statements with `@Drop` have one place.
         """
         former = self.contexts
+        for name in self._changed:
+            if name in self._parts and name not in registry.contexts:
+                self._free.append(self._parts.pop(name).position)
         contexts = [registry.contexts[name] for name in self._changed if name in registry.contexts]
         statements = [registry.statements[name] for name in self._changed if name in registry.statements]
         self._add(contexts, sorted(statements, key=lambda statement: statement.order))
@@ -310,13 +311,17 @@ class _TypeIndex:
 
     def _add(self, contexts: Iterable[Context], statements: Iterable[RunningStatement]) -> None:
         for context in contexts:
-            position = self._free[-1] if self._free else self.contexts
-            of_context = context.subscribers(self._type_name, position)
-            if of_context:
-                self._parts[context.name] = position, of_context
-                del self._free[-1:]
-                self.contexts = max(self.contexts, position + 1)
-                for subscription in of_context:
+            known = self._parts.pop(context.name, None)
+            if known is None:
+                known = ContextSubscriptions(self._free.pop() if self._free else self.contexts)
+            of_context = context.subscribers(self._type_name, known)
+            if not of_context:
+                self._free.append(known.position)
+                continue
+            self._parts[context.name] = known
+            self.contexts = max(self.contexts, known.position + 1)
+            for subscription in of_context:
+                if subscription not in self.index:
                     self.index.add(subscription)
         for statement in statements:
             if statement.context is None and statement.reads(self._type_name):
@@ -335,7 +340,7 @@ def _subscriptions(
     for context in registry.contexts.values():
         if among is not None and not any(member.name in among for member in context.statements if member is not None):
             continue
-        own = context.subscribers(type_name, contexts)
+        own = context.subscribers(type_name, ContextSubscriptions(contexts))
         if own:
             subscriptions += own
             contexts += 1
@@ -376,7 +381,8 @@ def _with_former_variables(registry: StatementRegistry, type_name: str, dispatch
 def _assigned(registry: StatementRegistry, type_name: str) -> set[str]:
     """Return the variables that may be assigned in reaction to an event of a type, also by way of others."""
     remaining = [registry.statements[name] for name in registry.assigning]
-    contexts = [context for context in registry.contexts.values() if remaining and context.subscribers(type_name, 0)]
+    all_contexts = registry.contexts.values() if remaining else ()
+    contexts = [context for context in all_contexts if context.subscribers(type_name, ContextSubscriptions(0))]
     names: set[str] = set()
     reacting = [s for s in remaining if s.reads(type_name) or s.context in contexts]
     while reacting:

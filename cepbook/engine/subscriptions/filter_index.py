@@ -336,6 +336,9 @@ class FilterIndex:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, subscription: Subscription) -> bool:
+        return id(subscription) in self._entries
+
     @property
     def root(self) -> FilterIndexNode:
         """The index, which is built when it is needed."""

@@ -176,3 +176,31 @@ def test_the_index_stays_beside_contexts(added: str) -> None:
     rules.runtime.undeploy("open")
     assert dict(rules.send(0, "E", {"k": 3, "v": 3})).keys() == {"s3"}
     assert rules.runtime.routes._indexed["E"].contexts == 0  # handlers without slots
+
+
+@pytest.mark.parametrize("context", ["Keyed", "Kinds", "Open"])
+def test_statements_of_a_context_keep_their_subscriptions_when_another_one_comes_or_goes(context: str) -> None:
+    rules = Rules()
+    for number in range(6):
+        rules.add(f"s{number}", f"@name('s{number}') context {context} select v from E(k = {number})")
+    rules.send(0, "E", {"k": 3, "v": 3})
+    index = rules.runtime.routes._indexed["E"].index
+    former = index.subscriptions()
+    rules.add("added", f"@name('added') context {context} select v from E(k = 3)")
+    assert len(rules.send(0, "E", {"k": 3, "v": 3})) == 2
+    kept = [subscription for subscription in former if subscription in index]
+    assert (len(kept), len(index)) == (6, 8)  # the context itself has another one
+    rules.runtime.undeploy("s3")
+    assert [name for name, _ in rules.send(0, "E", {"k": 3, "v": 3})] == ["added"]
+    assert (sum(subscription in index for subscription in kept), len(index)) == (5, 7)
+
+
+def test_contexts_that_come_take_the_places_of_those_that_went() -> None:
+    rules = Rules()
+    for number in range(8):
+        context = f"create context C{number} start E(v = 3) end E(v = 0)"
+        rules.add(f"s{number}", f"{context}; @name('s{number}') context C{number} select v from E")
+        assert len(rules.send(0, "E", {"k": 1, "v": 3})) == min(number, 2) + 1
+        if number >= 2:
+            rules.runtime.undeploy(f"s{number - 2}")
+    assert rules.runtime.routes._indexed["E"].contexts == 3
