@@ -25,7 +25,7 @@ from cepbook.lang.plan.nodes import SelectStatement, StatementPlan
 from cepbook.lang.plan.placeholder import Placeholder, Question, TemplateFamily, constant_identity
 from cepbook.lang.rewrite import rewrite_statement
 from cepbook.lang.syntax import ast
-from cepbook.lang.tree_builder import Builder, NotUniform, compile_builder
+from cepbook.lang.tree_builder import Builder, Code, NotUniform, compile_builder
 
 _MOST_FAMILIES = 512
 _NAME, _EPL = "\0name\0", "\0epl\0"  # stand for the name and the text of a statement, which no text contains
@@ -107,7 +107,7 @@ class PlanTemplates:
             if type(bound) is not SelectStatement or scope.problems.reported or scope.provides or scope.subqueries:
                 return None
             parameters = "name, epl, values, starts, ends"
-            build = compile_builder(parameters, rewrite_statement(bound), _variables(form), {"Span": Span})
+            build = compile_builder(parameters, rewrite_statement(bound), _variables(form))
         except (NotUniform, AlreadyReported):
             return None
         kinds = {of.name: entries for of, entries in zip(fields(Catalog), noted, strict=True)}
@@ -118,19 +118,19 @@ class PlanTemplates:
         return PlanTemplate(build, reads, listings, tuple(scope.requires))
 
 
-def _variables(form: Any) -> Callable[[Any], str | None]:
+def _variables(form: Any) -> Callable[[Any], Code | None]:
     """Return the function that returns the code of values that differ between statements."""
     starts = {start: number for number, start in enumerate(form.starts)}
     ends = {end: number for number, end in enumerate(form.ends)}
 
-    def code(value: Any) -> str | None:
+    def code(value: Any) -> Code | None:
         kind = type(value)
         if kind is Placeholder:
             return f"values[{value.number}]"
         if kind is Span and value != NO_SPAN:
             if value.start not in starts or value.end not in ends:
                 raise NotUniform
-            return f"Span(starts[{starts[value.start]}], ends[{ends[value.end]}])"
+            return f"starts[{starts[value.start]}]", f"ends[{ends[value.end]}]"
         if kind is str and _NAME in value:
             return " + name + ".join(repr(text) for text in value.split(_NAME))
         return "epl" if kind is str and value == _EPL else None

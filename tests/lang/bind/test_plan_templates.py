@@ -6,6 +6,7 @@ import copy
 import pickle
 import random
 import re
+from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,21 @@ def test_a_template_is_of_one_catalog(alone: Any) -> None:
         for number, catalog in enumerate(catalogs):
             own = text.format(10 * round_ + number)
             assert repr(plan_of(own, catalog)) == repr(alone(own, catalog))
+
+
+def test_nodes_of_a_template_are_those_of_the_constructors(alone: Any) -> None:
+    catalog = Catalog({"E": EVENT_TYPE})
+    *_, plan = [plan_of(f"select k from E(k = {number})", catalog) for number in range(4)]
+    own = alone("select k from E(k = 3)", catalog)
+    assert plan.template is not None
+    nodes = [plan, plan.root, plan.span, plan.source.filter, plan.output_type]
+    others = [own, own.root, own.span, own.source.filter, own.output_type]
+    for node, other in zip(nodes, others, strict=True):
+        assert type(node) is type(other)
+        assert node == other
+        assert repr(pickle.loads(pickle.dumps(node))) == repr(other)
+        with pytest.raises(FrozenInstanceError):
+            setattr(node, fields(node)[0].name, None)
 
 
 def test_a_changed_or_copied_plan_has_no_template() -> None:

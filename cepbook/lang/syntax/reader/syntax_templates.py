@@ -21,7 +21,7 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import map_nodes
 from cepbook.lang.syntax.reader.expression_reader import Misplaced, parse_number, unquote
 from cepbook.lang.syntax.reader.lexer import SourceToken, StatementTokens
-from cepbook.lang.tree_builder import Builder, NotUniform, compile_builder
+from cepbook.lang.tree_builder import Builder, Code, NotUniform, compile_builder
 
 _VALUES = frozenset(("NUMBER", "STRING"))  # kinds of tokens whose text the parser does not read
 _UNSAFE = frozenset(("?", "SCRIPT", "RAW"))
@@ -183,16 +183,16 @@ def _template(
                 return replace(node, value=value)
         return node
 
-    def code(value: Any) -> str | None:
+    def code(value: Any) -> Code | None:
         if type(value) is _Variable:
             return f"values[{variables[value]}]"
         if type(value) is Span and value != NO_SPAN:
             first, last = place(value)
-            return f"Span(starts[{first}], ends[{last}])"
+            return f"starts[{first}]", f"ends[{last}]"
         return None
 
     try:
-        build = compile_builder("values, starts, ends", map_nodes(tree, varied), code, {"Span": Span})
+        build = compile_builder("values, starts, ends", map_nodes(tree, varied), code)
     except NotUniform:
         return None, ()
     varying = {value.number for value in variables}
