@@ -8,7 +8,7 @@ None while nobody listens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -74,7 +74,7 @@ def compile_select(
     else:
         constants = template.constants_of(shape, scope.source.constants)
         program = template.text.program(plan, steps, scope, constants, template.spans_of(shape))
-    program.store_query = cache(partial(compile_store_query, steps, scope_in))
+    program.store_query = partial(compile_store_query, steps, scope_in)
     return program
 
 
@@ -101,6 +101,7 @@ class _SelectText:
         ]
         self.legend = locals_legend(self.writer.code)
         self.notes = storage_notes(self.writer.code, self.writer.body.arrivals)
+        self.text = self.source.text
 
     def program(
         self,
@@ -114,7 +115,7 @@ class _SelectText:
         `constants` and `spans` are those of `plan`.
         """
         source, writer = self.source, self.writer
-        namespace = source.load(constants)
+        namespace = source.load(constants, self.text)
         joins, recognize = writer.body.joins, writer.body.pipeline.recognize
         join = namespace["join_form"] = None if joins is None else joins.form(namespace)
         row_pattern = namespace[RECOGNIZE_PROGRAM] = None if recognize is None else recognize.form(namespace)
@@ -123,7 +124,7 @@ class _SelectText:
         own_constants = {name: value for name, value in constants.items() if name != PORT}
         row_columns = writer.code.row_columns
         program = StatementProgram(
-            steps, source.text, namespace, spans, writer.columns, own_constants, source.bound, row_columns
+            steps, self.text, namespace, spans, writer.columns, own_constants, source.bound, row_columns
         )
         program.watched = tuple(scope.variables[name] for name in steps.watched)
         program.output_watched = tuple(scope.variables[name] for name in steps.output_watched)
@@ -134,7 +135,7 @@ class _SelectText:
         }
         program.index_requests = writer.lookups.requests
         program.loop, program.join, program.recognize = writer.loop, join, row_pattern
-        program.kernel_form = cache(partial(kernel_form, writer.code, steps, plain=writer.plain))
+        program.kernel_form = partial(kernel_form, writer.code, steps, plain=writer.plain)
         return program
 
 

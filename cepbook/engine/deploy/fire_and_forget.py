@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -146,7 +146,10 @@ class FireAndForgetQuery:
         runtime = self._runtime
         variables = {**runtime.variables, **cells}
         visible = runtime.catalog if catalog is None else catalog
-        return plan, compile_plan(plan, visible, runtime.clock, runtime.config, runtime.functions, variables)
+        compiled = compile_plan(plan, visible, runtime.clock, runtime.config, runtime.functions, variables)
+        for program in compiled.programs.values():
+            program.store_query = cache(program.store_query)  # a query is asked several times
+        return plan, compiled
 
 
 @dataclass(frozen=True, slots=True)

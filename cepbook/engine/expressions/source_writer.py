@@ -182,11 +182,12 @@ class SourceWriter:
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
 
-    def load(self, constants: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Compile and run the module with `constants`, or with its own; return its namespace. The text is in
-        `linecache`, so tracebacks and debuggers show it. ``__source__`` holds the text and the constants.
+    def load(self, constants: dict[str, Any] | None = None, text: str | None = None) -> dict[str, Any]:
+        """Compile and run the module with `constants`, or with its own; return its namespace. `text` is its text, if
+        that is known. It is in `linecache`, so tracebacks and debuggers show it. ``__source__`` holds the text and the
+        constants.
         """
-        text, bound = self.text, self.constants if constants is None else constants
+        text, bound = text or self.text, self.constants if constants is None else constants
         namespace = dict(bound)
         namespace["__source__"] = text, bound
         namespace["__tables__"] = dict(self.tables)

@@ -66,7 +66,7 @@ class SelectStatement(StatementPlan):
     @property
     def source(self) -> SourceNode:
         """The source at the bottom of the chain, or the first one of a join."""
-        return self.sources[0]
+        return source_of(streams(self.root)[0])
 
     def key_copies(self, keys_of: Callable[[str], frozenset[str]]) -> Iterator[tuple[str, frozenset[str]]]:
         keys = [keys_of(source.event_type) for source in self.sources]

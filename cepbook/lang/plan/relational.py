@@ -512,11 +512,15 @@ def where_conjuncts(root: RowNode) -> list[BoundExpr]:
 
 def streams(root: RowNode) -> tuple[StreamNode, ...]:
     """Return the streams that `root` reads: one, or those of a join."""
-    *_, last = chain(root)
-    if isinstance(last, StreamJoin):
-        return tuple(stream.stream for stream in last.inputs)
-    return (next(node for node in chain(root) if isinstance(node, (Windowed, Derivation, SourceNode))),)
+    node = root
+    while not isinstance(node, (Windowed, Derivation, SourceNode)):
+        if isinstance(node, StreamJoin):
+            return tuple(stream.stream for stream in node.inputs)
+        node = node.input
+    return (node,)
 
 
 def source_of(stream: StreamNode) -> SourceNode:
-    return next(node for node in chain(stream) if isinstance(node, SourceNode))
+    while not isinstance(stream, SourceNode):
+        stream = stream.input
+    return stream
