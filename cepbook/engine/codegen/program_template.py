@@ -17,6 +17,7 @@ from operator import itemgetter
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Generic, TypeVar
 
+from cepbook.engine.expressions.code_scope import CodeScope
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.physical.shape import PlanShape, with_placeholders
 from cepbook.errors import NO_SPAN, Span
@@ -30,6 +31,18 @@ _STATELESS = frozenset((str, int, float, bool, type(None), Type, itemgetter))
 PORT = "clock"  # the one name that the scope of a statement binds
 
 
+@dataclass(slots=True, eq=False)
+class VariablePort:
+    """Stands for the variable `name`, of which each runtime has its own. `decides`: a filter reads it."""
+
+    name: str
+    partitioned: bool
+    decides: bool = False
+
+    def decide(self) -> None:
+        self.decides = True
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramTemplate(Generic[Text]):
     """A generated `text`. Its constants and spans are those of a statement, by their numbers in its shape."""
@@ -37,12 +50,17 @@ class ProgramTemplate(Generic[Text]):
     text: Text
     constants: Mapping[str, Any]  # in the order of the text; None for those that each statement has itself
     numbers: Mapping[str, int]  # by the names of these, their places among the constants of a shape
+    variables: Mapping[str, VariablePort]  # by the names of those that are variables
     lines: Mapping[int, int]  # numbers of spans, by line of the text
 
-    def constants_of(self, shape: PlanShape, ports: Mapping[str, Any]) -> dict[str, Any]:
+    def constants_of(self, shape: PlanShape, scope: CodeScope) -> dict[str, Any]:
         """Return the table of constants of a statement."""
         own = {name: shape.constants[number] for name, number in self.numbers.items()}
-        return {**ports, **self.constants, **own}
+        for name, port in self.variables.items():
+            own[name] = cell = scope.variables[port.name]
+            if port.decides:
+                cell.decide()
+        return {**scope.source.constants, **self.constants, **own}
 
     def spans_of(self, shape: PlanShape) -> dict[int, Span]:
         """Return the EPL of each line of the text."""
@@ -93,12 +111,15 @@ def _make(
 
 def _template(text: Text, source: SourceWriter, shape: PlanShape) -> ProgramTemplate[Text] | None:
     numbers = {name: value.number for name, value in source.constants.items() if type(value) is Placeholder}
-    constants = {k: None if k in numbers else v for k, v in source.constants.items() if k != PORT}
+    variables = {name: value for name, value in source.constants.items() if type(value) is VariablePort}
+    own = {*numbers, *variables}
+    constants = {k: None if k in own else v for k, v in source.constants.items() if k != PORT}
     places = {span: number for number, span in reversed(list(enumerate(shape.spans)))}
     places.setdefault(NO_SPAN, -1)
     if not all(map(_stateless, constants.values())) or not places.keys() >= set(source.spans.values()):
         return None
-    return ProgramTemplate(text, constants, numbers, {line: places[span] for line, span in source.spans.items()})
+    lines = {line: places[span] for line, span in source.spans.items()}
+    return ProgramTemplate(text, constants, numbers, variables, lines)
 
 
 def _stateless(value: object) -> bool:

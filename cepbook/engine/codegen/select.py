@@ -19,7 +19,7 @@ from cepbook.engine.codegen.join_loop import JoinColumns, JoinLoopCodegen, join_
 from cepbook.engine.codegen.kernel_forms import kernel_form
 from cepbook.engine.codegen.output_rate import OutputRateCodegen, bind_limiter
 from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
-from cepbook.engine.codegen.program_template import PORT, ProgramTemplates
+from cepbook.engine.codegen.program_template import PORT, ProgramTemplates, VariablePort
 from cepbook.engine.codegen.relation_loops import LookupCodegen
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.codegen.store_query import compile_store_query
@@ -60,19 +60,21 @@ def compile_select(
 
     def generate(blank: SelectStatement) -> tuple[_SelectText, SourceWriter, PlanShape | None]:
         lowered, source = lower_statement(blank), SourceWriter()
-        own = scope_in(source).at(variables={}, user_functions={})
+        variables = {name: VariablePort(name, cell.partitioned) for name, cell in scope.variables.items()}
+        own = scope_in(source).at(variables=variables, user_functions={})
         source.constants[PORT] = None  # a template outlives the runtime
         return _SelectText(blank, lowered, own, properties, iterable_unbound), source, shape_of(lowered)
 
     template = None
     if shape is not None:
-        key = (shape.key, properties, iterable_unbound, scope.rules)
+        partitioned = steps.context and tuple([name for name, cell in scope.variables.items() if cell.partitioned])
+        key = (shape.key, properties, iterable_unbound, scope.rules, partitioned)
         template = _TEMPLATES.find(key, plan, shape, generate)
     if shape is None or template is None:
         text = _SelectText(plan, steps, scope, properties, iterable_unbound)
         program = text.program(plan, steps, scope, scope.source.constants, scope.source.spans)
     else:
-        constants = template.constants_of(shape, scope.source.constants)
+        constants = template.constants_of(shape, scope)
         program = template.text.program(plan, steps, scope, constants, template.spans_of(shape))
     program.store_query = partial(compile_store_query, steps, scope_in)
     return program

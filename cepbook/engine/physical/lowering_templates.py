@@ -2,7 +2,7 @@
 
 Plans of one template (`lang.bind.plan_templates`) have the same nodes over other constants. Lowering such a plan with
 placeholders shows whether it depends on the constants. If it does not, a builder puts the nodes of another plan in the
-places of those of the first one.
+places of those of the first one. A plan in which other constants are equal is lowered by itself.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.physical.shape import PlanShape, ShapeKey, shape_of, with_placeholders
 from cepbook.lang.plan.nodes import SelectStatement
-from cepbook.lang.plan.placeholder import ConstantRead
+from cepbook.lang.plan.placeholder import ConstantRead, equal_constants
 from cepbook.lang.plan.places import places_in
 from cepbook.lang.tree_builder import Builder, NotUniform, compile_builder
 
 
 @dataclass(frozen=True, slots=True)
 class _LoweringTemplate:
-    """``build(plan)`` returns the physical plan, and the constants and spans of its shape."""
+    """``build(plan)`` returns the physical plan, and the constants and spans of its shape. `equal` says which of the
+    constants are equal.
+    """
 
     build: Builder
     key: ShapeKey
+    equal: tuple[int, ...]
 
 
 _TEMPLATES: WeakKeyDictionary[Any, _LoweringTemplate | None] = WeakKeyDictionary()  # by template of the plan
@@ -38,7 +41,8 @@ def lower_to_shape(
     template = None if plan.template is None else _TEMPLATES.get(plan.template)
     if template is not None:
         steps, constants, spans = template.build(plan)
-        return steps, PlanShape(template.key, constants, spans)
+        if equal_constants(constants) == template.equal:
+            return steps, PlanShape(template.key, constants, spans)
     steps = lower_statement(plan)
     steps.subqueries = subqueries
     shape = shape_of(steps)
@@ -57,4 +61,4 @@ def _template(plan: SelectStatement, shape: PlanShape) -> _LoweringTemplate | No
         build = compile_builder("plan", (steps, tuple(own.constants), tuple(own.spans)), places_in("plan", blank))
     except (ConstantRead, NotUniform, TypeError):
         return None
-    return _LoweringTemplate(build, shape.key)
+    return _LoweringTemplate(build, shape.key, equal_constants(shape.constants))

@@ -2,8 +2,9 @@
 
 Two statements of one shape have the same operators over the same expressions, and differ in the values of constants and
 in where they stand: ``E(k = 17)`` and ``E(k = 18)``. Generated code can be shared by all statements of a shape
-(`codegen.program_template`). Plans that depend on more than themselves have no shape: on stores, variables, subqueries,
-functions from Python, contexts, and output clauses with crontabs or assignments. Nor have long plans one.
+(`codegen.program_template`). Plans that depend on more than themselves have no shape: on stores, subqueries, functions
+from Python, and output clauses with crontabs or assignments. Nor have long plans one. Variables and contexts count by
+their names.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _VARYING = frozenset((str, int, float))  # types of constants in which plans of 
 _MOST_NODES = 300  # the walk is recursive, and long plans are seldom alike
 _PLAIN = frozenset((str, type(None)))
 _TYPED = frozenset((bool, int))  # 1 and True are equal
-_OUTSIDE = (x.VariableRead, x.TableRead, x.SubqueryRef, x.UserCall, x.UserClass, StoreType)
+_OUTSIDE = (x.TableRead, x.SubqueryRef, x.UserCall, x.UserClass, StoreType)
 _TIMETABLES = (p.CrontabTimer, p.ScheduleTimer)  # they count their own occurrences
 _FIELDS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 
@@ -141,7 +142,7 @@ class _ShapeWalk:
 def shape_of(steps: PhysicalPlan) -> PlanShape | None:
     """Return the shape of a plan, or None if its code depends on more than the plan."""
     alone = (
-        *(steps.context, steps.recognizer, steps.owned_store, steps.table, steps.initial_rows),
+        *(steps.recognizer, steps.owned_store, steps.table, steps.initial_rows),
         *(steps.into, steps.on_select, steps.join, steps.lookup, steps.cycle, steps.derive),
         *(steps.emit.merges, steps.emit.target_path),
     )

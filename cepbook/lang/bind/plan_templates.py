@@ -6,8 +6,8 @@ have other templates (`plan.placeholder`). So a plan that a template builds is t
 statements are of one template if their words, the types of their values, which of these are equal, the options and what
 the binder reads of the catalog are the same.
 
-Selects take part that depend on event types and functions only: none that inserts, and none with subqueries, contexts,
-variables, declared expressions, named windows and tables.
+Selects take part that depend on event types, functions, variables and contexts only: none that declares a stream, and
+none with subqueries, declared expressions, named windows and tables.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from cepbook.lang.bind.clauses.subquery import bind_subquery
 from cepbook.lang.bind.scope import AlreadyReported, ModuleScope
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.nodes import SelectStatement, StatementPlan
-from cepbook.lang.plan.placeholder import Placeholder, Question, TemplateFamily, constant_identity
+from cepbook.lang.plan.placeholder import Placeholder, Question, TemplateFamily, equal_constants
 from cepbook.lang.rewrite import rewrite_statement
 from cepbook.lang.syntax import ast
 from cepbook.lang.tree_builder import Builder, Code, NotUniform, compile_builder
 
 _MOST_FAMILIES = 512
 _NAME, _EPL = "\0name\0", "\0epl\0"  # stand for the name and the text of a statement, which no text contains
-_SHARED = frozenset(("event_types", "functions"))  # entries of the catalog that a template may depend on
+# entries of the catalog that a template may depend on: plans have no places of the texts that declare them
+_SHARED = frozenset(("contexts", "event_types", "functions", "variables"))
 _ABSENT = object()
 
 
@@ -71,8 +72,7 @@ class PlanTemplates:
         """
         if _NAME in name:
             return None
-        first: dict[tuple[type, str], int] = {}
-        numbers = tuple([first.setdefault(constant_identity(value), n) for n, value in enumerate(form.values)])
+        numbers = equal_constants(form.values)
         key = form.template, numbers, module.options
         family = self._families.pop(key, None) or TemplateFamily()
         self._families[key] = family
@@ -113,7 +113,7 @@ class PlanTemplates:
         kinds = {of.name: entries for of, entries in zip(fields(Catalog), noted, strict=True)}
         reads = tuple((of, name, entry) for of, entries in kinds.items() for name, entry in entries.reads.items())
         if any(entry is not _ABSENT and of not in _SHARED for of, _, entry in reads):
-            return None  # its spans may be places of another text
+            return None
         listings = tuple((of, entries.names) for of, entries in kinds.items() if entries.names is not None)
         return PlanTemplate(build, reads, listings, tuple(scope.requires))
 

@@ -94,6 +94,12 @@ def constant_identity(value: Any) -> tuple[type, str]:
     return value.__class__, repr(value)
 
 
+def equal_constants(constants: Sequence[Any]) -> tuple[int, ...]:
+    """Return for each constant the number of the first one with the same value."""
+    first: dict[tuple[type, str], int] = {}
+    return tuple([first.setdefault(constant_identity(value), number) for number, value in enumerate(constants)])
+
+
 class TemplateFamily(Generic[Template]):
     """The templates of statements that differ in constants, by the answers to questions about these."""
 
