@@ -100,7 +100,7 @@ class PlanTemplates:
             values[form.template.name] = _NAME
         noted = [_NotedEntries(getattr(module.catalog, of.name)) for of in fields(Catalog)]
         catalog = Catalog(*noted)
-        scope = _TemplateScope(catalog, _NoText(), module.options, subquery=bind_subquery, statement=_NAME)
+        scope = _TemplateScope(catalog, _NoText(), module.options, subquery=bind_subquery, statement=_NoText())
         try:
             tree = form.template.build(values, form.starts, form.ends)
             bound = self._bind(tree, replace(bind_annotations(tree.annotations, scope), name=_NAME), scope)
@@ -125,6 +125,8 @@ def _variables(form: Any) -> Callable[[Any], Code | None]:
 
     def code(value: Any) -> Code | None:
         kind = type(value)
+        if kind is _NoText:
+            raise NotUniform
         if kind is Placeholder:
             return f"values[{value.number}]"
         if kind is Span and value != NO_SPAN:
@@ -151,15 +153,16 @@ class _TemplateScope(ModuleScope):
 
 
 class _NoText(str):
-    """The text of no module: to read it shows that a plan depends on more than its values."""
+    """The text of no module, and the name of no statement as a value: to read it shows that a plan depends on more than
+    its values.
+    """
 
     __slots__ = ()
 
-    def __getitem__(self, key: Any) -> NoReturn:
+    def _read(self, *_: Any) -> NoReturn:
         raise NotUniform
 
-    def __contains__(self, key: object) -> NoReturn:
-        raise NotUniform
+    __getitem__ = __contains__ = __eq__ = __hash__ = __format__ = _read
 
 
 class _NotedEntries(dict[Any, Any]):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,15 +18,20 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.physical.shape import shape_of
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.runtime_parts import runtime_parts
+from cepbook.errors import CompileError, StatementError, UsageError
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import SelectStatement
 from cepbook.lang.plan.placeholder import ConstantRead, Placeholder
 from cepbook.lang.plan.traversal import map_expressions, rebuild_expr
 from tests.engine.codegen.test_fragments import told
 from tests.engine.generated_statements import Statements
+from tests.lang.syntax.test_parse_corpus import FILES, epl_texts
 from tests.random_cases import part
 
-SCHEMA = "create schema E(k int, v double, s string)"
+SCHEMA = """create schema E(k int, v double, s string); create variable double least = 3;
+create constant variable int step = 7;
+create context Keyed partition by k from E; create context Open start E(v = -1) as s end E(v = -2);
+create context Kinds group v < 2 as low, group v >= 2 as high from E; context Keyed create variable double own = 2"""
 KINDS = {
     "equality": "select k, v from E(k = {0})",
     "texts": "select k from E(s = 'text {0}')",
@@ -40,6 +47,17 @@ KINDS = {
     "output after": "select k, v from E(k = {0}) output after {0} events every 2 sec",
     "output when": "select k, v from E(k = {0}) output last when count_insert > {0}3",
     "columns": "select k + {0} as k, 'x{0}' as name from E(v > {0})",
+    "a filter by a variable": "select k from E(k = {0}, v > least)",
+    "a column of a variable": "select k + {0} as k, v / least as share, step as step from E(v > {0})",
+    "a window of a variable": "select k, sum(v) as s from E(k = {0})#expr(current_count <= least + {0})",
+    "an output of a variable": "select k from E(k = {0}) output last when least > {0}",
+    "a pattern with a variable": "select a.k as k from pattern [every a=E(k = {0}) -> E(k = a.k, v > least + {0})]",
+    "a keyed context": "context Keyed select k, sum(v) as s, context.key1 as key from E(v > {0})#length(5)",
+    "a variable of a context": "context Keyed select v + own as w from E(v > own + {0})",
+    "start and end": "context Open select k, context.s.v as first from E(k = {0})",
+    "categories": "context Kinds select context.label as label, count(*) as n from E(v > {0}) group by k",
+    "output at the end": "context Open select k, count(*) as n from E(k = {0}) output snapshot when terminated",
+    "a pattern in a context": "context Open select a.k as k from pattern [every a=E(k = {0}) -> E(v > {0})]",
 }
 
 
@@ -133,6 +151,44 @@ def test_what_the_generator_asks_for_is_part_of_the_shape(
     assert (other.text, repr(other.constants)) == (other_alone.text, repr(other_alone.constants))
 
 
+def test_constants_that_are_equal_to_fixed_ones_are_part_of_the_shape(
+    templates: ProgramTemplates[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 10000 there is one constant in the code: the milliseconds, and what `k` is compared with."""
+    texts = [f"select k + step as n from E(k = {number})#time(10 sec)" for number in (3, 4, 5, 10000, 7, 6)]
+    _, programs = deployed(*texts)
+    with monkeypatch.context() as patch:
+        patch.setattr(select, "lower_to_shape", without_shape)
+        _, alone = deployed(*texts)
+    assert [program.text for program in programs] == [program.text for program in alone]
+    assert len({program.text for program in programs}) == 3
+
+
+def test_each_runtime_has_its_own_variables(templates: ProgramTemplates[Any]) -> None:
+    """A filter reads a variable as it was before the event, also if its code was written for another runtime."""
+    deployed(*[f"select k from E(k = {number}, v > least)" for number in (1, 2, 3)])
+    runtime, (program,) = deployed("select k from E(k = 4, v > least)")
+    assert runtime.variables["least"] in program.constants.values()
+    runtime.deploy("@Priority(5) on E set least = v")
+    rows: list[Any] = []
+    runtime.deploy("@name('s') select k from E(k = 5, v > least)")
+    runtime.statement("s").add_listener(lambda delta: rows.extend(delta.insert))
+    for value in (4.0, 3.5, 3.6):
+        runtime.send("E", {"k": 5, "v": value, "s": ""})
+    assert len(rows) == 2  # 4.0 is above 3, and 3.6 is above 3.5
+
+
+def test_a_variable_of_a_context_and_one_of_all_events_have_code_of_their_own(templates: ProgramTemplates[Any]) -> None:
+    of_all, of_context = "create variable double x = 3", "context C create variable double x = 3"
+    texts = []
+    for variable in (of_all, of_all, of_context, of_context, of_all):
+        runtime = Runtime()
+        runtime.deploy(f"create schema E(k int, v double); create context C partition by k from E; {variable}")
+        number = len(texts)
+        texts.append(runtime.deploy(f"context C select x as x from E(v > {number})").statements[0].program.text)
+    assert texts[0] == texts[1] == texts[4] != texts[2] == texts[3]
+
+
 def test_a_failure_points_into_the_text_of_its_own_statement(templates: ProgramTemplates[Any]) -> None:
     runtime = Runtime()
     runtime.deploy(SCHEMA)
@@ -213,6 +269,29 @@ def test_random_statements_with_code_of_their_own_and_of_others(number: int, mon
     assert templates.used > 3
     for seed, one, other in zip(seeds, alone, shared, strict=True):
         assert one == other, Statements(seed).module().epl
+
+
+def programs_of(text: str) -> list[Any]:
+    """The code of each statement of a text: text, constants, places; none if it needs other texts."""
+    runtime = Runtime()
+    try:
+        statements = runtime.deploy(text).statements
+    except (CompileError, StatementError, UsageError):
+        return []
+    programs = [statement.program for statement in statements]
+    constants = [re.sub(r" at 0x\w+", "", repr(program.constants)) for program in programs]
+    return [(p.text, known, p.spans, p.bound) for p, known in zip(programs, constants, strict=True)]
+
+
+@pytest.mark.histories
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_statements_of_the_corpus_with_code_of_others(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = part(epl_texts(file.read_text(encoding="utf-8")))
+    monkeypatch.setattr(select, "_TEMPLATES", TemplatesOfOthers())
+    shared = [programs_of(text) for text in texts]
+    monkeypatch.setattr(select, "lower_to_shape", without_shape)
+    for text, programs in zip(texts, shared, strict=True):
+        assert programs == programs_of(text), text
 
 
 def test_a_constant_that_planning_computes_is_not_shared(

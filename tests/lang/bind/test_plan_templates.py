@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from cepbook.errors import CompileError
+from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.physical.lowering_templates import lower_to_shape
+from cepbook.engine.physical.shape import shape_of
+from cepbook.errors import CompileError, Refusal
 from cepbook.lang.bind import bind, module_binder
 from cepbook.lang.plan.catalog import Catalog, EventType, FunctionType
 from cepbook.lang.plan.definitions import add_definitions
@@ -23,6 +26,10 @@ from cepbook.lang.types import DOUBLE, INT, LONG, STRING
 from tests.lang.syntax.test_parse_corpus import FILES, epl_texts
 from tests.random_cases import part
 
+DECLARATIONS = """create schema E(ts long, k int, v double, s string);
+create variable double least = 3; create constant variable int step = 7;
+create context Keyed partition by k from E; create context Open start E(v = 1) as o end E(v = 2)"""
+OWN_NAME = "select count(*) as n from E having current_evaluation_context().getStatementName()"
 EVENT_TYPE = EventType("E", {"ts": LONG, "k": INT, "v": DOUBLE, "s": STRING})
 
 
@@ -58,10 +65,16 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Any:
         "select k + {0} as k, 'x{0}' as name from E#time(10 sec) order by v limit 5",
         "select a.k as k from E(k > {0})#lastevent as a, E(v > {0}.5)#lastevent as b where a.k = b.k",
         "select k from E(v > {0}.5) output last every 5 events",
+        "select k, least + {0} as n from E(k = {0}, v > least)",
+        "select k, step * k as n from E(k = {0}, v > step)",
+        "context Keyed select k, context.key1 as key from E(v > {0})",
+        "context Open select s, context.o.v as v from E(k = {0}, s = context.o.s) output all when terminated",
     ],
 )
 def test_plans_of_one_template(text: str, alone: Any) -> None:
-    catalog = Catalog({"E": EVENT_TYPE})
+    catalog = Catalog()
+    for statement in bind(parse_epl(DECLARATIONS), catalog, DECLARATIONS).statements:
+        add_definitions(statement, catalog)
     numbers = (3, 4, 52, 61, 700)
     plans = [plan_of(f"{' ' * number}{text.format(number)}", catalog) for number in numbers]
     assert plans[-1].template is not None
@@ -85,12 +98,14 @@ def test_plans_of_one_template(text: str, alone: Any) -> None:
         ("select s regexp 'a' as n from E", "select s regexp '[' as n from E"),
         ("select k from E limit 1", "select k from E limit 1L"),
         ("select k from E output every 1 seconds", "select k from E output every 0 seconds"),
+        (f"@name('x') {OWN_NAME} = 'x'", f"@name('x') {OWN_NAME} = 'y'"),
     ],
 )
 def test_what_the_binder_reads_is_part_of_the_template(first: str, second: str, alone: Any) -> None:
     catalog = Catalog({"E": EVENT_TYPE})
-    for text in (first, first, first, second, first, second, second):
-        assert repr(plan_of(text, catalog)) == repr(alone(text, catalog)), text
+    for number, text in enumerate((first, first, first, second, first, second, second)):
+        own = " " * number + text  # no text is parsed before
+        assert repr(plan_of(own, catalog)) == repr(alone(own, catalog)), text
 
 
 def test_a_template_is_of_one_catalog(alone: Any) -> None:
@@ -151,7 +166,25 @@ def test_statements_of_the_corpus_with_other_values(file: Path, alone: Any) -> N
                 for _ in range(2):
                     plan_of(statement.epl, catalog)
                 for variant in variants(statement.epl, rng):
-                    assert repr(plan_of(variant, catalog)) == repr(alone(variant, catalog)), variant
+                    plan = plan_of(variant, catalog)
+                    assert repr(plan) == repr(alone(variant, catalog)), variant
+                    if isinstance(plan, SelectStatement) and not plan.subqueries:
+                        check_lowered(plan)
+
+
+def check_lowered(plan: SelectStatement) -> None:
+    """A plan of a template is lowered as it would be alone."""
+    try:
+        alone = lower_statement(plan)
+    except Refusal:
+        return
+    steps, shape = lower_to_shape(plan)
+    own = shape_of(alone)
+    assert repr(steps) == repr(alone), plan.epl
+    assert (shape is None) == (own is None)
+    if shape is not None and own is not None:
+        assert shape.key == own.key, plan.epl
+        assert repr([*shape.constants, *shape.spans]) == repr([*own.constants, *own.spans]), plan.epl
 
 
 def variants(text: str, rng: random.Random) -> list[str]:
