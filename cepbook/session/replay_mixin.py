@@ -116,7 +116,7 @@ class ReplayMixin(WorkbenchCore):
             return self._begin_replay(ReplayRequest(**arguments))
 
     def _begin_replay(self, request: ReplayRequest, *, repeated: Replay[Any] | None = None) -> Replay[Self]:
-        """Make a replay, which begins at once. It is the successor of `repeated`, whose events it replays again."""
+        """Make a replay, which begins at once. `repeated` is the former one whose events it replays again."""
         end = self._prepare_replay(request.until)
         policy: LatePolicy = request.late or ("error" if request.lateness is None else "drop")
         sources = sources_by_type(request.events, request.type)

@@ -18,7 +18,7 @@ from cepbook.engine.delivery.delta import Row
 from cepbook.engine.delivery.outlet import DeliveryServices, Precedence
 from cepbook.engine.dispatch.failures import ErrorListener, FailureLog, attribute_failure
 from cepbook.engine.dispatch.routing import EventRoutes, StatementRegistry, ignore_call
-from cepbook.engine.dispatch.turn import Turn, build_handler_sender, build_sender
+from cepbook.engine.dispatch.turn import Turn, build_sender
 from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.state_limit import StateLimit
@@ -137,11 +137,12 @@ class EventEngine:
         at=…)`.
         """
         self._route(type_name)
-        return build_sender(self._routes, type_name, self.clock, self.turn, self._caught, time)
+        return build_sender(self._routes, type_name, self.turn, self._caught, time)
 
     def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
         """Return a sender to some statements, with all of their contexts; valid until statements come or go."""
-        return build_handler_sender(self.routes.only(type_name, statements), self.turn, self._caught)
+        routes = {type_name: self.routes.only(type_name, statements)}
+        return build_sender(routes, type_name, self.turn, self._caught)
 
     def enqueue_rows(
         self, type_name: str, rows: list[Row], partition: Any = None, precedence: Precedence | None = None

@@ -18,7 +18,7 @@ from typing import Any
 
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.members import ContextSubscriptions
-from cepbook.engine.dispatch.turn import Turn, build_handler_sender
+from cepbook.engine.dispatch.turn import Turn, build_sender
 from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices
@@ -210,7 +210,7 @@ class EventRoutes:
     def sender_for_group(self, type_name: str, names: Container[str]) -> Callable[[Any], None]:
         """Return a sender to the named statements, which are all statements of their contexts; valid until a change."""
         route = self._route_among(type_name, names, lambda subscription: subscription)
-        return build_handler_sender(route, self._turn, self._failed)
+        return build_sender({type_name: route}, type_name, self._turn, self._failed)
 
     def _route_among(
         self, type_name: str, names: Container[str], wrap: Callable[[Subscription], Subscription]

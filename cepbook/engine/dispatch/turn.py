@@ -55,7 +55,7 @@ class Turn:
         caught: Callable[[Exception], None],
         rewired: Callable[[], None],
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         self._failures = failures
         self._route = route
         self._caught = caught
@@ -98,7 +98,7 @@ class Turn:
     def block_fast_paths(self) -> None:
         """Disable the fast paths of a broken runtime: its clock is always due, and `check` stands there."""
         if self._broken is not None:
-            self._clock.due = -NEVER
+            self.clock.due = -NEVER
 
     def __enter__(self) -> None:
         self.check()
@@ -146,7 +146,7 @@ class Turn:
             self.check()
         due: list[tuple[OwnerTimers, list[DueEntry]]] = []
         try:
-            clock = self._clock
+            clock = self.clock
             clock.former, clock.now = clock.now, t
             due = clock.pop_due(t)
             while due:
@@ -277,13 +277,12 @@ def run_all_steps(steps: Iterable[Callable[[], object]]) -> BaseException | None
 def build_sender(
     routes: Mapping[str, EventHandler],
     type_name: str,
-    clock: Clock,
     turn: Turn,
     caught: Callable[[Exception], None],
-    time: str | None,
+    time: str | None = None,
 ) -> Callable[[dict[str, Any]], None]:
     """Return a sender by `routes`, which may change; `time` names the property with the event's time."""
-    queue = turn.queue
+    queue, clock = turn.queue, turn.clock
 
     def send(event: dict[str, Any]) -> None:
         try:
@@ -318,24 +317,3 @@ def build_sender(
             raise
 
     return send if time is None else send_at
-
-
-def build_handler_sender(
-    handler: EventHandler, turn: Turn, caught: Callable[[Exception], None]
-) -> Callable[[dict[str, Any]], None]:
-    """Return a function that sends events to `handler`."""
-    queue = turn.queue
-
-    def send(event: dict[str, Any]) -> None:
-        try:
-            try:
-                handler(event)
-            except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                caught(failure)
-            if queue:
-                turn.drain()
-        except BaseException as failure:
-            turn.mark_broken(failure)
-            raise
-
-    return send

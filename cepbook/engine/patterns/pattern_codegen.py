@@ -340,7 +340,8 @@ class PatternCodegen:
         if node.op == "or":
             return lambda atoms, loaded: OrSpec(tuple(operand(atoms, loaded) for operand in operands))
         positions = self._positions  # of tags in the list of a match
-        tags = tuple(tuple(positions[a.tag] for a in operand.atoms if a.tag is not None) for operand in node.operands)
+        tagged = [[atom.tag for atom in operand.atoms if atom.tag is not None] for operand in node.operands]
+        tags = tuple(tuple(map(positions.__getitem__, names)) for names in tagged)
         return lambda atoms, loaded: AndSpec(tuple(operand(atoms, loaded) for operand in operands), tags, node.negated)
 
     def _every(self, node: p.EveryPattern) -> _Make:

@@ -38,10 +38,10 @@ _PIECE = 1 << 20  # bytes that are read together
 _LEVELS = (3, 0)  # a higher level takes twice the time to save a tenth of the size
 
 
-def pack_document(document: Any, key: bytes | None = None) -> bytes:
-    """Return a JSON document as a file, signed with `key`."""
+def pack_document(document: Any) -> bytes:
+    """Return a JSON document as a file."""
     file = BytesIO()
-    write_snapshot(file, document, (), key)
+    write_snapshot(file, document, ())
     return file.getvalue()
 
 
@@ -86,9 +86,9 @@ def _limit(body: bytes, small: int) -> int:
     return max(small, RATIO * len(body))
 
 
-def unpack_document(data: bytes, key: bytes | None = None) -> dict[str, Any]:
+def unpack_document(data: bytes) -> dict[str, Any]:
     """Return the document of a file. Errors: SnapshotError as `SnapshotReader`."""
-    return SnapshotReader(BytesIO(data), key).document()
+    return SnapshotReader(BytesIO(data)).document()
 
 
 class SnapshotReader:

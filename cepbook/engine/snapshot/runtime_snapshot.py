@@ -86,10 +86,10 @@ def unsavable_row(unknown: UnsavableValue) -> SnapshotError:
     return SnapshotError(f"a feed, or a live source, holds {unknown}, which cannot be saved")
 
 
-def save_runtime(runtime: Any, extra: Any = None) -> bytes:
-    """Return a runtime as a file, with `extra`, plain data. Errors: SnapshotError for a value that cannot be saved."""
+def save_runtime(runtime: Any) -> bytes:
+    """Return a runtime as a file. Errors: SnapshotError for a value that cannot be saved."""
     with garbage_collection_paused():
-        return pack_document(runtime_document(runtime, extra))
+        return pack_document(runtime_document(runtime))
 
 
 def restore_runtime(make: Callable[..., R], snapshot: SnapshotReader, functions: Functions) -> tuple[R, Any]:

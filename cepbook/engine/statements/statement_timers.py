@@ -220,8 +220,8 @@ class StatementTimers(OwnerTimers):
 
     def expire(self, now: int, out: Callable[[list[Any]], object], cause_of: Callable[[int], int] | None) -> None:
         """Expire events within a batch, if the program has `expire_all`. Timers stay due until they have a new time."""
-        due, states = self.upto(now), list[Any]()
-        for _, path in due:
+        states: list[Any] = []
+        for _, path in self.upto(now):
             state = self._states.get(path[0])
             if state is None:  # it has ended
                 DueQueue.arm(self, path, NEVER)

@@ -1,4 +1,4 @@
-"""Key requirements: the rows of a statement that must have equal keys when keys divide its events among tasks.
+"""Key requirements: the rows of a statement that must have equal keys when keys divide events among tasks.
 
 Clauses answer by a `KeyRequirement`, and the requirement of a statement is the sum of those of its clauses.
 """
@@ -33,7 +33,8 @@ class KeyRequirement:
     @property
     def columns(self) -> frozenset[str] | None:
         """The columns of a single type that may hold the key; None if all may."""
-        return next((columns for choices in self.choices for choice in choices for _, columns in choice), None)
+        sides = (side for choices in self.choices for choice in choices for side in choice)
+        return next((columns for _, columns in sides), None)
 
 
 NO_REQUIREMENT = KeyRequirement()
@@ -73,5 +74,5 @@ def equal_properties(conditions: Iterable[BoundExpr], count: int) -> list[list[f
 
 
 def equality_choices(conditions: Iterable[BoundExpr], types: Sequence[str]) -> list[KeyChoice]:
-    """Return the choices of properties that `conditions` compare for equality across all the streams of `types`."""
+    """Return the choices of properties that `conditions` equate across all the streams of `types`."""
     return [tuple(zip(types, group, strict=True)) for group in equal_properties(conditions, len(types))]

@@ -121,7 +121,7 @@ class SelectStatement(StatementPlan):
         return bool(find(Prior, *columns, *(e for e, _ in self.root.order_by)))
 
     def _shows_expiry_order(self, target: str) -> bool:
-        """Return whether rows show the order of expiry: remove rows are delivered, and not as rows of groups."""
+        """Return whether rows show the order of expiry: remove rows that are not those of groups."""
         if self.kind == "fully_aggregated_grouped" or (self.created_store is not None and self.name != target):
             return False  # those that read a named window say what they show
         return self.selector != "istream" or (self.insert is not None and self.insert.selector != "istream")

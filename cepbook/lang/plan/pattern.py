@@ -94,7 +94,7 @@ class Atom(PatternExpr):
         return self
 
     def properties_equal_to(self, tag: str) -> dict[str, frozenset[str]]:
-        """Return by property of the event `tag` those of this event that the filter compares with it for equality."""
+        """Return by property of the event `tag` the properties of this event that the filter equates with it."""
         equal: dict[str, frozenset[str]] = {}
         for inner, other in (sides for condition in conjuncts(self.filter) for sides in equality_sides(condition)):
             prop, member = inner.key_property, other.tag_member(MATCH_STREAM)
@@ -290,7 +290,7 @@ class Pattern(PlanNode):
 
     @property
     def key_requirement(self) -> KeyRequirement:
-        """The keys that divide the events of ``every a=A -> …``: those of `a` that each later event equals."""
+        """The keys that divide ``every a=A -> …``: the properties of `a` that each later event equals."""
         refusal = self.order_reason
         first, rest = self.leading_every
         if self.suppress_overlapping or self.discard_partials or first is None or first.tag is None:
@@ -300,15 +300,11 @@ class Pattern(PlanNode):
         others = [atom for atom in self.atoms if atom is not first]
         if not others:
             return NO_REQUIREMENT
-        equal = [atom.properties_equal_to(first.tag) for atom in others]  # by atom, then by property of `first`
-        shared = [name for name in dict.fromkeys(chain(*equal)) if all(name in properties for properties in equal)]
-        choices = (
-            (
-                (first.event_type, frozenset({name})),
-                *((atom.event_type, properties[name]) for atom, properties in zip(others, equal, strict=True)),
-            )
-            for name in shared
-        )
+        types = [first.event_type, *(atom.event_type for atom in others)]
+        equal = [atom.properties_equal_to(first.tag) for atom in others]  # by property of `first`
+        shared = [name for name in dict.fromkeys(chain(*equal)) if all(name in by_name for by_name in equal)]
+        sides = ((frozenset({name}), *(by_name[name] for by_name in equal)) for name in shared)
+        choices = (tuple(zip(types, columns, strict=True)) for columns in sides)
         return one_of(choices, f"{refusal}; events that equal `{first.tag}` in a key could be divided by it")
 
     @property

@@ -159,7 +159,7 @@ class WindowSpec(PlanNode):
 
 
 def windows_key_requirement(windows: Sequence[WindowSpec], event_type: str, expiry_shows: bool) -> KeyRequirement:
-    """Return which events of `event_type` must be together in `windows`, at most one of which may keep events.
+    """Return which events must be together in `windows`, at most one of which may keep events.
 
     `expiry_shows`: rows show the order in which events expire.
     """
@@ -170,17 +170,18 @@ def windows_key_requirement(windows: Sequence[WindowSpec], event_type: str, expi
     row = WINDOWS[rest[0].name if rest else "keepall"]
     window = rest[0].written_name if rest else row.name
     if row.alone and row.timed and expiry_shows:
-        return KeyRequirement(
-            reason="events of all keys that expire together leave in one delivery, in order of arrival"
-        )
+        reason = "events of all keys that expire together leave in one delivery, in order of arrival"
+        return KeyRequirement(reason=reason)
     if grouping is not None:
         if not row.independent_groups:
             return KeyRequirement(reason=f"the window {window} is not known to run for each group by itself")
-        return equal_columns(event_type, plain_key_properties(grouping.args), "no groupwin key is a plain property")
+        keys = plain_key_properties(grouping.args)
+        return equal_columns(event_type, keys, "no groupwin key is a plain property")
     if row.alone:
         return NO_REQUIREMENT
     if row.divides:
-        return equal_columns(event_type, plain_key_properties(rest[0].args), "no unique criterion is a plain property")
+        keys = plain_key_properties(rest[0].args)
+        return equal_columns(event_type, keys, "no unique criterion is a plain property")
     return KeyRequirement(reason=f"the window {window} holds events of all keys")
 
 
@@ -188,9 +189,9 @@ def windows_key_requirement(windows: Sequence[WindowSpec], event_type: str, expi
 class KeyContext:
     """The facts about the surroundings of a statement on which its key requirement depends.
 
-    `stored_windows` has the data windows of each named window. `clocked`: an advance of the clock may deliver rows.
-    `target` is the statement whose rows are wanted. `required_streams` has by stream of a join the streams without
-    which there is no row of its events.
+    `stored_windows` has the data windows of each named window. `target` is the statement whose rows are wanted.
+    `clocked`: an advance of the clock may deliver rows. `required_streams` has by stream of a join the streams
+    that each row of its events has.
     """
 
     stored_windows: Mapping[str, tuple[WindowSpec, ...]]
@@ -199,7 +200,7 @@ class KeyContext:
     required_streams: Sequence[Set[int]]
 
     def windows_below(self, stream: StreamNode) -> tuple[WindowSpec, ...]:
-        """Return the data windows of a stream, after those through which the rows of its named window have gone."""
+        """Return the data windows of a stream, after those of the named window that it reads."""
         store = source_of(stream).store
         return (*(() if store is None else self.stored_windows.get(store.name, ())), *windows_of(stream))
 
@@ -275,7 +276,7 @@ class StreamJoin(PlanNode):
     def key_requirement(
         self, where: Sequence[BoundExpr], keys: Sequence[BoundExpr] | None, context: KeyContext, expiry_shows: bool
     ) -> KeyRequirement:
-        """Partners must meet, so the streams must be joined by equal keys; `keys` are those of an aggregation."""
+        """The streams must be joined by equal keys, so that partners meet. `keys` are those of an aggregation."""
         names = [source_of(input_.stream).event_type for input_ in self.inputs]
         of_windows = [
             windows_key_requirement(context.windows_below(input_.stream), name, expiry_shows)
@@ -436,9 +437,8 @@ class Aggregation(PlanNode):
             return KeyRequirement(reason="one aggregate over the events of all keys")
         keys, columns = plain_key_properties(self.keys), of_windows.columns
         shared = keys if columns is None else keys & columns
-        return equal_columns(
-            event_type, shared, "no group-by key is a plain property that also divides the windows"
-        )
+        reason = "no group-by key is a plain property that also divides the windows"
+        return equal_columns(event_type, shared, reason)
 
 
 @dataclass(frozen=True, slots=True)

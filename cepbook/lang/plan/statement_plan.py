@@ -185,13 +185,14 @@ class StatementPlan(PlanNode):
         yield from ()
 
     def key_requirement(self, context: KeyContext) -> KeyRequirement:
-        """Return which rows must have equal keys, apart from those that subqueries and reads of tables look up."""
+        """Return which rows must have equal keys, apart from those that expressions look up."""
         return NO_REQUIREMENT
 
     @property
     def _pattern_reason(self) -> str:
         """The reason why the patterns of the statement need all events in order; empty without patterns."""
-        return next((source.pattern.order_reason for source in self.sources if source.pattern is not None), "")
+        patterns = (source.pattern for source in self.sources if source.pattern is not None)
+        return next((pattern.order_reason for pattern in patterns), "")
 
     @property
     def created_store(self) -> StoreType | None:

@@ -91,7 +91,7 @@ def read_file(
         return next(_csv_chunks(path, columns, None, form, reject))
     if lower.endswith(JSON_LINES):
         rows = [row for _, row in _json_objects(path, form, reject)]
-        return frame_of_objects(rows, [name for name in _property_names(rows) if columns is None or name in columns])
+        return frame_of_objects(rows, [name for name in _keys_of(rows) if columns is None or name in columns])
     raise UsageError(f"{path!r} is neither a {KINDS} file")
 
 
@@ -163,7 +163,7 @@ def read_chunks(
     else:
         lines = (row for _, row in _json_objects(path, form, reject))
         while chunk := list(islice(lines, rows)):
-            yield frame_of_objects(chunk, _property_names(chunk) if columns is None else columns)
+            yield frame_of_objects(chunk, _keys_of(chunk) if columns is None else columns)
 
 
 def file_stamp(path: str) -> list[int] | None:
@@ -196,7 +196,7 @@ def file_samples(path: str, columns: ColumnSelection, form: TextFormat = DEFAULT
         with _csv_records(path, form) as whole:
             for text in _sampled_blocks(path, heading=True):
                 records = CsvRecords(StringIO(text.decode(form.encoding), newline=""), form, names=whole.names)
-                yield FileSample(_with_converted_texts(_csv_frame(records, columns, form), columns, records), len(text))
+                yield FileSample(_converted(_csv_frame(records, columns, form), columns, records), len(text))
     elif lower.endswith((".jsonl", ".ndjson")):
         for text in _sampled_blocks(path, heading=False):
             try:
@@ -257,7 +257,7 @@ def _csv_chunks(
                     if rounded:
                         break
                     yielded += 1
-                    yield _with_converted_texts(frame, columns, records)
+                    yield _converted(frame, columns, records)
                 else:
                     return
         exact |= rounded
@@ -291,7 +291,7 @@ def _csv_frame(
     )
 
 
-def _with_converted_texts(frame: pd.DataFrame, columns: ColumnSelection | None, records: CsvRecords) -> pd.DataFrame:
+def _converted(frame: pd.DataFrame, columns: ColumnSelection | None, records: CsvRecords) -> pd.DataFrame:
     """Return a frame in which numbers that pandas leaves as texts, because of their size, are numbers, and empty texts
     are empty, or null in columns of other values.
     """
@@ -409,7 +409,7 @@ def _ignore(reason: str, text: str) -> None:
     """Leave a line out that was reported before."""
 
 
-def _property_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _keys_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 

@@ -55,7 +55,7 @@ NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """The arguments of `Workbench.replay`, which explains them. The same replay can be made again from them."""
+    """The arguments of `Workbench.replay`, from which the same replay can be made again."""
 
     events: object
     type: str | None

@@ -32,8 +32,8 @@ from cepbook.spark.task.task_runner import TaskRunner, failure_batch, load_runti
 
 PACKED_ROWS = f"{TASK} int, payload binary"
 PACKED_DELIVERIES = "payload binary"
-# The snapshot of the runtime, the watermark that it has passed, its next due time, the events that wait for the
-# watermark, the number of events so far, the fingerprint of the program
+# The snapshot of the runtime, the watermark that it has passed, its next due time, waiting events, the number of
+# events so far, the fingerprint of the program
 _STATE_COLUMNS = "saved binary, passed bigint, due bigint, waiting binary, count bigint, mark string"
 
 

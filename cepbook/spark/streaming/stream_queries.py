@@ -122,7 +122,7 @@ def _warn_of_early_timers(jobs: Sequence[SparkJob]) -> None:
 
 
 def _stream_output(job: SparkJob, delay: str, sequenced: bool, first_states: Any) -> JobOutput:
-    """Return the output of a job's statements, as a stream. `first_states` are those with which key groups begin."""
+    """Return the output of a job's statements, as a stream. Key groups begin with `first_states`."""
     if job.placement.path == "native":
         return job.output()
     watermarked = (

@@ -431,7 +431,7 @@ def _keep_writing() -> None:
 
 
 def _write_all() -> None:
-    """Write waiting rows of all sinks. In a function of its own, so that no local variable keeps a sink alive."""
+    """Write waiting rows of all sinks; apart from the loop, whose variables would keep a sink alive."""
     for sink in _open_sinks():
         sink.write_waiting()
 
