@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.engine.snapshot.runtime_snapshot import save_runtime
+from cepbook.engine.snapshot.file_format import pack_document
+from cepbook.engine.snapshot.runtime_snapshot import runtime_document
 from cepbook.errors import EventError, SnapshotError, UsageError
 from cepbook.session import Workbench, inlets
 from tests.session.replay.test_lateness import bench, delivered, history, reference
@@ -273,7 +274,7 @@ def test_a_forged_file_with_waiting_events_replaces_nothing(tmp_path: Path) -> N
         *([1, "E"], 7, ["a", "E", None, 1]),
     ):
         extra = {"start": 0, "cells": [], "feeds": {}, "offsets": [], "waiting": [entry]}
-        (tmp_path / "w.cep").write_bytes(save_runtime(cep.runtime, extra))
+        (tmp_path / "w.cep").write_bytes(pack_document(runtime_document(cep.runtime, extra)))
         runtime = cep.runtime
         with pytest.raises(SnapshotError):
             cep.load(tmp_path / "w.cep")
