@@ -10,9 +10,9 @@ file is sampled (`files.file_samples`); if all samples are good, it is checked w
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -231,56 +231,50 @@ def open_chunked(path: str, columns: files.ColumnSelection, options: SourceOptio
     """
     if options.sequence is not None or not is_large(path):
         return None
+    stamp, form = files.file_stamp(path), options.replay.form
     if options.replay.late == "error" and is_large(path, HUGE):
-        sampled = _sampled_source(path, columns, options)
-        if sampled is not None:
-            return sampled
-    total, first, last, stamp = 0, None, None, files.file_stamp(path)
+        tally = _tally_in_order(files.file_samples(path, columns, form), path, options)
+        if tally is not None:  # the rest is checked while it is read
+            about = os.path.getsize(path) * tally.rows // tally.size if options.replay.until is None else None
+            return ChunkedFileSource(path, columns, options, FileCheck(tally.first_time, stamp, False, estimate=about))
+    chunks = (files.FileSample(frame, 0) for frame in files.read_chunks(path, columns, PIECE, form))
+    tally = _tally_in_order(chunks, path, options)
+    if tally is None:
+        return None
+    return ChunkedFileSource(path, columns, options, FileCheck(tally.first_time, stamp, True, tally.events))
+
+
+class _Tally(NamedTuple):
+    """The first time of rows, their number, that of their events up to the end of the replay, and their bytes."""
+
+    first_time: int
+    rows: int
+    events: int
+    size: int
+
+
+def _tally_in_order(samples: Iterable[files.FileSample], path: str, options: SourceOptions) -> _Tally | None:
+    """Count rows; None if they have an error, are not in order of time, or would be read otherwise as a whole."""
+    first = last = None
+    rows = events = size = 0
     kinds = DtypeTally()
     check_options = replace(options.in_order(None), reject=None)
     try:
-        for frame in files.read_chunks(path, columns, PIECE, options.replay.form):
-            if frame.empty:
+        for sample in samples:
+            if sample.frame.empty:
                 continue
-            kinds.take(frame)
-            piece = FrameSource(frame, check_options)
-            begin, end = piece.ends
+            kinds.take(sample.frame)
+            source = FrameSource(sample.frame, check_options)
+            begin, end = source.ends
             if last is not None and begin < last:
                 return None
             first, last = begin if first is None else first, end
-            total += piece.before(options.replay.until)
+            rows += len(sample.frame)
+            events += source.before(options.replay.until)
+            size += sample.size
     except EventError:
         return None
-    if first is None or not _agree(kinds, path, options):
-        return None
-    return ChunkedFileSource(path, columns, options, FileCheck(first, stamp, True, total))
-
-
-def _sampled_source(path: str, columns: files.ColumnSelection, options: SourceOptions) -> ChunkedFileSource | None:
-    """Return the source of a text file that is checked while it is read.
-
-    None if the file must be checked before, because a sample is not good or none can be taken.
-    """
-    first, last, stamp = None, None, files.file_stamp(path)
-    kinds = DtypeTally()
-    check_options = replace(options.in_order(None), reject=None)
-    size = rows = 0
-    try:
-        for probe in files.file_samples(path, columns, options.replay.form):
-            if probe.frame.empty:
-                continue
-            kinds.take(probe.frame)
-            begin, end = FrameSource(probe.frame, check_options).ends
-            if last is not None and begin < last:
-                return None
-            first, last = begin if first is None else first, end
-            size, rows = size + probe.size, rows + len(probe.frame)
-    except EventError:
-        return None
-    if first is None or not _agree(kinds, path, options):
-        return None
-    about = os.path.getsize(path) * rows // size if options.replay.until is None else None
-    return ChunkedFileSource(path, columns, options, FileCheck(first, stamp, False, estimate=about))
+    return None if first is None or not _agree(kinds, path, options) else _Tally(first, rows, events, size)
 
 
 def _agree(kinds: DtypeTally, path: str, options: SourceOptions) -> bool:
