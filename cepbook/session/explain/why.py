@@ -146,14 +146,11 @@ def _run_to(
     start: RerunStart, stimulus: int, leap: int | None
 ) -> tuple[ProvenanceRerun, RetainedRows, Sequence[LogEntry]]:
     run = ProvenanceRerun(*start, shadows=True, leap=leap)
-    log_entries: Sequence[LogEntry] = ()
-    for number, log_entries in enumerate(run.all_stimuli()):
-        if number == stimulus:
-            before, run.on_delivery = retained_rows(run), retained_rows
-            run.play(log_entries)
-            return run, before, log_entries
-        run.play_silently(log_entries)
-    raise AssertionError("the stimulus was found among these")
+    stimuli = run.stimuli_from(stimulus)
+    log_entries = next(stimuli)
+    before, run.on_delivery = retained_rows(run), retained_rows
+    run.play(log_entries)
+    return run, before, log_entries
 
 
 class _Leap(NamedTuple):
@@ -174,23 +171,16 @@ def _leap(start: RerunStart, stimulus: int, at: DeliveredRow) -> _Leap | None:
     this one.
     """
     whole = ProvenanceRerun(*start, shadows=False)
-    delivery: Delta | None = None
-    for number, log_entries in enumerate(whole.all_stimuli()):
-        if number < stimulus:
-            whole.play_silently(log_entries)
-            continue
-        if not whole.is_clock_leap(log_entries):
-            return None
-        first = whole.count
-        whole.play(log_entries)
-        delivery = _delivery(whole.result, first, at, by_number=not whole.is_incomplete)
-        break
+    stimuli = whole.stimuli_from(stimulus)
+    log_entries = next(stimuli)
+    if not whole.is_clock_leap(log_entries):
+        return None
+    first = whole.count
+    whole.play(log_entries)
+    delivery = _delivery(whole.result, first, at, by_number=not whole.is_incomplete)
     expected = deque(whole.result.delivered)
     split = ProvenanceRerun(*start, shadows=False, leap=stimulus)
-    for number, log_entries in enumerate(split.all_stimuli()):
-        if number < stimulus:
-            split.play_silently(log_entries)
-            continue
+    for number, log_entries in enumerate(split.stimuli_from(stimulus), stimulus):
         split.play(log_entries)
         for delta in split.result.delivered:
             if not expected or not _alike(delta, expected[0]):

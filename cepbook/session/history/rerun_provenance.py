@@ -176,6 +176,14 @@ class ProvenanceRerun(StatementRerun):
                     due = self.runtime.due_after(stop)
             yield log_entries
 
+    def stimuli_from(self, number: int) -> Iterator[list[LogEntry]]:
+        """Yield the stimuli from `number` on. Those before are played silently."""
+        for count, log_entries in enumerate(self.all_stimuli()):
+            if count < number:
+                self.play_silently(log_entries)
+            else:
+                yield log_entries
+
     def _to_now(self) -> Iterator[list[LogEntry]]:
         yield from self.stimuli()
         if self._origin.now > self.runtime.now:
