@@ -41,6 +41,7 @@ from cepbook.lang.plan.definitions import add_definitions
 from cepbook.lang.rewrite import rewrite
 
 ContextBuilder = Callable[[StatementOrder, EngineServices, PartitionListeners], Context]
+_NO_SCOPE = CodeScope(SourceWriter(), {})
 _DEFINITIONS = p.CreateSchemaStatement, p.CreateExpressionStatement, p.CreateIndexStatement  # they have no program
 
 
@@ -228,9 +229,8 @@ def expression_scope(
 ) -> CodeScope:
     """Return the scope of all expressions written into `source`: the clock, the settings, functions and variables."""
     source.bind("clock", clock)
-    return CodeScope(
-        source,
-        {},
+    return _NO_SCOPE.at(
+        source=source,
         integer_division=config.integer_division,
         division_by_zero_null=config.division_by_zero_null,
         compensated_sums=config.compensated_sums,

@@ -66,7 +66,7 @@ def parse_epl(text: str) -> ast.Module:
     forms: list[StatementForm | None] = []
     declarations: dict[str, Any] = {}
     for piece in statement_tokens:
-        if not piece.tokens or any(token.kind == "bad" for token in piece.tokens):
+        if not piece.tokens or (lexical_errors and any(token.kind == "bad" for token in piece.tokens)):
             continue
         if len(diagnostics) >= MOST_PROBLEMS:
             diagnostics.append(unchecked_rest(Span(piece.tokens[0].start, piece.tokens[0].end)))

@@ -76,7 +76,8 @@ class SyntaxTemplates:
     def tree(self, piece: StatementTokens) -> tuple[Any, StatementForm | None]:
         """Return the syntax tree of a statement, with its form if it was built. Errors: those of the parser."""
         tokens = piece.tokens
-        if len(tokens) > _MOST_TOKENS or not _UNSAFE.isdisjoint([token.kind for token in tokens]):
+        kinds, _, starts, ends = zip(*tokens, strict=True)
+        if len(tokens) > _MOST_TOKENS or not _UNSAFE.isdisjoint(kinds):
             return self._read(piece), None
         key: list[str] = []
         values: list[Any] = []
@@ -111,7 +112,6 @@ class SyntaxTemplates:
         template = shape.templates[fixed]
         if template is None:
             return self._read(piece), None
-        starts, ends = tuple([token.start for token in tokens]), tuple([token.end for token in tokens])
         own = _values_of(template, values)
         return template.build(own, starts, ends), StatementForm(template, own, starts, ends)
 
