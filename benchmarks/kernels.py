@@ -5,9 +5,10 @@ compared. A loop by hand over the same arrays says what the kernel itself costs.
 
     python benchmarks/kernels.py [--events 1000000] [--rounds 5] [--only b,d]
 
-Statements, on ticks one ms apart with 100 symbols (d: 1,000): **a** filter and columns · **b** avg of the last 1,000 ·
+Statements, on ticks one ms apart, 100 symbols (d, i: 1,000): **a** filter and columns · **b** avg of the last 1,000 ·
 **c** sum of 30 s by symbol, a row per event · **d** count and avg of the last 100 of the symbol · **o** the value
-before, by symbol · **k** sum of everything by symbol · **x** price by its average.
+before, by symbol · **k** sum of everything by symbol · **x** price by its average · **h** the same, if
+above · **v** sum by symbol and venue, a number · **i** count, sum and maximum in a context by symbol.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import pandas as pd
 from cepbook import Workbench
 from cepbook.engine.vectorized import kernel_library
 
-SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int);"
+SCHEMA = "create schema Tick(ts long, symbol string, venue int, price double, volume int);"
+CONTEXT = "create context BySymbol partition by symbol from Tick;"
 EPL = {
     "a": "select ts, symbol, price from Tick(price > 50)",
     "b": "select ts, avg(price) as ap from Tick#length(1000)",
@@ -31,6 +33,9 @@ EPL = {
     "o": "select ts, prev(1, price) as before, price from Tick#groupwin(symbol)#length(2)",
     "k": "select ts, symbol, sum(volume) as total from Tick group by symbol",
     "x": "select ts, price / avg(price) as ratio from Tick#length(1000)",
+    "h": "select ts, price / avg(price) as ratio from Tick#length(1000) having price > avg(price)",
+    "v": "select ts, symbol, venue, sum(volume) as total from Tick group by symbol, venue",
+    "i": "context BySymbol select symbol, count(*) as n, sum(volume) as total, max(price) as high from Tick",
 }
 
 
@@ -42,6 +47,7 @@ def ticks(first: int, count: int, symbols: int) -> pd.DataFrame:
         {
             "ts": np.arange(first, first + count),
             "symbol": names[random.integers(0, symbols, count)],
+            "venue": random.integers(0, 5, count).astype(np.int32),
             "price": random.random(count) * 100,
             "volume": random.integers(1, 1000, count).astype(np.int32),
         }
@@ -51,7 +57,7 @@ def ticks(first: int, count: int, symbols: int) -> pd.DataFrame:
 def workbench(epl: str, *, kernels: bool) -> Workbench:
     """Return a workbench with the statement; without kernels its batches run by generated Python."""
     bench = Workbench()
-    bench.run(f"{SCHEMA}\n@name('out') {epl}")
+    bench.run(f"{SCHEMA}\n{CONTEXT}\n@name('out') {epl}")
     if not kernels:
         vars(bench.runtime.statement("out"))["vectorized"] = None
     return bench
@@ -67,7 +73,7 @@ def main() -> None:
         raise SystemExit(kernel_library.missing_reason())
     print("| | generated Python, ns | kernels, ns | ratio |\n|---|--:|--:|--:|")
     for name in options.only.split(","):
-        symbols = 1000 if name == "d" else 100
+        symbols = 1000 if name in "di" else 100
         ways = {kernels: workbench(EPL[name], kernels=kernels) for kernels in (False, True)}
         costs: dict[bool, list[float]] = {False: [], True: []}
         for turn in range(options.rounds + 1):

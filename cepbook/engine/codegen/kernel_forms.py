@@ -14,7 +14,10 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.vectorized.kernel_form import (
     ARRAY_TYPES,
     ARRIVAL,
+    EXACT,
+    GROUP,
     KEPT,
+    KEY_TYPES,
     NUMBER_TYPES,
     ORDINAL,
     ArgumentForm,
@@ -36,39 +39,42 @@ _NUMBER_CELLS = {  # the cells of numbers by kind (see `CELL_KINDS`), and the na
     "least float": "least",
     "greatest float": "greatest",
 }
+_COMPARISONS: dict[str, Literal["=", "<", "<=", ">", ">="]] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_CONNECTIVES: dict[str, Literal["and", "or"]] = {"and": "and", "or": "or"}
 _OPERATORS: dict[str, Literal["+", "-", "*", "/"]] = {"+": "+", "-": "-", "*": "*", "/": "/"}
 
 
 _NO_KERNEL = partial(Refusal, "no-kernel")  # of a statement whose rows are processed one by one
 
 
-def kernel_form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelForm | str:
+def kernel_form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> KernelForm | str:
     """Return the form of a statement, or the reason why kernels cannot run it. `code` may be that of a statement that
-    differs in constants. `plain`: each event delivers one insert row, and nothing else delivers.
+    differs in constants, `inserts_alone` is that of its `StatementBody`.
     """
     try:
-        return _form(code, steps, plain=plain)
+        return _form(code, steps, inserts_alone=inserts_alone)
     except Refusal as refusal:
         return refusal.reason
 
 
-def _form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelForm:
-    if not plain:
+def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> KernelForm:
+    if not inserts_alone:
         raise _NO_KERNEL("not every event delivers exactly one row")
     if len(steps.stages) != 1 or steps.subqueries or steps.levels or code.local or steps.reclaims or steps.watched:
         raise _NO_KERNEL("it has a clause without a kernel")
     (stage,) = steps.stages
     columns = [column.value.of_group(steps.keys) for column in steps.projection.columns]
-    types = _types([*columns, *steps.keys, *steps.group_keys, *(e for call in steps.calls for e in call.args)])
-    keys = dict.fromkeys((*steps.keys, *steps.group_keys))
-    if len(keys) > 1 or any(types.get(e.property_name) != "string" for e in keys):
-        raise _NO_KERNEL("groups are not told apart by one property that is a text")
-    key = next((e.property_name for e in keys), None)
+    having = () if steps.having is None else (steps.having,)
+    calls = (e for call in steps.calls for e in call.args)
+    types = _types([*columns, *steps.keys, *steps.group_keys, *calls, *having])
+    keys = _keys(steps, types)
     window, limit = _window(stage, lazy=steps.lazy)
+    if steps.context is not None and (window != "none" or steps.grouped or "o" in code.items.parts):
+        raise _NO_KERNEL("its partitions have windows or groups")
     named = {str(place): name for name, place in code.items.positions.items()} | {"t": ARRIVAL, "o": ORDINAL}
-    named |= {f"w{number}": key for number in range(stage.operands) if key is not None}
+    named |= {f"w{number}": GROUP for number in range(stage.operands)}  # no window but groupwin has one
     items = tuple(named.get(part, "") for part in code.items.parts)
-    if not types.keys() | {ARRIVAL, ORDINAL} >= set(items):
+    if not types.keys() | {ARRIVAL, ORDINAL, GROUP} >= set(items):
         raise _NO_KERNEL("it keeps more of each event than numbers, booleans and strings")
     arguments = tuple(_argument(code, argument, types) for argument in code.aggregates.arguments)
     return KernelForm(
@@ -78,18 +84,47 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, plain: bool) -> KernelFo
         divided=bool(steps.group_keys),
         items=items,
         bare=code.items.bare,
-        key=key,
-        grouped=steps.grouped,
+        keys=keys,
+        grouped=steps.grouped or bool(steps.context is not None and code.aggregates.initial),
         ends=steps.eviction is not Eviction.NONE,
         cells=tuple(literal_eval(initial) for initial in code.aggregates.initial),
         arguments=arguments,
         outputs=tuple(_output(code, steps, e, types) for e in columns),
+        having=None if steps.having is None else _condition(code, steps, steps.having, types),
     )
+
+
+def _keys(steps: PhysicalPlan, types: dict[str, str]) -> tuple[str, ...]:
+    """Return the properties that tell groups apart, those of the window and those of the aggregates."""
+    if steps.keys and steps.group_keys and steps.keys != steps.group_keys:
+        raise _NO_KERNEL("window and aggregates differ in their groups")
+    names = [str(e.property_name) for e in steps.keys or steps.group_keys]
+    if any(types.get(name) not in KEY_TYPES for name in names):
+        raise _NO_KERNEL("not all keys of groups are texts, whole numbers or booleans")
+    return tuple(names)
+
+
+def _condition(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
+    """Return a condition of which only matters whether it is true."""
+    operator, sides = e.predicate or ("", ())
+    if operator in _CONNECTIVES:
+        return OutputForm(_CONNECTIVES[operator], operands=tuple(_condition(code, steps, s, types) for s in sides))
+    whole = all(side.type.name in BITS for side in sides)
+    if operator in _COMPARISONS and (whole or operator != "=") and not any(map(_inexact, sides)):
+        return OutputForm(_COMPARISONS[operator], operands=tuple(_operand(code, steps, s, types) for s in sides))
+    raise _NO_KERNEL(f"{show_expr(e)} has no kernel")
+
+
+def _inexact(e: x.BoundExpr) -> bool:
+    """Return True for a number that a float may round, so that it must not be compared as one."""
+    if isinstance(e.constant, int):
+        return abs(e.constant) > EXACT
+    return e.type.name == "long" and e.aggregate_number is None
 
 
 def _types(exprs: Iterable[x.BoundExpr]) -> dict[str, str]:
     types = {e.property_name: e.type.name for root in exprs for e in x.walk(root) if e.property_name}
-    if unstored := [name for name, of in types.items() if of not in ARRAY_TYPES or name in (ARRIVAL, ORDINAL)]:
+    if unstored := [name for name, of in types.items() if of not in ARRAY_TYPES or name in (ARRIVAL, ORDINAL, GROUP)]:
         raise _NO_KERNEL(f"`{unstored[0]}` is no number, boolean or string")
     return types
 
@@ -127,6 +162,8 @@ def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, st
 def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
     if e.property_name in types:
         return OutputForm("property", e.property_name)
+    if e.context_property and e.type.name in KEY_TYPES:
+        return OutputForm("context", e.context_property)
     if e.aggregate_number is not None:
         call, aggregates = steps.calls[e.aggregate_number], code.aggregates
         if call.name in _KINDS:

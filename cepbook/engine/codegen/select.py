@@ -137,7 +137,7 @@ class _SelectText:
         }
         program.index_requests = writer.lookups.requests
         program.loop, program.join, program.recognize = writer.loop, join, row_pattern
-        program.kernel_form = partial(kernel_form, writer.code, steps, plain=writer.plain)
+        program.kernel_form = partial(kernel_form, writer.code, steps, inserts_alone=writer.inserts_alone)
         return program
 
 
@@ -159,7 +159,7 @@ class _Writer:
         self.contextual = steps.context is not None
         self.loop: JoinColumns | None = None
         self.expires_in_slices = False
-        self.plain = False  # True if `run` makes columns
+        self.inserts_alone = False  # as in `StatementBody`
         self.lookups = self.body.joins.lookups if self.body.joins is not None else LookupCodegen(code.source)
 
     def write(self) -> None:
@@ -279,8 +279,8 @@ class _Writer:
         hoisted = plain and steps.aggregation is not None and not code.table
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
-        self.plain = self.body.plain
-        emit = ColumnEmitter(code, self.body.p, self.columns) if self.plain else None
+        self.inserts_alone = self.body.inserts_alone
+        emit = ColumnEmitter(code, self.body.p, self.columns) if self.body.plain else None
         self.expires_in_slices = emit is None and RecordEmitter.suits(code)
         loop = emit is None or emit.needs_loop or not self.body.passes
         heads, names = (["times", "marks"], ["now", "mark"]) if emit is None else (["times"], ["now"])

@@ -125,11 +125,17 @@ class StatementCodegen(DeltaCodegen):
         """True if, in `run`, each arrival that passes the filter delivers exactly one insert row, and nothing else
         delivers.
         """
+        return self.inserts_alone and self.steps.having is None and self.steps.context is None
+
+    @property
+    def inserts_alone(self) -> bool:
+        """True if, in `run`, each arrival that passes the filter and the having clause delivers exactly one insert row,
+        and nothing else delivers.
+        """
         steps, code = self.steps, self.code
         if not lower.is_columnar(steps.source.filter):
             return False
-        conditions = steps.where, steps.having, steps.output, steps.context
-        filtered = any(condition is not None for condition in conditions)
+        filtered = steps.where is not None or steps.output is not None
         if steps.row is None or filtered or steps.delivered_selector != "istream":
             return False
         if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:

@@ -187,13 +187,17 @@ class OutputCollector:
     def take(self, output: InsertColumns, kept: Sequence[bool] | None) -> None:
         """Take the columns that a batch produced; if they cover all events, those that were `kept` (None: all)."""
         count = len(output.times)
-        numbers: Sequence[int] = range(1, count + 1)  # as in `watched`
+        numbers: Sequence[int] = range(1, count + 1)
         if kept is not None:
             output = InsertColumns(
                 list(compress(output.times, kept)),
                 tuple(list(compress(c, kept)) if len(c) == count else c for c in output.columns),
             )
-            numbers = list(compress(numbers, kept))
+            numbers = list(compress(numbers, kept)) if self.keyed else ()
+        self.take_rows(output, numbers)
+
+    def take_rows(self, output: InsertColumns, numbers: Sequence[int]) -> None:
+        """Take the columns that a batch produced. `numbers` are those of the rows' events, from 1 as in `watched`."""
         if not output.times:
             return
         self.plain, self.numbers = output, numbers if self.keyed else ()

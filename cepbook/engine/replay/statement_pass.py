@@ -25,7 +25,7 @@ from typing import Any
 from cepbook.engine.contexts.assigner import ArrivingColumns, PartitionAssigner
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.locator import PartitionLocator
-from cepbook.engine.contexts.partition import PartitionAssignment
+from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignment
 from cepbook.engine.contexts.tree_nodes import count_batch
 from cepbook.engine.delivery.delta import CauseKey, InsertColumns, Row
 from cepbook.engine.dispatch.event_engine import EventEngine
@@ -216,18 +216,14 @@ class StatementPass:
         self, statement: RunningStatement, batch: ColumnBatch, out: OutputCollector, keys: Sequence[CauseKey] = ()
     ) -> None:
         program, context = statement.program, statement.context
-        rest: Any = None if context is None else self._partitions[context.name, batch.type]
+        partitions = None if context is None else self._partitions[context.name, batch.type]
+        filtered = statement.steps.source.filter is None
         passed = None if keys else batch.passing((statement.leading,))
         if passed is not None:
-            batch = passed.batch
-            rest = (
-                statement.leading_covers_filter and passed.exact
-                if context is None
-                else list(compress(rest, passed.flags))
-            )
-        unfiltered = context is None and (rest or statement.steps.source.filter is None)
+            batch, filtered = passed.batch, statement.leading_covers_filter and passed.exact
+            partitions = None if partitions is None else list(compress(partitions, passed.flags))
         many = len(batch.times) >= kernel_library.LEAST and isinstance(batch.columns, FilterableColumns)
-        if unfiltered and many and self._run_vectorized(statement, batch, out, keys):
+        if filtered and many and self._run_vectorized(statement, batch, partitions, out, keys):
             return
         columns = [batch.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out)
@@ -236,22 +232,33 @@ class StatementPass:
         if out.keyed:
             times, marks, self._present_cause = out.watched(batch, keys)
         ports = out.flat.extend, out.taken, out.expired, out.told, catch_up
+        rest = filtered if partitions is None else partitions
         output = program.functions.run(times, marks, statement.state, *ports, self._stops.fire, rest, *columns)
         if output is not None:
             out.take(InsertColumns(batch.times, output[1]), output[0])
 
     def _run_vectorized(
-        self, statement: RunningStatement, batch: ColumnBatch, out: OutputCollector, keys: Sequence[CauseKey]
+        self,
+        statement: RunningStatement,
+        batch: ColumnBatch,
+        partitions: Sequence[PartitionAssignment] | None,
+        out: OutputCollector,
+        keys: Sequence[CauseKey],
     ) -> bool:
         """Run a batch of events that pass the filter by kernels. Return False if that is not possible."""
         if statement.vectorized is None:
             return False
-        columns = statement.vectorized.run(batch, statement.state, self._stops.fire, statement.timed.rearm)
-        if columns is None:
+        if not {ContextPartition}.issuperset(map(type, partitions or ())):
+            return False  # an event is in none, or in several
+        own = None if partitions is None else (partitions, statement.program.slot)
+        output = statement.vectorized.run(batch, statement.state, self._stops.fire, statement.timed.rearm, own)
+        if output is None:
             return False
+        rows, passes = output
         if out.keyed:
             out.watched(batch, keys)
-        out.take(InsertColumns(batch.times, columns), None)
+        count = len(batch.times)
+        out.take_rows(rows, range(1, count + 1) if passes is None else (passes.nonzero()[0] + 1).tolist())
         return True
 
     def _merged(

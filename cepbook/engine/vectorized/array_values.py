@@ -14,7 +14,7 @@ _CODES = {"f": "d", "i": "q", "u": "q", "b": "?"}  # by kind of array, those of 
 
 
 class ArrayValues(Sequence[Any]):
-    """Numbers, truth values, or indexes into `texts`, as an array; null where `missing` is true.
+    """Numbers, truth values, or indexes into `texts` or other objects, as an array; null where `missing` is true.
 
     The arrays are not modified any more.
     """
@@ -54,6 +54,11 @@ class ArrayValues(Sequence[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
+
+    def compressed(self, mask: npt.NDArray[np.bool_]) -> ArrayValues:
+        """Return the values of the rows where `mask` is true."""
+        missing = None if self.missing is None else self.missing[mask]
+        return ArrayValues(self.values[mask], missing, self.texts)
 
     def tolist(self) -> list[Any]:
         """Return plain Python values."""

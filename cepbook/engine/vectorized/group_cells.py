@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from cepbook.engine.vectorized.array_values import ArrayValues
-from cepbook.engine.vectorized.kernel_form import GROUP, ArgumentForm, KernelForm, OutputKind
-from cepbook.engine.vectorized.row_store import Array, RowStore, magnitude
-
-_EXACT = 2**53  # whole numbers below this are exact as floats
+from cepbook.engine.vectorized.kernel_form import EXACT, GROUP, ArgumentForm, KernelForm, OutputKind
+from cepbook.engine.vectorized.row_store import Array, RowStore, ValueCodes, magnitude
 
 
 class _ArgumentArrays:
@@ -41,7 +39,7 @@ class _ArgumentArrays:
             known, array = cells[place], self.numbers[name]
             if not {float if form.floating else int}.issuperset({type(value) for value in known if value is not None}):
                 return False
-            if not form.floating and any(abs(value) >= _EXACT for value in known if value is not None):
+            if not form.floating and any(abs(value) >= EXACT for value in known if value is not None):
                 return False
             if name != "total" and any(value != value for value in known):
                 return False  # no value that enters is NaN, which would be the greatest
@@ -56,7 +54,7 @@ class _ArgumentArrays:
         """Return whether sums of so many `rows`, with no value above `highest`, are exact, also as floats."""
         if self.form.floating or "total" not in self.numbers:
             return True
-        return magnitude(self.numbers["total"]) + highest * rows < _EXACT
+        return magnitude(self.numbers["total"]) + highest * rows < EXACT
 
     def update(
         self, kernels: ModuleType, values: Array, movement: tuple[Array, Array, Array, int, int, bool], count: int
@@ -85,12 +83,13 @@ class _ArgumentArrays:
 
 
 class GroupCells:
-    """The cells of the groups of `state`, a `StatementState`; group number n has the key with code n in `rows`."""
+    """The cells of the groups in `table`, whose numbers are those of `codes`."""
 
-    def __init__(self, form: KernelForm, rows: RowStore, state: Any) -> None:
+    def __init__(self, form: KernelForm, rows: RowStore, codes: ValueCodes, table: dict[Any, list[Any]]) -> None:
         self._form = form
         self._rows = rows
-        self._table: dict[Any, list[Any]] = state.groups if form.grouped else {None: state.cells}
+        self._codes = codes
+        self._table = table
         self._arguments: list[_ArgumentArrays] = []
         self._sizes = self._created = np.empty(0, np.int64)
 
@@ -99,10 +98,8 @@ class GroupCells:
         form, rows = self._form, self._rows
         if not form.aggregates:
             return True
-        groups = self._numbers(list(self._table))
-        if groups is None:
-            return False
-        size = len(rows.codes[str(form.key)]) if form.grouped else 1
+        groups = self._codes.of_values(list(self._table)) if form.grouped else np.zeros(1, np.int64)
+        size = len(self._codes) if form.grouped else 1
         cells = [[*column] for column in zip(*self._table.values(), strict=True)] or [[] for _ in form.cells]
         self._created = np.full(size, -1)
         self._created[groups] = np.arange(len(groups))
@@ -123,21 +120,13 @@ class GroupCells:
             self._arguments.append(arrays)
         return True
 
-    def _numbers(self, keys: Sequence[Any]) -> Array | None:
-        if not self._form.grouped:
-            return np.zeros(1, np.int64)
-        codes = self._rows.codes[str(self._form.key)]
-        if not {str, type(None)}.issuperset(map(type, keys)):
-            return None
-        return codes.of_texts(keys)
-
     def update(self, kernels: ModuleType, leaving: Array, ends: Array, first: int, *, early: bool) -> None:
         """Let the rows from `first` on enter, and those in `leaving` leave (see `kernels`)."""
         form, end = self._form, self._rows.end
         if not form.aggregates:
             return
         arrays, count = self._rows.arrays, end - first
-        groups = arrays[GROUP] if form.grouped or form.key is None else np.zeros(end, np.int64)
+        groups = arrays[GROUP] if form.grouped or not form.keys else np.zeros(end, np.int64)
         movement = groups, leaving, ends, first, end, early
         sizes = np.empty(count, np.int64)
         kernels.count_rows(movement, not form.ends, self._sizes, self._created, len(self._table), sizes)
@@ -179,7 +168,7 @@ class GroupCells:
         for argument in self._arguments:
             columns |= argument.columns(numbers, self._sizes[numbers], form.cells)
         old = len(table)
-        keys = self._rows.codes[str(form.key)].texts if form.grouped else [None]
+        keys = self._codes.values if form.grouped else [None]
         ordered = [columns[place] for place in range(len(form.cells))]
         for number, *cells in zip(numbers.tolist(), *ordered, strict=True):
             key = keys[number]

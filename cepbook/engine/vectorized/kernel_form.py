@@ -2,7 +2,8 @@
 
 ::
 
-    Tick  →  nothing | length(n) | time(p) | groupwin(key)#length(n)  →  groups by key  →  one insert row per event
+    Tick  →  nothing | length(n) | time(p) | groupwin(keys)#length(n)  →  groups by keys  →  an insert row per event
+                                                                                           that passes having
 
 `cepbook.engine.codegen.kernel_forms` finds the form of a statement, and `VectorizedStatement` runs it.
 """
@@ -15,11 +16,14 @@ from typing import Literal
 
 ARRIVAL, ORDINAL, GROUP = ":time", ":ordinal", ":group"  # columns that are no properties
 NUMBER_TYPES = {"double": "float64", "int": "int64", "short": "int64", "byte": "int64", "long": "int64"}
+KEY_TYPES = {"string", "boolean", "int", "short", "byte", "long"}  # of properties that can tell groups apart
 ARRAY_TYPES = {**NUMBER_TYPES, "boolean": "bool", "string": "int64"}  # by type of a property; texts are codes
+EXACT = 2**53  # whole numbers below this are exact as floats
 KEPT = 2**62  # the limit of a window that no row leaves
 OutputKind = Literal[
-    "property", "previous", "count", "total", "mean", "least", "greatest", "constant", "+", "-", "*", "/"
-]
+    "property", "context", "previous", "count", "total", "mean", "least", "greatest", "constant", "+", "-", "*", "/",
+    "=", "<", "<=", ">", ">=", "and", "or",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,15 @@ class ArgumentForm:
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """A value of each row.
+    """A value of each row, or a condition.
 
     - ``property``: the property `name` of the event
+    - ``context``: the built-in property `name` of the event's context partition
     - ``previous``: the same of the event `number` places before it in the window
     - ``count``, ``total``, ``mean``, ``least``, ``greatest`` of argument `number`
     - ``constant``: the number `constant`
     - ``+``, ``-``, ``*``, ``/``: a double, from two `operands`
+    - ``=``, ``<``, ``<=``, ``>``, ``>=`` of two numbers, ``and``, ``or`` of two conditions: null is false
     """
 
     kind: OutputKind
@@ -65,9 +71,9 @@ class KernelForm:
 
     `types` are those of the properties that are read. A window retains the ``newest`` `limit` rows, with `divided` as
     many of each group, or those of the last `limit` clock units (``period``). `items` has the parts of a retained event
-    in order: arrival time, ordinal, and names of properties. With `bare` an item is its only part. `key` is the
-    property that tells groups apart. `grouped` says that aggregates are by group, `ends` that a group without rows does
-    not exist. `cells` are those of a new group.
+    in order: arrival time, ordinal, group, and names of properties. With `bare` an item is its only part. The
+    properties `keys` tell groups apart. `grouped` says that aggregates are by group, `ends` that a group without rows
+    does not exist. `cells` are those of a new group. Rows for which `having` is not true are not delivered.
     """
 
     types: Mapping[str, str]
@@ -76,17 +82,19 @@ class KernelForm:
     divided: bool
     items: tuple[str, ...]
     bare: bool
-    key: str | None
+    keys: tuple[str, ...]
     grouped: bool
     ends: bool
     cells: tuple[int | float | None, ...]
     arguments: tuple[ArgumentForm, ...]
     outputs: tuple[OutputForm, ...]
+    having: OutputForm | None
 
     @property
     def needs_kernels(self) -> bool:
         """True if more is to do than to pass columns on."""
-        return self.window != "none" or self.aggregates or any(output.operands for output in self.outputs)
+        computed = self.having is not None or any(output.kind != "property" for output in self.outputs)
+        return self.window != "none" or self.aggregates or computed
 
     @property
     def aggregates(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import add, mul, sub
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add, and_, eq, ge, gt, le, lt, mul, or_, sub
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,15 @@ from cepbook.engine.vectorized.group_cells import GroupCells
 from cepbook.engine.vectorized.kernel_form import OutputForm
 from cepbook.engine.vectorized.row_store import Array, RowStore
 
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
 
 
 class OutputArrays:
-    """Values of a batch. ``previous(n)`` returns for each event the row n places before it, -1 if there is none."""
+    """Values of a batch. ``previous(n)`` returns for each event the row n places before it, -1 if there is none.
+
+    `partitions` are context partitions, and the number of that of each event.
+    """
 
     def __init__(
         self,
@@ -31,23 +36,45 @@ class OutputArrays:
         self._cells = cells
         self._rows = rows
         self._previous = previous
+        self.partitions: tuple[Sequence[Any], Array] = (), np.empty(0, np.int64)
 
     def values(self, output: OutputForm) -> ArrayValues:
         """Return a value of each row."""
         if output.kind == "property":
             return ArrayValues.of_column(self._columns[output.name])
+        if output.kind == "context":
+            return self._of_partition(output.name)
         if output.kind == "previous":
             return self._of_previous(output)
         if output.operands:
             return self._computed(output)
         return self._cells.values(output.kind, output.number)
 
+    def meets(self, condition: OutputForm) -> Array:
+        """Return for each row whether a condition is true, as opposed to false or null."""
+        if condition.kind in ("and", "or"):
+            met: Array = reduce(and_ if condition.kind == "and" else or_, map(self.meets, condition.operands))
+            return met
+        (a, b), missing = zip(*map(self._operand, condition.operands), strict=True)
+        met = np.asarray(_COMPARISONS[condition.kind](a, b))
+        for mask in missing:
+            if mask is not None:
+                met = met & ~mask
+        return met
+
+    def _of_partition(self, name: str) -> ArrayValues:
+        partitions, numbers = self.partitions
+        values = [getattr(p, name) if name in ("id", "name") else p.properties[name] for p in partitions]
+        if {int}.issuperset(map(type, values)):
+            return ArrayValues(np.array(values, np.int64)[numbers])
+        return ArrayValues(numbers, texts=np.array([*values, None], object))
+
     def _of_previous(self, output: OutputForm) -> ArrayValues:
         places, values = self._previous(output.number), self._rows.arrays[output.name]
         values, missing = values[np.maximum(places, 0)], places < 0
         codes = self._rows.codes.get(output.name)
         if codes is not None:
-            return ArrayValues(values, missing, np.array([*codes.texts, None], object)[:-1])
+            return ArrayValues(values, missing, np.array([*codes.values, None], object)[:-1])
         return ArrayValues(values, missing | np.isnan(values) if values.dtype.kind == "f" else missing)
 
     def _computed(self, output: OutputForm) -> ArrayValues:

@@ -12,6 +12,7 @@ from cepbook.engine.vectorized.array_columns import StoredColumn, python_values,
 from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, GROUP, NUMBER_TYPES, ORDINAL
 
 Array = npt.NDArray[Any]
+_DENSE = 8  # numbers between the lowest and the highest one, for each value, that are counted instead of sorted
 _SMALLEST = 1024  # rows for which a store has room at first
 _PYTHON_TYPES: dict[str, set[type]] = {"float64": {float, type(None)}, "int64": {int}, "bool": {bool}}
 _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
@@ -22,56 +23,91 @@ def magnitude(values: Array) -> float:
     return float(np.abs(values.astype(np.float64)).max(initial=0.0))
 
 
-class TextCodes:
-    """Texts as numbers from 0, in the order in which they are seen first. Null has a code like any text."""
+class ValueCodes:
+    """Texts, or keys of groups, as numbers from 0. Null has a code like any value; `values` has the value of each."""
 
     def __init__(self) -> None:
-        self.texts: list[str | None] = []
-        self._codes: dict[str | None, int] = {}
+        self.values: list[Any] = []
+        self._codes: dict[Any, int] = {}
         self._known: Array | None = None  # texts of the latest column, and their codes
         self._translation: Array = np.empty(0, np.int64)
 
     def __len__(self) -> int:
-        return len(self.texts)
-
-    def code(self, text: str | None) -> int:
-        """Return the code of a text."""
-        code = self._codes.setdefault(text, len(self.texts))
-        if code == len(self.texts):
-            self.texts.append(text)
-        return code
+        return len(self.values)
 
     def of_column(self, column: StoredColumn) -> Array:
         """Return the codes of a column of texts."""
         assert column.texts is not None
         if column.texts is not self._known:
-            self._translation = self.of_texts(column.texts.tolist())
+            self._translation = self.of_values(column.texts.tolist())
             self._known = column.texts
         codes: Array = self._translation[column.values]
         return codes
 
-    def of_texts(self, texts: Sequence[str | None]) -> Array:
-        """Return the codes of texts."""
-        codes = list(map(self._codes.get, texts))
+    def of_values(self, values: Sequence[Any]) -> Array:
+        """Return the codes of values."""
+        codes = list(map(self._codes.get, values))
         if None in codes:
-            codes = list(map(self.code, texts))
+            new = [value for value in dict.fromkeys(values) if value not in self._codes]
+            self._codes.update(zip(new, range(len(self.values), len(self.values) + len(new)), strict=True))
+            self.values += new
+            codes = list(map(self._codes.__getitem__, values))
         return np.array(codes, np.int64)
+
+    def of_codes(self, codes: Array) -> list[Any]:
+        """Return the values with these codes."""
+        return list(map(self.values.__getitem__, codes.tolist()))
+
+    def of_keys(self, parts: Sequence[Array], names: Sequence[ValueCodes | None]) -> Array:
+        """Return the codes of keys whose parts are in arrays, as numbers or as codes of `names`. A key of several parts
+        is a tuple.
+        """
+        places, numbers = distinct(parts[0])
+        for column in parts[1:]:
+            own_places, own_numbers = distinct(column)
+            places, numbers = distinct(numbers * len(own_places) + own_numbers)
+        columns = [
+            column[places].tolist() if codes is None else codes.of_codes(column[places])
+            for column, codes in zip(parts, names, strict=True)
+        ]
+        codes_of_keys = self.of_values(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
+        return codes_of_keys[numbers]
+
+
+def distinct(values: Array) -> tuple[Array, Array]:
+    """Return a place of each distinct value, by value, and for all values the number of that place."""
+    low = int(values.min(initial=0))
+    room = int(values.max(initial=0)) - low + 1
+    if room > _DENSE * len(values):
+        _, places, numbers = np.unique(values, return_index=True, return_inverse=True)
+        return places, numbers
+    place = np.full(room, -1)
+    offsets = values.astype(np.int64) - low
+    place[offsets] = np.arange(len(values))
+    present = np.flatnonzero(place >= 0)
+    places = place[present]
+    place[present] = np.arange(len(present))
+    return places, place[offsets]
 
 
 class RowStore:
     """Rows number `begin` up to `end`, oldest first; `types` are those of the columns by name (see `ARRAY_TYPES`).
 
-    With `scattered` rows may leave from the middle: `alive` says which are retained. Without it those from `begin` on
-    are. `moves` counts how often the rows were numbered anew.
+    `groups` has the codes of the groups that the properties `keys` make. With `scattered` rows may leave from the
+    middle: `alive` says which are retained. Without it those from `begin` on are. `moves` counts how often the rows
+    were numbered anew.
     `highest` has for properties that are whole numbers a bound of the absolute values of the retained rows.
     """
 
-    __slots__ = ("_types", "alive", "arrays", "begin", "codes", "end", "highest", "moves")
+    __slots__ = ("_keys", "_types", "alive", "arrays", "begin", "codes", "end", "groups", "highest", "moves")
 
-    def __init__(self, types: Mapping[str, str], *, scattered: bool = False) -> None:
+    def __init__(self, types: Mapping[str, str], keys: Sequence[str] = (), *, scattered: bool = False) -> None:
         self._types = types
+        self._keys = keys
         self.arrays: dict[str, Array] = {name: np.empty(0, ARRAY_TYPES[of]) for name, of in types.items()}
-        self.codes = {name: TextCodes() for name, of in types.items() if of == "string"}
+        self.codes = {name: ValueCodes() for name, of in types.items() if of == "string"}
+        shared = len(keys) == 1 and keys[0] in self.codes  # the group is the text
+        self.groups = self.codes[keys[0]] if shared else ValueCodes()
         self.alive: npt.NDArray[np.bool_] | None = np.empty(0, bool) if scattered else None
         self.begin = self.end = self.moves = 0
         own = {GROUP, ARRIVAL, ORDINAL}
@@ -79,9 +115,9 @@ class RowStore:
         self.highest = {name: 0.0 for name in numbers if name not in own}
 
     @property
-    def texts(self) -> int:
-        """The number of texts that have a code."""
-        return sum(map(len, self.codes.values()))
+    def coded(self) -> int:
+        """The number of texts and groups that have a code."""
+        return sum(map(len, {id(codes): codes for codes in (self.groups, *self.codes.values())}.values()))
 
     def fits(self, name: str, column: StoredColumn | None) -> bool:
         """Return whether a column of events can be stored without loss."""
@@ -116,12 +152,22 @@ class RowStore:
         """Return a column of events as it is stored."""
         return column.values if column.texts is None else self.codes[name].of_column(column)
 
+    def grouped(self, columns: Mapping[str, Array], count: int) -> Array:
+        """Return the group of each of `count` rows with these columns."""
+        if not self._keys:
+            return np.zeros(count, np.int64)
+        if self.groups is self.codes.get(self._keys[0]):
+            return columns[self._keys[0]]
+        return self.groups.of_keys([columns[name] for name in self._keys], list(map(self.codes.get, self._keys)))
+
     def loaded(self, name: str, values: Sequence[Any]) -> Array | None:
         """Return Python values as they are stored; None if they do not fit."""
+        if name == GROUP:
+            return self.groups.of_values(values)
         if name in self.codes:
             if not {str, type(None)}.issuperset(map(type, values)):
                 return None
-            return self.codes[name].of_texts(values)
+            return self.codes[name].of_values(values)
         stored_as = ARRAY_TYPES[self._types[name]]
         if not _PYTHON_TYPES[stored_as].issuperset(map(type, values)):
             return None
@@ -144,8 +190,9 @@ class RowStore:
     def values(self, name: str, rows: Array) -> list[Any]:
         """Return the Python values of some rows."""
         values = self.arrays[name][rows]
-        if name in self.codes:
-            return list(map(self.codes[name].texts.__getitem__, values.tolist()))
+        codes = self.groups if name == GROUP else self.codes.get(name)
+        if codes is not None:
+            return codes.of_codes(values)
         return with_nulls(values) if values.dtype.kind == "f" else python_values(values)
 
     def _move(self, more: int) -> None:

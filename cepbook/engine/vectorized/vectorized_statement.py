@@ -22,24 +22,25 @@ from typing import Any
 
 import numpy as np
 
+from cepbook.engine.delivery.delta import InsertColumns
 from cepbook.engine.time.clock import NEVER
-from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn
+from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn, python_values
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.group_cells import GroupCells
 from cepbook.engine.vectorized.kernel_form import ARRIVAL, GROUP, ORDINAL, KernelForm
 from cepbook.engine.vectorized.kernel_library import kernels
 from cepbook.engine.vectorized.output_arrays import OutputArrays
-from cepbook.engine.vectorized.row_store import Array, RowStore
+from cepbook.engine.vectorized.row_store import Array, RowStore, ValueCodes, distinct
 from cepbook.interrupts import InterruptGuard
 
 _RELOADED = 4  # items that are loaded for each event since they were last read, at most
 _GROUPS = 4  # groups for each event of a batch, at most: their cells are read and written for each batch
-_TEXTS = 100_000  # texts with a code, beside those of retained rows, after which a store begins anew
+_CODES = 100_000  # texts and groups, beside those of retained rows, after which a store begins anew
 
 
 class VectorizedStatement:
-    """Kernels over the state of one statement without a context, whose form is `form`."""
+    """Kernels over the state of one statement, whose form is `form`."""
 
     def __init__(self, form: KernelForm) -> None:
         self.form = form
@@ -48,10 +49,10 @@ class VectorizedStatement:
 
     def _begin(self) -> None:
         form = self.form
-        names = {*form.items, *(argument.name for argument in form.arguments), form.key} - {None, ARRIVAL, ORDINAL}
-        types = {name: form.types[name] for name in sorted(map(str, names))}
+        names = {*form.items, *(argument.name for argument in form.arguments), *form.keys}
+        types = {name: form.types[name] for name in sorted(form.types.keys() & names)}
         own = {ARRIVAL, ORDINAL} & set(form.items)
-        self._rows = RowStore(types | dict.fromkeys([GROUP, *own], "long"), scattered=form.divided)
+        self._rows = RowStore(types | dict.fromkeys([GROUP, *own], "long"), form.keys, scattered=form.divided)
         self._names = tuple(types)
         self._chains = _Chains()
         self._items = _StoredItems(self._rows, form)
@@ -59,20 +60,27 @@ class VectorizedStatement:
         self._reloaded = True  # the views of the rows are not known yet
 
     def run(
-        self, batch: ColumnBatch, state: Any, fire: Callable[[int], int], rearm: Callable[..., object]
-    ) -> tuple[ArrayValues, ...] | None:
-        """Run a batch of events that pass the filter. Return the columns of the output, a row per event; None, and no
-        change, if the batch or the state has values that kernels do not represent.
+        self,
+        batch: ColumnBatch,
+        state: Any,
+        fire: Callable[[int], int],
+        rearm: Callable[..., object],
+        partitions: tuple[Sequence[Any], int] | None = None,
+    ) -> tuple[InsertColumns, Array | None] | None:
+        """Run a batch of events that pass the filter. Return the rows, and a mask of the events that have one; None if
+        all have. Return None, and change nothing, if the batch or the state has values that kernels do not represent.
 
         `state` is the `StatementState`, ``fire(due)`` returns when a timer fires (`ClockStops.fire`), and
-        ``rearm(due, state, view)`` arms the timer of a view.
+        ``rearm(due, state, view)`` arms the timer of a view. `partitions` are, of a statement in a context,
+        the `ContextPartition` of each event, and the slot of the statement's states there.
         """
         form, rows, count = self.form, self._rows, len(batch.times)
         columns = _stored(batch, form.types)
         if columns is None:
             return None
         if not form.needs_kernels:
-            return tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
+            passed_on = tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
+            return InsertColumns(batch.times, passed_on), None
         loaded = kernels(count)
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
         if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._names):
@@ -80,17 +88,26 @@ class VectorizedStatement:
         if not self._are_few(state, count) or not self._adopt(state, count):
             return None
         rows = self._rows  # a new one if it has begun anew
-        cells = GroupCells(form, rows, state)
         new = {name: rows.stored(name, columns[name]) for name in self._names}
+        if partitions is None:
+            codes, new[GROUP] = rows.groups, rows.grouped(new, count)
+            table = state.groups if form.grouped else {None: state.cells}
+        else:
+            codes, new[GROUP] = _codes_of_partitions(partitions[0])
+            table = {partition: partition.states[partitions[1]].cells for partition in codes.values}
+        cells = GroupCells(form, rows, codes, table)
         if not cells.load(new):
             return None
-        rows.append(new | self._own_columns(new, times, state, count), count)
+        rows.append(new | self._own_columns(times, state, count), count)
         first = rows.end - count
         try:
             leaving, ends, due = self._leave(loaded, state, first, fire)
             cells.update(loaded, leaving, ends, first, early=form.window == "period")
             outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
-            columns_out = tuple(outputs.values(output) for output in form.outputs)
+            if partitions is not None:
+                outputs.partitions = codes.values, new[GROUP]
+            produced = tuple(outputs.values(output) for output in form.outputs)
+            passes = None if form.having is None else outputs.meets(form.having)
         except BaseException as failure:
             rows.cut(first)  # nothing has entered
             if isinstance(failure, MemoryError):
@@ -99,26 +116,26 @@ class VectorizedStatement:
         with InterruptGuard():
             cells.store(leaving, first)
             self._store(state, leaving, due, count, batch.times[-1], rearm)
-        return columns_out
+        return _passing(batch.times, times.values, produced, passes), passes
 
-    def _own_columns(self, new: dict[str, Array], times: StoredColumn, state: Any, count: int) -> dict[str, Array]:
-        own = {GROUP: np.zeros(count, np.int64) if self.form.key is None else new[self.form.key]}
+    def _are_few(self, state: Any, count: int) -> bool:
+        """Return whether there are not too many groups for a batch of `count` events."""
+        groups = len(state.groups) if self.form.grouped and state is not None else 0
+        views = len(state.view.by_key) if self.form.divided else 0
+        return max(groups, views) <= _GROUPS * count
+
+    def _own_columns(self, times: StoredColumn, state: Any, count: int) -> dict[str, Array]:
+        own: dict[str, Array] = {}
         if ARRIVAL in self.form.items:
             own[ARRIVAL] = times.values
         if ORDINAL in self.form.items:
             own[ORDINAL] = np.arange(state.ordinal + 1, state.ordinal + count + 1)
         return own
 
-    def _are_few(self, state: Any, count: int) -> bool:
-        """Return whether there are not too many groups for a batch of `count` events."""
-        groups = len(state.groups) if self.form.grouped else 0
-        views = len(state.view.by_key) if self.form.divided else 0
-        return max(groups, views) <= _GROUPS * count
-
     def _adopt(self, state: Any, count: int) -> bool:
         """Load the items of the window unless the store has them. Return False if impossible or not worth it."""
         views = self._views(state)
-        if self._rows.texts > _TEXTS + self._rows.end - self._rows.begin:
+        if self._rows.coded > _CODES + self._rows.end - self._rows.begin:
             for view in views:
                 view.contents()  # makes the items
             self._begin()
@@ -136,7 +153,9 @@ class VectorizedStatement:
             if column is None:
                 return False
             loaded[name] = column
-        loaded[GROUP] = loaded[form.key] if form.key in loaded else np.zeros(len(items), np.int64)
+        if GROUP not in loaded:
+            keyed = loaded.keys() >= set(form.keys)
+            loaded[GROUP] = rows.grouped(loaded, len(items)) if keyed else np.zeros(len(items), np.int64)
         rows.clear()
         rows.append(loaded, len(items))
         self._viewed[:] = False
@@ -203,14 +222,14 @@ class VectorizedStatement:
                 state.view.due = state.view.armed = due
                 rearm(due, state, state.view)
             return
-        assert rows.alive is not None and form.key is not None
+        assert rows.alive is not None
         rows.alive[leaving] = False
-        by_key, texts = state.view.by_key, rows.codes[form.key].texts
-        self._viewed = np.append(self._viewed, np.zeros(len(texts) - len(self._viewed), bool))
+        by_key, keys = state.view.by_key, rows.groups.values
+        self._viewed = np.append(self._viewed, np.zeros(len(keys) - len(self._viewed), bool))
         groups = rows.arrays[GROUP][0 if self._reloaded else rows.end - count : rows.end]
         codes, places = np.unique(groups[~self._viewed[groups]], return_index=True)
         for code in codes[np.argsort(places)].tolist():
-            key = texts[code]
+            key = keys[code]
             view = by_key[key] if key in by_key else state.view.open(key, now)
             view.keep_stored(partial(self._items.of, code))
         self._viewed[codes] = True
@@ -262,6 +281,23 @@ def _stored(batch: ColumnBatch, names: Iterable[str]) -> dict[str, StoredColumn]
             return None
         columns[name] = column
     return columns
+
+
+def _passing(
+    times: list[int], arrivals: Array, columns: tuple[ArrayValues, ...], passes: Array | None
+) -> InsertColumns:
+    """Return the rows that pass the having clause; `times` and `arrivals` are those of all rows."""
+    if passes is None:
+        return InsertColumns(times, columns)
+    return InsertColumns(python_values(arrivals[passes]), tuple(values.compressed(passes) for values in columns))
+
+
+def _codes_of_partitions(partitions: Sequence[Any]) -> tuple[ValueCodes, Array]:
+    """Return codes of the distinct ones among the partitions of events, and the code of each."""
+    places, numbers = distinct(np.array([partition.id for partition in partitions], np.int64))
+    codes = ValueCodes()
+    codes.of_values([partitions[place] for place in places.tolist()])
+    return codes, numbers
 
 
 class _StoredItems:

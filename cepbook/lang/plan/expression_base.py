@@ -44,6 +44,11 @@ class BoundExpr:
         return None
 
     @property
+    def predicate(self) -> tuple[str, tuple[BoundExpr, ...]] | None:
+        """The operator and the sides of a comparison, of ``and`` or of ``or``; None for all other expressions."""
+        return None
+
+    @property
     def picked_from(self) -> tuple[BoundExpr, ...]:
         """The operands of which the value is always one, or null; empty if the value is computed."""
         return ()

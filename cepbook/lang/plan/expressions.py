@@ -293,6 +293,10 @@ class ComparisonExpr(NullPropagating):
     left: BoundExpr
     right: BoundExpr
 
+    @property
+    def predicate(self) -> tuple[str, tuple[BoundExpr, ...]]:
+        return self.op, (self.left, self.right)
+
 
 MIRRORED_OPERATORS = {
     "<": ">",
@@ -317,6 +321,10 @@ class Logic(BoundExpr):
 
     op: str
     operands: tuple[BoundExpr, ...]
+
+    @property
+    def predicate(self) -> tuple[str, tuple[BoundExpr, ...]]:
+        return self.op, self.operands
 
 
 @dataclass(frozen=True, slots=True)
