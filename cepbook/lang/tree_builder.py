@@ -34,7 +34,7 @@ def compile_builder(parameters: str, tree: Any, variable: Callable[[Any], Code |
     result, _ = writer.code(tree)
     body = "\n    ".join([*writer.lines, f"return {result}"])
     exec(compile(f"def build({parameters}):\n    {body}", "<tree builder>", "exec"), writer.namespace)
-    builder: Builder = writer.namespace["build"]
+    builder: Builder = writer.namespace.pop("build")  # in its own namespace it would need the collector to be freed
     return builder
 
 
