@@ -215,9 +215,8 @@ def _fired_page(answer: RowExplanation) -> ExplanationPage:
     if answer.waiting:
         page.notes([f"other matches wait for {', '.join(answer.waiting[:ROWS])}"])
     for contents in answer.windows:
-        noun = "held then" if answer.basis == "run again" and answer.insert else "held"
-        noun = "held before" if answer.basis == "run again" and not answer.insert else noun
-        title = f"{contents.name}: {format_count(contents.total, 'event')} {noun}"
+        when = "" if answer.basis != "run again" else " then" if answer.insert else " before"
+        title = f"{contents.name}: {format_count(contents.total, 'event')} retained{when}"
         if contents.events:
             page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-ROWS:], events))
         else:

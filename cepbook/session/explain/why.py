@@ -80,7 +80,7 @@ def explain_row(runtime: Runtime, event_log: EventLog, name: str, at: DeliveredR
         explanation = explain_again(runtime, event_log, target, at, notes, calls=calls)
         if explanation is not None:
             return explanation
-    notes.append("what was held when the row was delivered is not known: this is what is held now")
+    notes.append("what was retained when the row was delivered is not known: this is what is retained now")
     return explain_now(runtime, runtime, name, at, notes)
 
 
@@ -265,7 +265,7 @@ def _explained(
         notes.append("which earlier row of its group or partition it repeats is not known; windows are shown whole")
     if run.is_incomplete:
         begin = clock_text(run.begin, second)
-        notes.append(f"{UNKNOWN_PAST} {begin} is not known, windows may have held more: {HORIZON}")
+        notes.append(f"{UNKNOWN_PAST} {begin} is not known, windows may have retained more: {HORIZON}")
     described = None
     if target.context is not None and partition is not None:
         known = {**before.partitions, **after.partitions}

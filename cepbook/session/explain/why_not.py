@@ -115,7 +115,8 @@ def _course(
     stages = tuple(judge.stages())
     rows = tuple(judge.rows()) if run is not None else ()
     if run is None:
-        stages = (*stages, ProbeStep("state", None, "", note="what its windows and patterns held then is not known"))
+        unknown = "what its windows and patterns retained then is not known"
+        stages = (*stages, ProbeStep("state", None, "", note=unknown))
     return StatementOutcome(
         name, _outcome(stages, judge, run), stages, rows, tuple(notes)
     ), 0 if run is None else run.size
@@ -458,12 +459,12 @@ class _Judge:
                 enters = any(row[EVENT] is self._event for row in entered)
             self.kept = self.kept or holds
             if enters:
-                said = f"its batch of {len(entered):,} is released" if batch else f"it enters: {len(now):,} held"
+                said = f"its batch of {len(entered):,} is released" if batch else f"it enters: {len(now):,} retained"
                 yield ProbeStep("window", True, name, note=said)
             elif holds:
                 yield ProbeStep("window", False, name, note=f"it waits in the batch: {len(now):,} collected")
             else:
-                yield ProbeStep("window", False, name, note=f"the window does not take it: {len(now):,} held")
+                yield ProbeStep("window", False, name, note=f"the window does not take it: {len(now):,} retained")
 
     def _join_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
         run, join = self._run, target.join
@@ -478,7 +479,7 @@ class _Judge:
                 what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
                 if run.is_incomplete:
                     begin = clock_text(run.begin, self._runtime.config.second)
-                    what = f"what it held is not known: events are kept from {begin} on"
+                    what = f"what it retained is not known: events are kept from {begin} on"
                 yield ProbeStep("join", None if run.is_incomplete else False, stream_name(target, number), note=what)
         left: dict[int, list[Row]] = {}  # rows of other streams with which all conditions so far are true
         for clause, conjunct in parts:

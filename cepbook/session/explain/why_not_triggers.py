@@ -150,7 +150,7 @@ class TriggerProbe:
                 note = f"it waits for a cycle: {cycle_state.weight:g} of the weight of one has come"
                 yield ProbeStep("cycle", False, text, note=note)
             else:
-                note = f"{len(rows):,} held" if is_held else f"the window does not take it: {len(rows):,} held"
+                note = f"{len(rows):,} retained" if is_held else f"the window does not take it: {len(rows):,} retained"
                 yield ProbeStep("window", is_held, text, note=note)
         if not self.run.result.delivered:
             yield ProbeStep("select", False, "the select-clause", note="the cycle made no row")

@@ -346,7 +346,7 @@ def _of_statement(workbench: Workbench, name: str) -> Iterator[str]:
         ("events of its types", f"{events_read(runtime, statement, counts):,}"),
         ("insert rows", f"{feed.total_insert:,}"),
         ("remove rows", f"{feed.total_remove:,}"),
-        ("held", f"{state_size(runtime, name):,}"),
+        ("retained", f"{state_size(runtime, name):,}"),
     ]
     failed = workbench.failures.get(name, 0)
     facts += [("errors", f"{failed:,}")] if failed else []

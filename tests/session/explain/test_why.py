@@ -204,7 +204,7 @@ def test_a_where_clause_over_a_window() -> None:
 def test_a_window_that_refuses_and_one_that_collects() -> None:
     found = bench("@name('q') select * from Tick#firstlength(2); @name('b') select * from Tick#length_batch(3);")
     refused, collected = only(found, "q", -1), only(found, "b", -1)
-    assert (refused.outcome, refused.stages[-1].note) == ("fell out", "the window does not take it: 2 held")
+    assert (refused.outcome, refused.stages[-1].note) == ("fell out", "the window does not take it: 2 retained")
     assert (collected.outcome, collected.stages[-1].note) == ("kept", "it waits in the batch: 1 collected")
     assert only(found, "b", 6).outcome == "delivered"
 
@@ -424,7 +424,7 @@ def test_an_answer_is_printed_as_a_page() -> None:
         "made of 1 event",
         "        time          symbol  price",
         "  Tick  00:00:06.000  B         7.0",
-        "Tick: 2 events held then",
+        "Tick: 2 events retained then",
         "  symbol  price",
         "  A        12.0",
         "  B         7.0",

@@ -75,5 +75,5 @@ def test_a_store_that_was_filled_before_what_is_kept_is_not_said_to_be_empty(
     found = judged()
     assert found.outcome == "not known"
     assert [stage.note for stage in found.stages if stage.text == "W"] == [
-        "what it held is not known: events are kept from 00:00:00.005 on"
+        "what it retained is not known: events are kept from 00:00:00.005 on"
     ]
