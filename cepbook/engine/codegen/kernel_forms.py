@@ -27,6 +27,7 @@ from cepbook.engine.vectorized.kernel_form import (
 from cepbook.engine.windows import WINDOW_FORMS
 from cepbook.errors import Refusal
 from cepbook.lang.explain.expressions import show_expr
+from cepbook.lang.explain.statements import show_call
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import BITS
 
@@ -47,10 +48,13 @@ _OPERATORS: dict[str, Literal["+", "-", "*", "/"]] = {"+": "+", "-": "-", "*": "
 _NO_KERNEL = partial(Refusal, "no-kernel")  # of a statement whose rows are processed one by one
 
 
-def kernel_form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> KernelForm | str:
+def kernel_form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool, unbound: bool) -> KernelForm | str:
     """Return the form of a statement, or the reason why kernels cannot run it. `code` may be that of a statement that
-    differs in constants, `inserts_alone` is that of its `StatementBody`.
+    differs in constants, `inserts_alone` is that of its `StatementCodegen`. `unbound`: without a data window the last
+    row can be iterated.
     """
+    if unbound:
+        return "its last row is kept for iteration (iterable unbound)"
     try:
         return _form(code, steps, inserts_alone=inserts_alone)
     except Refusal as refusal:
@@ -104,22 +108,29 @@ def _keys(steps: PhysicalPlan, types: dict[str, str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _without_kernel(steps: PhysicalPlan, e: x.BoundExpr) -> Refusal:
+    return _NO_KERNEL(f"{show_expr(e, list(map(show_call, steps.calls)))} has no kernel")
+
+
 def _condition(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
     """Return a condition of which only matters whether it is true."""
     operator, sides = e.predicate or ("", ())
     if operator in _CONNECTIVES:
         return OutputForm(_CONNECTIVES[operator], operands=tuple(_condition(code, steps, s, types) for s in sides))
     whole = all(side.type.name in BITS for side in sides)
-    if operator in _COMPARISONS and (whole or operator != "=") and not any(map(_inexact, sides)):
+    if operator in _COMPARISONS and (whole or operator != "=") and not any(_inexact(steps, side) for side in sides):
         return OutputForm(_COMPARISONS[operator], operands=tuple(_operand(code, steps, s, types) for s in sides))
-    raise _NO_KERNEL(f"{show_expr(e)} has no kernel")
+    raise _without_kernel(steps, e)
 
 
-def _inexact(e: x.BoundExpr) -> bool:
-    """Return True for a number that a float may round, so that it must not be compared as one."""
+def _inexact(steps: PhysicalPlan, e: x.BoundExpr) -> bool:
+    """Return True for a number that a float may round, so that it must not be compared as one. Counts are small, and
+    sums are checked.
+    """
     if isinstance(e.constant, int):
         return abs(e.constant) > EXACT
-    return e.type.name == "long" and e.aggregate_number is None
+    kind = None if e.aggregate_number is None else _KINDS.get(steps.calls[e.aggregate_number].name)
+    return e.type.name == "long" and kind in (None, "least", "greatest")
 
 
 def _types(exprs: Iterable[x.BoundExpr]) -> dict[str, str]:
@@ -177,12 +188,12 @@ def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: di
         if operator in _OPERATORS:
             operands = tuple(_operand(code, steps, side, types) for side in sides)
             return OutputForm(_OPERATORS[operator], operands=operands)
-    raise _NO_KERNEL(f"{show_expr(e)} has no kernel")
+    raise _without_kernel(steps, e)
 
 
 def _operand(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
     if isinstance(e.constant, int | float) and e.type.name in NUMBER_TYPES:
         return OutputForm("constant", constant=float(e.constant))
     if e.type.name not in NUMBER_TYPES:
-        raise _NO_KERNEL(f"{show_expr(e)} has no kernel")
+        raise _without_kernel(steps, e)
     return _output(code, steps, e.of_group(steps.keys), types)

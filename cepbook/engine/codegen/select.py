@@ -137,7 +137,8 @@ class _SelectText:
         }
         program.index_requests = writer.lookups.requests
         program.loop, program.join, program.recognize = writer.loop, join, row_pattern
-        program.kernel_form = partial(kernel_form, writer.code, steps, inserts_alone=writer.inserts_alone)
+        inserts_alone, unbound = writer.inserts_alone, writer.iterable_unbound
+        program.kernel_form = partial(kernel_form, writer.code, steps, inserts_alone=inserts_alone, unbound=unbound)
         return program
 
 
@@ -159,7 +160,7 @@ class _Writer:
         self.contextual = steps.context is not None
         self.loop: JoinColumns | None = None
         self.expires_in_slices = False
-        self.inserts_alone = False  # as in `StatementBody`
+        self.inserts_alone = False  # as in `StatementCodegen`
         self.lookups = self.body.joins.lookups if self.body.joins is not None else LookupCodegen(code.source)
 
     def write(self) -> None:

@@ -194,9 +194,9 @@ class OutputCollector:
                 tuple(list(compress(c, kept)) if len(c) == count else c for c in output.columns),
             )
             numbers = list(compress(numbers, kept)) if self.keyed else ()
-        self.take_rows(output, numbers)
+        self.take_columns(output, numbers)
 
-    def take_rows(self, output: InsertColumns, numbers: Sequence[int]) -> None:
+    def take_columns(self, output: InsertColumns, numbers: Sequence[int]) -> None:
         """Take the columns that a batch produced. `numbers` are those of the rows' events, from 1 as in `watched`."""
         if not output.times:
             return

@@ -25,7 +25,7 @@ from typing import Any
 from cepbook.engine.contexts.assigner import ArrivingColumns, PartitionAssigner
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.locator import PartitionLocator
-from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignment
+from cepbook.engine.contexts.partition import PartitionAssignment
 from cepbook.engine.contexts.tree_nodes import count_batch
 from cepbook.engine.delivery.delta import CauseKey, InsertColumns, Row
 from cepbook.engine.dispatch.event_engine import EventEngine
@@ -248,8 +248,6 @@ class StatementPass:
         """Run a batch of events that pass the filter by kernels. Return False if that is not possible."""
         if statement.vectorized is None:
             return False
-        if not {ContextPartition}.issuperset(map(type, partitions or ())):
-            return False  # an event is in none, or in several
         own = None if partitions is None else (partitions, statement.program.slot)
         output = statement.vectorized.run(batch, statement.state, self._stops.fire, statement.timed.rearm, own)
         if output is None:
@@ -258,7 +256,7 @@ class StatementPass:
         if out.keyed:
             out.watched(batch, keys)
         count = len(batch.times)
-        out.take_rows(rows, range(1, count + 1) if passes is None else (passes.nonzero()[0] + 1).tolist())
+        out.take_columns(rows, range(1, count + 1) if passes is None else (passes.nonzero()[0] + 1).tolist())
         return True
 
     def _merged(

@@ -16,7 +16,7 @@ from cepbook.engine.vectorized.row_store import Array, RowStore, ValueCodes, mag
 class _ArgumentArrays:
     """The cells of one argument: by group the number of values, their sum, and the least and the greatest of them.
 
-    After `update`, `outcome` has for each cell its value of the arrival's group after each arrival.
+    After `update`, `outcome` has by cell and arrival the value in the arrival's group right after it.
     """
 
     def __init__(self, form: ArgumentForm, size: int) -> None:
@@ -46,7 +46,7 @@ class _ArgumentArrays:
             if initial[place] is None and form.count is None and form.nulls is None:
                 self.counts[groups] = [value is not None for value in known]
             if initial[place] is None and form.floating:
-                array[:] = -0.0  # with which the first value is the sum, also if it is -0.0
+                array[:] = -0.0  # -0.0 + v is v for every v, also for -0.0
             array[groups] = [array[0].item() if value is None else value for value in known]
         return True
 
@@ -88,23 +88,24 @@ class GroupCells:
     def __init__(self, form: KernelForm, rows: RowStore, codes: ValueCodes, table: dict[Any, list[Any]]) -> None:
         self._form = form
         self._rows = rows
-        self._codes = codes
+        self.codes = codes
         self._table = table
         self._arguments: list[_ArgumentArrays] = []
-        self._sizes = self._created = np.empty(0, np.int64)
+        self._sizes = np.empty(0, np.int64)
+        self._created = np.empty(0, np.int64)  # by group its place in the order of creation; -1 if it is not there
 
     def load(self, new: Mapping[str, Array]) -> bool:
         """Read the cells, before rows with the values `new` enter. Return False if arrays cannot hold them."""
         form, rows = self._form, self._rows
         if not form.aggregates:
             return True
-        groups = self._codes.of_values(list(self._table)) if form.grouped else np.zeros(1, np.int64)
-        size = len(self._codes) if form.grouped else 1
+        groups = self.codes.of_values(list(self._table)) if form.grouped else np.zeros(1, np.int64)
+        size = len(self.codes) if form.grouped else 1
         cells = [[*column] for column in zip(*self._table.values(), strict=True)] or [[] for _ in form.cells]
         self._created = np.full(size, -1)
         self._created[groups] = np.arange(len(groups))
         self._sizes = np.zeros(size, np.int64)
-        self._sizes[groups] = 1  # without a count of rows they never leave: it matters only whether there are any
+        self._sizes[groups] = 1  # without a count of rows, which never leave then, 1 stands for any number of rows
         for argument in form.arguments:
             if argument.name is None and argument.count is not None:
                 self._sizes[groups] = cells[argument.count]
@@ -168,7 +169,7 @@ class GroupCells:
         for argument in self._arguments:
             columns |= argument.columns(numbers, self._sizes[numbers], form.cells)
         old = len(table)
-        keys = self._codes.values if form.grouped else [None]
+        keys = self.codes.values if form.grouped else [None]
         ordered = [columns[place] for place in range(len(form.cells))]
         for number, *cells in zip(numbers.tolist(), *ordered, strict=True):
             key = keys[number]

@@ -49,8 +49,8 @@ class ArgumentForm:
 class OutputForm:
     """A value of each row, or a condition.
 
-    - ``property``: the property `name` of the event
     - ``context``: the built-in property `name` of the event's context partition
+    - ``property``: the property `name` of the event
     - ``previous``: the same of the event `number` places before it in the window
     - ``count``, ``total``, ``mean``, ``least``, ``greatest`` of argument `number`
     - ``constant``: the number `constant`

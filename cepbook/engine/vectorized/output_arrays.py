@@ -65,8 +65,10 @@ class OutputArrays:
     def _of_partition(self, name: str) -> ArrayValues:
         partitions, numbers = self.partitions
         values = [getattr(p, name) if name in ("id", "name") else p.properties[name] for p in partitions]
-        if {int}.issuperset(map(type, values)):
-            return ArrayValues(np.array(values, np.int64)[numbers])
+        if {int, type(None)}.issuperset(map(type, values)):
+            missing = np.array([value is None for value in values])[numbers]
+            known = np.array([value or 0 for value in values], np.int64)
+            return ArrayValues(known[numbers], missing if missing.any() else None)
         return ArrayValues(numbers, texts=np.array([*values, None], object))
 
     def _of_previous(self, output: OutputForm) -> ArrayValues:

@@ -75,9 +75,11 @@ class ValueCodes:
 
 
 def distinct(values: Array) -> tuple[Array, Array]:
-    """Return a place of each distinct value, by value, and for all values the number of that place."""
-    low = int(values.min(initial=0))
-    room = int(values.max(initial=0)) - low + 1
+    """Return the place of one element for each distinct value, ascending by value, and for each element the number of
+    its value among these.
+    """
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    room = high - low + 1
     if room > _DENSE * len(values):
         _, places, numbers = np.unique(values, return_index=True, return_inverse=True)
         return places, numbers

@@ -14,9 +14,10 @@ none until generated code or an inspector reads them (see `QueueView.items`), an
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -72,11 +73,11 @@ class VectorizedStatement:
 
         `state` is the `StatementState`, ``fire(due)`` returns when a timer fires (`ClockStops.fire`), and
         ``rearm(due, state, view)`` arms the timer of a view. `partitions` are, of a statement in a context,
-        the `ContextPartition` of each event, and the slot of the statement's states there.
+        the `PartitionAssignment` of each event, and the slot of the statement's states in a partition.
         """
         form, rows, count = self.form, self._rows, len(batch.times)
         columns = _stored(batch, form.types)
-        if columns is None:
+        if columns is None or not (partitions is None or _are_single(partitions[0])):
             return None
         if not form.needs_kernels:
             passed_on = tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
@@ -85,9 +86,49 @@ class VectorizedStatement:
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
         if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._names):
             return None
-        if not self._are_few(state, count) or not self._adopt(state, count):
+        if not self._are_few(state, count):
+            return None
+        try:
+            cells = self._enter(columns, times, count, state, partitions)
+        except MemoryError:
+            return None
+        if cells is None:
             return None
         rows = self._rows  # a new one if it has begun anew
+        first = rows.end - count
+        try:
+            leaving, ends, due = self._leave(loaded, state, first, fire)
+            cells.update(loaded, leaving, ends, first, early=form.window == "period")
+            outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
+            if partitions is not None:
+                outputs.partitions = cells.codes.values, rows.arrays[GROUP][first : rows.end]
+            produced = tuple(outputs.values(output) for output in form.outputs)
+            passes = None if form.having is None else outputs.meets(form.having)
+            inserted = _passing(batch.times, times.values, produced, passes)
+        except BaseException as failure:
+            rows.cut(first)  # nothing has entered
+            if isinstance(failure, MemoryError):
+                return None
+            raise
+        with InterruptGuard():
+            cells.store(leaving, first)
+            self._store(state, leaving, due, count, batch.times[-1], rearm)
+        return inserted, passes
+
+    def _enter(
+        self,
+        columns: Mapping[str, StoredColumn],
+        times: StoredColumn,
+        count: int,
+        state: Any,
+        partitions: tuple[Sequence[Any], int] | None,
+    ) -> GroupCells | None:
+        """Append the rows of a batch to those of the window, and return the cells as they were before; None, and append
+        nothing, if arrays cannot hold them.
+        """
+        if not self._adopt(state, count):
+            return None
+        form, rows = self.form, self._rows
         new = {name: rows.stored(name, columns[name]) for name in self._names}
         if partitions is None:
             codes, new[GROUP] = rows.groups, rows.grouped(new, count)
@@ -99,24 +140,7 @@ class VectorizedStatement:
         if not cells.load(new):
             return None
         rows.append(new | self._own_columns(times, state, count), count)
-        first = rows.end - count
-        try:
-            leaving, ends, due = self._leave(loaded, state, first, fire)
-            cells.update(loaded, leaving, ends, first, early=form.window == "period")
-            outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
-            if partitions is not None:
-                outputs.partitions = codes.values, new[GROUP]
-            produced = tuple(outputs.values(output) for output in form.outputs)
-            passes = None if form.having is None else outputs.meets(form.having)
-        except BaseException as failure:
-            rows.cut(first)  # nothing has entered
-            if isinstance(failure, MemoryError):
-                return None
-            raise
-        with InterruptGuard():
-            cells.store(leaving, first)
-            self._store(state, leaving, due, count, batch.times[-1], rearm)
-        return _passing(batch.times, times.values, produced, passes), passes
+        return cells
 
     def _are_few(self, state: Any, count: int) -> bool:
         """Return whether there are not too many groups for a batch of `count` events."""
@@ -292,9 +316,14 @@ def _passing(
     return InsertColumns(python_values(arrivals[passes]), tuple(values.compressed(passes) for values in columns))
 
 
+def _are_single(partitions: Sequence[Any]) -> bool:
+    """Return whether every event is in one partition, as opposed to none (None) or several (a tuple)."""
+    return {type(None), tuple}.isdisjoint(map(type, partitions))
+
+
 def _codes_of_partitions(partitions: Sequence[Any]) -> tuple[ValueCodes, Array]:
     """Return codes of the distinct ones among the partitions of events, and the code of each."""
-    places, numbers = distinct(np.array([partition.id for partition in partitions], np.int64))
+    places, numbers = distinct(np.array(list(map(attrgetter("id"), partitions)), np.int64))
     codes = ValueCodes()
     codes.of_values([partitions[place] for place in places.tolist()])
     return codes, numbers

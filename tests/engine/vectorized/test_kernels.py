@@ -182,6 +182,8 @@ FORMS = {
     "select sum(x) as s from A#length_batch(3)": "not every event delivers exactly one row",
     "select sum(x) as s from A#length(3) having sum(x) > 0 and (x < 9 or d >= x)": "kernels",
     "select sum(x) as s from A#length(3) having n > 0": "n > 0 has no kernel",
+    "select max(n) as m from A having max(n) > 0": "max(n) > 0 has no kernel",
+    "@IterableUnbound select k, x from A": "its last row is kept for iteration (iterable unbound)",
     "select sum(x) as s from A#length(3) having d = 0": "d = 0 has no kernel",
     "select sum(x) as s from A#length(3) having x > 9007199254740993": "x > 9007199254740993 has no kernel",
 }
@@ -362,3 +364,43 @@ def test_codes_of_keys_are_those_of_their_parts(span: int) -> None:
         parts = np.array(numbers[part]), np.array(flags[part]), named[part]
         assert [codes.values[code] for code in codes.of_keys(parts, (None, None, texts)).tolist()] == keys[part]
     assert len(codes) == len(set(keys))
+
+
+@pytest.mark.parametrize("condition", ["", " having context.key1 > 1"])
+@pytest.mark.parametrize("key", ["g", "x"])
+def test_keys_of_contexts_may_be_null(key: str, condition: str) -> None:
+    epl = f"create context C partition by {key} from A; context C select d, d + context.key1 as q from A{condition}"
+    events = [event._replace(values=event.values | {key: (None, 100, 200)[at % 3]}) for at, event in enumerate(EVENTS)]
+    ArrayRun.by_kernels = 0
+    compare(epl, events, [10, 20], stepping=False, read=1)
+    assert ArrayRun.by_kernels == 3
+
+
+@pytest.mark.parametrize("clause", ["", " group by k"])
+def test_the_last_rows_of_unbound_streams_can_be_iterated(clause: str) -> None:
+    epl = f"@IterableUnbound select k, x, count(*) as c from A{clause}"
+    compare(epl, EVENTS, [10, 20], stepping=False, read=1)
+
+
+@pytest.mark.parametrize("epl", [epl for epl, form in FORMS.items() if form == "kernels"])
+def test_without_memory_for_its_rows_a_batch_is_run_row_by_row(epl: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, sent = Run(epl), Run(epl)
+    run.replay(EVENTS[:20], [])
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(vectorized_statement.RowStore, "append", fail)
+        run.replay(EVENTS[20:30], [])
+    run.replay(EVENTS[30:], [])
+    sent.send(EVENTS)
+    assert run.deliveries == sent.deliveries
+    assert exact_state(run) == exact_state(sent)
+
+
+@pytest.mark.parametrize("select", ["k, x", "k, count(*) as c", "k, d * 2 as q"])
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_events_in_no_partition_or_in_several_are_run_row_by_row(context: str, select: str) -> None:
+    events = [event._replace(values=event.values | {"x": (7, 0, -7)[at % 3]}) for at, event in enumerate(EVENTS)]
+    compare(f"create context C {context}; context C select {select} from A", events, [10, 20], stepping=False, read=1)
