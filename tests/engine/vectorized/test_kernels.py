@@ -404,3 +404,15 @@ def test_without_memory_for_its_rows_a_batch_is_run_row_by_row(epl: str, monkeyp
 def test_events_in_no_partition_or_in_several_are_run_row_by_row(context: str, select: str) -> None:
     events = [event._replace(values=event.values | {"x": (7, 0, -7)[at % 3]}) for at, event in enumerate(EVENTS)]
     compare(f"create context C {context}; context C select {select} from A", events, [10, 20], stepping=False, read=1)
+
+
+def test_rows_that_pass_having_keep_their_place_among_other_events() -> None:
+    epl = """insert into S select x from A#length(3) having sum(x) > 20;
+             @name('out') select a.x as a, s.x as s from pattern [every a=A -> s=S]"""
+    run, sent = Run(epl), Run(epl)
+    ArrayRun.by_kernels = 0
+    run.replay(EVENTS, [10, 20])
+    sent.send(EVENTS)
+    assert ArrayRun.by_kernels == 3
+    assert run.deliveries == sent.deliveries
+    assert len(run.deliveries["out"]) > 10
