@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import write_notebook
+from tests.browser.lab import _FINISHED, write_notebook
 
 CELLS = [
     "%load_ext cepbook\n"
@@ -57,7 +57,7 @@ def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pat
         page.wait_for_function(f"n => ({_INSERTED})() > n", arg=held)
         control.get_by_role("button", name="Stop").click()
         expect(control).to_have_attribute("data-state", "stopped", timeout=5_000)
-        page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
+        page.wait_for_function(_FINISHED)
         assert notebook.errors() == []
         assert "events stopped, clock" in notebook.cells()[2]["outputs"][-1]["data"]["text/plain"]
         assert (notebook.external, notebook.page_errors) == ([], [])
@@ -157,7 +157,7 @@ def test_a_page_that_started_too_slowly_hears_the_kernel_all_the_same(
             expect(view.locator(".cv-state")).to_have_text("live")
             page.screenshot(path=screenshot_dir / "late.png")
             control.get_by_role("button", name="Stop").click()
-            page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
+            page.wait_for_function(_FINISHED)
             expect(notebook.cell(3).locator(".cepbook-flow [data-node]").first).to_be_attached()
             expect(notebook.cell(4).locator(".cepbook-panel .cc-list")).to_contain_text("counts")
         finally:
@@ -180,5 +180,5 @@ def test_a_bar_that_hears_nothing_says_so(open_lab: OpenNotebook, lab_root: Path
         expect(bar.locator(".cp-state")).to_have_text("no answer from the kernel")
         page.screenshot(path=screenshot_dir / "unheard.png")
         expect(bar).to_have_attribute("data-state", "finished", timeout=30_000)
-        page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
+        page.wait_for_function(_FINISHED)
         assert (notebook.errors(), notebook.external, notebook.page_errors) == ([], [], [])
