@@ -253,10 +253,11 @@ class StatementPass:
         if output is None:
             return False
         rows, passes = output
+        numbers: Sequence[int] = range(1, len(batch.times) + 1)
         if out.keyed:
             out.watched(batch, keys)
-        count = len(batch.times)
-        out.take_columns(rows, range(1, count + 1) if passes is None else (passes.nonzero()[0] + 1).tolist())
+            numbers = numbers if passes is None else (passes.nonzero()[0] + 1).tolist()
+        out.take_columns(rows, numbers)
         return True
 
     def _merged(

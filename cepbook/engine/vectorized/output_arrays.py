@@ -22,7 +22,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mu
 class OutputArrays:
     """Values of a batch. ``previous(n)`` returns for each event the row n places before it, -1 if there is none.
 
-    `partitions` are context partitions, and the number of that of each event.
+    `partitions` are those of the context, and the number of that of each event.
     """
 
     def __init__(
@@ -31,12 +31,13 @@ class OutputArrays:
         cells: GroupCells,
         rows: RowStore,
         previous: Callable[[int], Array],
+        partitions: tuple[Sequence[Any], Array],
     ) -> None:
         self._columns = columns
         self._cells = cells
         self._rows = rows
         self._previous = previous
-        self.partitions: tuple[Sequence[Any], Array] = (), np.empty(0, np.int64)
+        self._partitions = partitions
 
     def values(self, output: OutputForm) -> ArrayValues:
         """Return a value of each row."""
@@ -63,7 +64,7 @@ class OutputArrays:
         return met
 
     def _of_partition(self, name: str) -> ArrayValues:
-        partitions, numbers = self.partitions
+        partitions, numbers = self._partitions
         values = [getattr(p, name) if name in ("id", "name") else p.properties[name] for p in partitions]
         if {int, type(None)}.issuperset(map(type, values)):
             missing = np.array([value is None for value in values])[numbers]

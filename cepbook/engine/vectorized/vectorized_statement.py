@@ -99,9 +99,9 @@ class VectorizedStatement:
         try:
             leaving, ends, due = self._leave(loaded, state, first, fire)
             cells.update(loaded, leaving, ends, first, early=form.window == "period")
-            outputs = OutputArrays(columns, cells, rows, partial(self._previous, first, ends + rows.begin))
-            if partitions is not None:
-                outputs.partitions = cells.codes.values, rows.arrays[GROUP][first : rows.end]
+            previous = partial(self._previous, first, ends + rows.begin)
+            groups = cells.codes.values, rows.arrays[GROUP][first : rows.end]
+            outputs = OutputArrays(columns, cells, rows, previous, groups)
             produced = tuple(outputs.values(output) for output in form.outputs)
             passes = None if form.having is None else outputs.meets(form.having)
             inserted = _passing(batch.times, times.values, produced, passes)
