@@ -123,7 +123,7 @@ def test_why_and_fate_at_a_click(page: Page, address: str) -> None:
     opened(page, address, "example=three-failures-in-ten-minutes")
     page.locator("#reactions td.insert button").first.click()
     expect(page.locator("#panel h3").first).to_contain_text("why trouble delivered +")
-    expect(page.locator("#panel")).to_contain_text("made of 3 events")
+    expect(page.locator("#panel")).to_contain_text("provenance: 3 events")
     page.locator("#reactions td.stimulus button").nth(1).click()
     expect(page.locator("#panel")).to_contain_text("trouble: kept")
 

@@ -90,7 +90,7 @@ def test_a_cell_of_an_unknown_language_is_a_problem() -> None:
 def test_why_names_the_events_of_a_row(ran: Playground) -> None:
     page = ask(ran, "why", statement="trouble", delivery=0, row=0)["page"]
     assert page["title"] == "why trouble delivered + at 2024-03-01 09:04:00"
-    assert page["parts"][1]["title"] == "made of 2 events"
+    assert page["parts"][1]["title"] == "provenance: 2 events"
 
 
 def test_the_fate_of_an_event_names_the_condition_that_it_failed(ran: Playground) -> None:

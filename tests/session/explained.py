@@ -13,7 +13,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.session import Workbench
 from cepbook.session.core.engine_handle import EngineHandle
-from cepbook.session.explain.explanations import SHOWN, RowExplanation
+from cepbook.session.explain.explanations import MAX_EVENTS, RowExplanation
 from cepbook.session.explain.provenance import ProvenanceEvent
 from cepbook.testing.engines import RowsEngine
 from cepbook.testing.runner import run
@@ -99,7 +99,7 @@ def drawn(*left_out: str, seed: int) -> Iterator[tuple[str, Workbench]]:
 def contradictions(workbench: Workbench, fired: RowExplanation) -> Iterator[str]:
     """What in an answer is not so: events that never came, values of the row that its events do not give."""
     known = workbench.runtime.catalog.event_types
-    for piece in fired.made or ():
+    for piece in fired.provenance or ():
         if piece.time is not None and not any(
             each.type_name == piece.type_name and each.time == piece.time and dict(each.event) == dict(piece.event)
             for each in workbench._engine.event_log.entries_since((0, 0), set(known), known)
@@ -109,14 +109,14 @@ def contradictions(workbench: Workbench, fired: RowExplanation) -> Iterator[str]
     for name, expected in _of_group(target, fired.group):
         if name in fired.row and not _same(fired.row[name], expected):
             yield f"{name} is {fired.row[name]!r}, and the group is {fired.group}"
-    if type(target) is not plan.SelectStatement or fired.made is None or fired.made_total > SHOWN:
+    if type(target) is not plan.SelectStatement or fired.provenance is None or fired.provenance_total > MAX_EVENTS:
         return
     if target.into is not None:  # which others may fill, too
         return
     if target.source.pattern is None and target.join is None and target.derived is None:
-        for name, expected in _expected(target, fired.made):
+        for name, expected in _expected(target, fired.provenance):
             if name in fired.row and not _same(fired.row[name], expected):
-                yield f"{name} is {fired.row[name]!r}, and {expected!r} by {fired.made}"
+                yield f"{name} is {fired.row[name]!r}, and {expected!r} by {fired.provenance}"
 
 
 def _of_group(target: object, group: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:

@@ -70,7 +70,7 @@ class FakeStatement:
     tags: Sequence[str] | None = None
     waiting: list[PartialMatch] = field(default_factory=list)
     watched: bool = False
-    made_by: dict[int, DeliveryMatches] = field(default_factory=dict)
+    matches: dict[int, DeliveryMatches] = field(default_factory=dict)
     counted: bool = False
     results: str | None = None
     times: frozenset[str] = frozenset()
@@ -123,8 +123,8 @@ class FakeStatement:
     def watch(self, looking: bool) -> None:
         self.watched = looking
 
-    def made(self, delivery: int) -> DeliveryMatches | None:
-        return self.made_by.get(delivery)
+    def matches_of(self, delivery: int) -> DeliveryMatches | None:
+        return self.matches.get(delivery)
 
     def replay(self) -> FakeReplay | None:
         return self.replaying

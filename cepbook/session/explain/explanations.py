@@ -14,8 +14,8 @@ from cepbook.errors import printable
 from cepbook.session.explain.provenance import ProvenanceEvent
 from cepbook.session.explain.why_not_triggers import ProbeStep
 
-SHOWN = 50  # events of one list
-ROWS = 20  # rows of a table, and delivered rows that are listed
+MAX_EVENTS = 50  # of one list
+MAX_ROWS = 20  # of a table, and delivered rows that are listed
 STEP_SIGNS = {True: "passed", False: "no", None: "?"}
 Basis = Literal["run again", "snapshot", "now"]
 _BASIS: dict[Basis, str] = {"run again": "", "snapshot": "by a snapshot of the replay", "now": "by what is known now"}
@@ -77,7 +77,7 @@ def facts_table(facts: PageFacts) -> DisplayTable:
 
 @dataclass(frozen=True, slots=True)
 class WindowContents:
-    """The contents of a window: the last `SHOWN` of `total` events, oldest first. `name` is the name of the stream."""
+    """The contents of a window of stream `name`: the last `MAX_EVENTS` of `total` events, oldest first."""
 
     name: str
     total: int
@@ -89,11 +89,11 @@ class RowExplanation:
     """Why `statement` delivered `row` with delivery `number` at `time` (clock units).
 
     `cause` describes the cause in words, `stimulus` is the event if there was one. `partition` and `group` are None
-    without a context and without group by. `made` are the events that made the row: the last `SHOWN` of `made_total`;
-    None if unknown. `windows` are the contents after the stimulus, for a remove row before it. `waiting` is what a
-    pattern waited for then. `times` are the properties of events that hold times in clock units, `row_times` the
-    columns of the row that do. `basis`: the statement was ``run again`` over all events, or the contents are those of a
-    ``snapshot`` of the replay, or those of ``now``.
+    without a context and without group by. `provenance` are the events from which the row was computed: the last
+    `MAX_EVENTS` of `provenance_total`; None if unknown. `windows` are the contents after the stimulus, for a remove row
+    before it. `waiting` is what a pattern waited for then. `times` are the properties of events that hold times in
+    clock units, `row_times` the columns of the row that do. `basis`: the statement was ``run again`` over all events,
+    or the contents are those of a ``snapshot`` of the replay, or those of ``now``.
     """
 
     statement: str
@@ -106,8 +106,8 @@ class RowExplanation:
     stimulus: ProvenanceEvent | None = None
     partition: Mapping[str, Any] | None = None
     group: Mapping[str, Any] | None = None
-    made: tuple[ProvenanceEvent, ...] | None = None
-    made_total: int = 0
+    provenance: tuple[ProvenanceEvent, ...] | None = None
+    provenance_total: int = 0
     windows: tuple[WindowContents, ...]
     waiting: tuple[str, ...]
     notes: tuple[str, ...]
@@ -132,7 +132,8 @@ class StatementOutcome:
     """The outcome of an event at one statement: `delivered`, `kept` (retained or counted, nothing delivered), ``fell
     out`` or ``not known``.
 
-    `rows` are the first `ROWS` delivered rows as (``+`` or ``−``, row). The columns `times` hold times in clock units.
+    `rows` are the first `MAX_ROWS` delivered rows as (``+`` or ``−``, row). The columns `times` hold times in clock
+    units.
     """
 
     statement: str
@@ -206,19 +207,20 @@ def _fired_page(answer: RowExplanation) -> ExplanationPage:
     facts += [("partition", events.row(answer.partition))] if answer.partition is not None else []
     facts += [("group", events.row(answer.group))] if answer.group is not None else []
     page.facts(facts)
-    if answer.made is not None:
-        title = f"made of {format_count(answer.made_total, 'event')}"
-        if answer.made:
-            page.table(title + _last(answer.made_total, len(answer.made)), _pieces(answer.made[-ROWS:], events))
+    if answer.provenance is not None:
+        title = f"provenance: {format_count(answer.provenance_total, 'event')}"
+        if answer.provenance:
+            title += _last(answer.provenance_total, len(answer.provenance))
+            page.table(title, _tagged(answer.provenance[-MAX_ROWS:], events))
         else:
             page.notes([title])
     if answer.waiting:
-        page.notes([f"other matches wait for {', '.join(answer.waiting[:ROWS])}"])
+        page.notes([f"other matches wait for {', '.join(answer.waiting[:MAX_ROWS])}"])
     for contents in answer.windows:
         when = "" if answer.basis != "run again" else " then" if answer.insert else " before"
         title = f"{contents.name}: {format_count(contents.total, 'event')} retained{when}"
         if contents.events:
-            page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-ROWS:], events))
+            page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-MAX_ROWS:], events))
         else:
             page.notes([title])
     page.notes(answer.notes)
@@ -226,12 +228,12 @@ def _fired_page(answer: RowExplanation) -> ExplanationPage:
 
 
 def _last(total: int, known: int) -> str:
-    shown_rows = min(known, ROWS)
-    return f", the last {shown_rows}" if total > shown_rows else ""
+    listed = min(known, MAX_ROWS)
+    return f", the last {listed}" if total > listed else ""
 
 
-def _pieces(pieces: Sequence[ProvenanceEvent], words: _Words) -> DisplayTable:
-    rows = [{"": piece.tag, "time": "" if piece.time is None else piece.time, **_free(piece.event)} for piece in pieces]
+def _tagged(events: Sequence[ProvenanceEvent], words: _Words) -> DisplayTable:
+    rows = [{"": e.tag, "time": "" if e.time is None else e.time, **_free(e.event)} for e in events]
     return _rows(rows, words._replace(times={*_free(dict.fromkeys(words.times)), "time"}))
 
 
@@ -283,7 +285,7 @@ def _outcome(course: StatementOutcome, second: int) -> str:
 def _delivered(course: StatementOutcome, second: int, most: int) -> str:
     words, more = _Words(course.times, second), len(course.rows) - most
     rows = "; ".join(f"{sign} {words.row(row)}" for sign, row in course.rows[:most])
-    several = f"at least {more}" if len(course.rows) >= ROWS else str(more)
+    several = f"at least {more}" if len(course.rows) >= MAX_ROWS else str(more)
     return f"{rows}, and {several} more" if more > 0 else rows
 
 

@@ -86,11 +86,11 @@ def event_of(run: ProvenanceRerun, tag: str, event: Row) -> ProvenanceEvent:
 
 def match_events(run: ProvenanceRerun, match: Mapping[str, Any]) -> list[ProvenanceEvent]:
     """Return the events of a match, by tag or variable, in order of arrival."""
-    pieces: list[ProvenanceEvent] = []
+    events: list[ProvenanceEvent] = []
     for tag, value in match.items():
-        events = value if isinstance(value, list | tuple) else [value]
-        pieces += [event_of(run, tag, event) for event in events if isinstance(event, Mapping)]  # type: ignore[arg-type]
-    return sorted(pieces, key=lambda each: (each.time is None, each.time or 0))
+        values = value if isinstance(value, list | tuple) else [value]
+        events += [event_of(run, tag, event) for event in values if isinstance(event, Mapping)]  # type: ignore[arg-type]
+    return sorted(events, key=lambda event: (event.time is None, event.time or 0))
 
 
 def stream_name(target: nodes.StatementPlan, number: int) -> str:
@@ -170,14 +170,14 @@ def _cycled(
         number = None if stream is None or not name else sources[stream]
         if number is not None and column.name in at.row:
             row_values[number][name] = at.row[column.name]
-    pieces: list[ProvenanceEvent] = []
+    events: list[ProvenanceEvent] = []
     for number, partition in enumerate(target.partitions):
         expected = {name: value for name, value in row_values[number].items() if name in partition.columns}
         tag = partition.source.alias or partition.source.event_type
         rows = [row for row in retained.cycles[number] if matches_row(row, expected)]
         rows = rows or [row for row in before.cycles[number] if matches_row(row, expected)]
-        pieces += [_sent_as(run, tag, partition, row) for row in rows]
-    return pieces
+        events += [_sent_as(run, tag, partition, row) for row in rows]
+    return events
 
 
 def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values: Row) -> ProvenanceEvent:
@@ -264,10 +264,10 @@ def _combined(
     now = [row for delta in run.result.joined for row in delta.insert or ()]
     passing = select.lookup is not None or any(side.unidirectional for side in select.join.inputs)
     rows = [row for row in (now if passing else retained.joined) if in_partition(row, partition)]
-    pieces: dict[tuple[int, int], ProvenanceEvent] = {}
+    events: dict[tuple[int, int], ProvenanceEvent] = {}
     for row in _in_group(run, rows, shadow):
         for number in range(len(select.sources)):
             event = row[event_column(number)]
-            if event is not None and (number, id(event)) not in pieces:
-                pieces[number, id(event)] = event_of(run, stream_name(select, number), event)
-    return list(pieces.values())
+            if event is not None and (number, id(event)) not in events:
+                events[number, id(event)] = event_of(run, stream_name(select, number), event)
+    return list(events.values())

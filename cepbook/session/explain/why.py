@@ -1,4 +1,4 @@
-"""Why a row was delivered: its cause, context partition, group, the events that made it, and the contents of windows.
+"""Why a row was delivered: its cause, context partition, group, provenance, and the contents of windows.
 
 The statement runs again over the event log (`history.rerun_provenance`), up to that instant. If that does not give the
 row, only the present contents are known. The answer names its `basis`. Python functions are called on request only,
@@ -23,7 +23,7 @@ from cepbook.feeds import Feed
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
-from cepbook.session.explain.explanations import SHOWN, Basis, RowExplanation, WindowContents
+from cepbook.session.explain.explanations import MAX_EVENTS, Basis, RowExplanation, WindowContents
 from cepbook.session.explain.provenance import (
     ProvenanceEvent,
     RetainedRows,
@@ -118,12 +118,12 @@ def explain_again(
         return None
     leap = _leap(start, stimulus, at)
     if leap is None:
-        return _made_by(start, stimulus, None, at)
+        return _explained_at(start, stimulus, None, at)
     if leap.stop is None:
-        explanation = _made_by(start, stimulus, None, at)
+        explanation = _explained_at(start, stimulus, None, at)
         note = "the clock leapt over several times at which something was due: windows are those at its end"
         return replace(explanation, notes=(*explanation.notes, note))
-    explanation = _made_by(start, leap.stop, stimulus, at._replace(time=leap.due))
+    explanation = _explained_at(start, leap.stop, stimulus, at._replace(time=leap.due))
     if leap.due == at.time:
         return explanation
     second = runtime.config.second
@@ -131,10 +131,10 @@ def explain_again(
     return replace(explanation, time=at.time, cause=cause)
 
 
-def _made_by(start: RerunStart, stimulus: int, leap: int | None, at: DeliveredRow) -> RowExplanation:
+def _explained_at(start: RerunStart, stimulus: int, leap: int | None, at: DeliveredRow) -> RowExplanation:
     run, before, cause = _run_to(start, stimulus, leap)
     shadow = shadow_row(run, run.result.rows, at)
-    origin = run.made_earlier(at, shadow)
+    origin = run.earlier_origin(at, shadow)
     if origin is None:
         return _explained(start.runtime, run, at, at.time, cause, before, shadow)
     run, before, _ = _run_to(start, origin.number, leap)  # it was made then, and held back until now
@@ -281,8 +281,8 @@ def _explained(
         stimulus=cause_event(cause),
         partition=described,
         group=group,
-        made=None if events is None else tuple(events[-SHOWN:]),
-        made_total=0 if events is None else len(events),
+        provenance=None if events is None else tuple(events[-MAX_EVENTS:]),
+        provenance_total=0 if events is None else len(events),
         windows=tuple(_contents(run, held_then, partition)),
         waiting=_waits(runtime, target.name, partition),
         notes=tuple(notes),
@@ -318,14 +318,14 @@ def _moved_on(run: ProvenanceRerun, before: RetainedRows) -> dict[int, list[Row]
 def _contents(run: ProvenanceRerun, held_then: RetainedRows, partition: int | None) -> Iterator[WindowContents]:
     for number, rows in held_then.of(partition).items():
         assert run.select is not None
-        events = tuple(deep_copied(dict(row[EVENT])) for row in rows[-SHOWN:])
+        events = tuple(deep_copied(dict(row[EVENT])) for row in rows[-MAX_EVENTS:])
         yield WindowContents(stream_name(run.select, number), len(rows), events)
     for number, rows in enumerate(held_then.cycles):
         source = run.target.sources[number]
-        events = tuple(deep_copied(dict(row)) for row in rows[-SHOWN:])
+        events = tuple(deep_copied(dict(row)) for row in rows[-MAX_EVENTS:])
         yield WindowContents(source.alias or source.event_type, len(rows), events)
     for name, stored in held_then.stores.items():
-        yield WindowContents(name, len(stored), tuple(deep_copied(dict(row)) for row in stored[-SHOWN:]))
+        yield WindowContents(name, len(stored), tuple(deep_copied(dict(row)) for row in stored[-MAX_EVENTS:]))
 
 
 def _waits(runtime: Runtime, name: str, partition: int | None) -> tuple[str, ...]:
@@ -390,10 +390,10 @@ def explain_now(
     waiting: tuple[str, ...] = ()
     if statement is not None:
         if has_window_events(statement):
-            contents = window_events(statement, SHOWN)
+            contents = window_events(statement, MAX_EVENTS)
             windows.append(WindowContents("window", contents.total, tuple(contents.rows)))
         elif statement.keeps_rows and statement.steps.windows:
-            rows = latest_rows(statement, SHOWN)
+            rows = latest_rows(statement, MAX_EVENTS)
             windows.append(WindowContents("window", rows.total, tuple(rows.rows)))
         waiting = _waits(inspected, name, None)
         if statement.steps.context is not None:

@@ -27,7 +27,7 @@ from cepbook.lang.plan.pattern import EVENT_STREAM as TAKEN
 from cepbook.lang.plan.pattern import MATCH_STREAM, Atom
 from cepbook.lang.plan.references import streams_read
 from cepbook.lang.registry.windows import WINDOWS
-from cepbook.session.explain.explanations import ROWS, EventExplanation, StatementOutcome
+from cepbook.session.explain.explanations import MAX_ROWS, EventExplanation, StatementOutcome
 from cepbook.session.explain.provenance import ProvenanceEvent, stream_name
 from cepbook.session.explain.why import named_partition, source_text, uncalled_functions_note
 from cepbook.session.explain.why_not_inputs import contained_events_step, contained_where_steps, no_partition_reason
@@ -66,11 +66,11 @@ def explain_event(
                 outcome, size = _course(runtime, event_log, name, event, hypothetical, calls, again=more)
                 played += size
             outcomes.append(outcome)
-    piece = ProvenanceEvent("", deep_copied(event.event), event.time, event.type_name)
+    explained = ProvenanceEvent("", deep_copied(event.event), event.time, event.type_name)
     times = TimeColumns(runtime)
     timed = tuple(replace(item, times=tuple(times.of_statement(item.statement))) for item in outcomes)
-    time_properties = tuple(times.of_type(piece.type_name or ""))
-    return EventExplanation(piece, timed, hypothetical, runtime.config.second, time_properties)
+    time_properties = tuple(times.of_type(explained.type_name or ""))
+    return EventExplanation(explained, timed, hypothetical, runtime.config.second, time_properties)
 
 
 def statements_reading(runtime: Runtime, type_name: str) -> list[str]:
@@ -195,9 +195,9 @@ class _Judge:
     def rows(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the delivered rows."""
         assert self._run is not None
-        for delta in self._run.result.delivered[:ROWS]:
-            yield from (("+", deep_copied(dict(row))) for row in (delta.insert or ())[:ROWS])
-            yield from (("−", deep_copied(dict(row))) for row in (delta.remove or ())[:ROWS])
+        for delta in self._run.result.delivered[:MAX_ROWS]:
+            yield from (("+", deep_copied(dict(row))) for row in (delta.insert or ())[:MAX_ROWS])
+            yield from (("−", deep_copied(dict(row))) for row in (delta.remove or ())[:MAX_ROWS])
 
     def stages(self) -> Iterator[ProbeStep]:
         """Yield all steps up to the first that fails."""

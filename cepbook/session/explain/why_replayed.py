@@ -96,13 +96,13 @@ def _by_snapshot(
     explanation = explain_now(runtime, twin.runtime, name, at, notes, "snapshot")
     if other is None:
         return explanation
-    whole = other.made is not None and other.group is None and other.made_total <= len(other.made)
+    whole = other.provenance is not None and other.group is None and other.provenance_total <= len(other.provenance)
     return replace(
         explanation,
         cause=other.cause,
         stimulus=other.stimulus,
         partition=other.partition,
         group=other.group,
-        made=other.made if whole else None,
-        made_total=other.made_total if whole else 0,
+        provenance=other.provenance if whole else None,
+        provenance_total=other.provenance_total if whole else 0,
     )

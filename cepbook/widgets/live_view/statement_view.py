@@ -402,7 +402,7 @@ class StatementView(FeedView):
 
     def _match_answer(self, feed: Feed, number: int) -> dict[str, object]:
         """Return the events behind delivery `number`, as lines of text per match; `rows`: a match per insert row."""
-        record = self._source.made(number)
+        record = self._source.matches_of(number)
         delivery = next((d for d in feed.since(number).deliveries if d.number == number), None)
         rows = delivery.insert or [] if delivery is not None else []
         matches: Sequence[Mapping[str, object]] = () if record is None else record.matches

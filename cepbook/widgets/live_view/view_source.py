@@ -293,7 +293,7 @@ class WorkbenchSource:
             self._record = MatchRecord(self._runtime.statement(self._statement), self.feed)
             self._record.begin()
 
-    def made(self, delivery: int) -> DeliveryMatches | None:
+    def matches_of(self, delivery: int) -> DeliveryMatches | None:
         """Return the matches behind a delivery; None if they were not recorded."""
         return None if self._record is None else self._record.of(delivery)
 

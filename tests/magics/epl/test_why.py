@@ -22,7 +22,7 @@ def test_the_last_row_of_a_statement(traded: Notebook) -> None:
         "  row         low=4.0  high=4.5",
         "  because of  Trade  symbol=A  price=4.5  volume=4",
         "  partition   id=0  symbol=A",
-        "made of 2 events",
+        "provenance: 2 events",
         "     time          symbol  price  volume",
         "  a  00:00:03.000  A         4.0       3",
         "  b  00:00:03.000  A         4.5       4",

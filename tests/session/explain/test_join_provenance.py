@@ -25,7 +25,7 @@ def test_a_join_tells_which_events_made_a_row() -> None:
     cep.send("A", id="x", n=2)
 
     def matches(name: str, delivery: int) -> list[object]:
-        found = sources[name].made(delivery)
+        found = sources[name].matches_of(delivery)
         assert found is not None and found.total == len(found.matches)
         return [dict(match) for match in found.matches]
 
@@ -37,7 +37,7 @@ def test_a_join_tells_which_events_made_a_row() -> None:
     for source in sources.values():
         source.watch(False)
     cep.send("A", id="x", n=3)
-    assert sources["outer"].made(3) is None
+    assert sources["outer"].matches_of(3) is None
 
 
 def test_without_a_look_nothing_is_kept_and_statements_without_several_streams_have_nothing_to_tell() -> None:

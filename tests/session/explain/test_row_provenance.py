@@ -87,7 +87,7 @@ def test_each_kind_of_statement(epl: str, row: int, shown: dict[str, Any], made:
     name = "q" if "q" in cep.runtime.statements else "Kept"
     fired = cep.why(name, row=row)
     assert (fired.basis, fired.row) == ("run again", shown)
-    found = short(fired.made)
+    found = short(fired.provenance)
     assert found is not None and sorted(found, key=repr) == sorted(made, key=repr)
 
 
@@ -107,8 +107,8 @@ def test_a_row_that_an_output_clause_held_back(
 ) -> None:
     cep = bench(f"@name('q') select sum(x) as s from A#length(2) {clause}")
     fired = cep.why("q", row=row)
-    assert fired.row == {"s": shown} and fired.made is not None
-    assert [piece.event["x"] for piece in fired.made] == made
+    assert fired.row == {"s": shown} and fired.provenance is not None
+    assert [piece.event["x"] for piece in fired.provenance] == made
     told = () if then is None else (f"it was made at 00:00:0{then}.000, and the output clause held it back until then",)
     assert fired.notes == told
 
@@ -129,8 +129,8 @@ def test_rows_that_an_output_clause_has_again(shown: str, selector: str, which: 
         for number in range(len(cep.changes("q"))):
             fired = cep.why("q", row=number)
             where = f"{window} {number} {fired}"
-            assert fired.basis == "run again" and fired.made is not None, where
-            events = [piece.event for piece in fired.made]
+            assert fired.basis == "run again" and fired.provenance is not None, where
+            events = [piece.event for piece in fired.provenance]
             assert not group or {event["k"] for event in events} <= {(fired.group or {}).get("k")}, where
             if "k" in fired.row:
                 assert fired.group == {"k": fired.row["k"]}, where
@@ -163,7 +163,7 @@ def test_a_variable_tells_what_assigned_it() -> None:
     cep = bench("@name('q') on B(y > 4) as b set level = b.y")
     name = next(n for n, s in cep.runtime.statements.items() if isinstance(s.plan, nodes.CreateVariableStatement))
     fired = cep.why(name, row=0)
-    assert short(fired.made) == [("", 5, 1)] and fired.cause == "an event of type B"
+    assert short(fired.provenance) == [("", 5, 1)] and fired.cause == "an event of type B"
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_a_query_that_is_run_in_cycles(text: str, row: int, shown: dict[str, Any
         cep.advance(by="1 sec")
     fired = cep.why("q", row=row)
     assert (fired.basis, dict(fired.row)) == ("run again", shown)
-    assert fired.made is not None and [piece.event["x"] for piece in fired.made] == made
-    assert all(piece.type_name == "A" for piece in fired.made)
+    assert fired.provenance is not None and [piece.event["x"] for piece in fired.provenance] == made
+    assert all(piece.type_name == "A" for piece in fired.provenance)
 
 
 def test_an_apama_network() -> None:
@@ -201,8 +201,8 @@ def test_an_apama_network() -> None:
         cep.send("V", n=n)
         cep.advance(by="1 sec")
     fired = cep.why("q", row=-1)
-    assert fired.basis == "run again" and fired.made is not None
-    assert sum(piece.event["n"] for piece in fired.made) == next(iter(fired.row.values()))
+    assert fired.basis == "run again" and fired.provenance is not None
+    assert sum(piece.event["n"] for piece in fired.provenance) == next(iter(fired.row.values()))
 
 
 @pytest.mark.histories
@@ -218,7 +218,7 @@ def test_rows_of_the_corpus() -> None:
                 former = not fired.insert and _is_of_pattern(workbench, name)  # of these it is not told
                 # a row held back that read a table: its values then are not those of the delivery
                 says_so = any(note.startswith("which earlier row") for note in fired.notes)
-                assert fired.basis == "run again" and (former or says_so or fired.made is not None), where
+                assert fired.basis == "run again" and (former or says_so or fired.provenance is not None), where
                 unknown += says_so
                 assert not list(contradictions(workbench, fired)), where
                 asked += 1
@@ -238,7 +238,7 @@ def test_of_two_deliveries_of_one_instant_each_is_made_of_what_was_held() -> Non
     cep.advance(5000)
     cep.advance(10_000)
     fired = cep.why("q", row=2)
-    assert (fired.row["c"], fired.time, len(fired.made or ())) == (1, 10_000, 1)
+    assert (fired.row["c"], fired.time, len(fired.provenance or ())) == (1, 10_000, 1)
 
 
 def test_a_trigger_whose_beginning_is_forgotten() -> None:
@@ -246,4 +246,4 @@ def test_a_trigger_whose_beginning_is_forgotten() -> None:
     cep.run(TYPES + "@name('q') on B(y > 4) as b set level = b.y")
     cep.replay([{"k": "a", "y": n % 9, "at": n} for n in range(5_000)], type="B", time="at").run()
     fired = cep.why("q")
-    assert fired.basis == "run again" and short(fired.made) == [("b", fired.row["level"], fired.time // 1000)]
+    assert fired.basis == "run again" and short(fired.provenance) == [("b", fired.row["level"], fired.time // 1000)]

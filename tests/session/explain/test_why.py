@@ -62,13 +62,13 @@ def test_the_events_of_a_group_make_its_sum(window: str, context: str) -> None:
     for index, (kind, symbol, total) in enumerate(zip(changes["kind"], changes["symbol"], changes["s"], strict=True)):
         fired = found.why("q", row=index)
         assert (fired.basis, fired.insert, fired.group) == ("run again", kind == "insert", {"symbol": symbol})
-        assert fired.made is not None
+        assert fired.provenance is not None
         if kind == "remove" and not window:
             continue  # the former sum of a stream: its events are those before the last
-        sums = sum(piece.event["price"] for piece in fired.made)
+        sums = sum(piece.event["price"] for piece in fired.provenance)
         expected = 0.0 if total is None or total != total else total
         assert sums == expected, (index, fired)
-        assert all(piece.event["symbol"] == symbol for piece in fired.made)
+        assert all(piece.event["symbol"] == symbol for piece in fired.provenance)
 
 
 def test_a_row_of_a_pattern_has_its_path_its_partition_and_what_is_waited_for() -> None:
@@ -77,8 +77,8 @@ def test_a_row_of_a_pattern_has_its_path_its_partition_and_what_is_waited_for() 
             from pattern [every a=Tick -> b=Tick(price > a.price + threshold)];"""
     )
     fired = found.why("q")
-    assert fired.made is not None
-    assert [(p.tag, p.time, p.event["price"]) for p in fired.made] == [("a", 2_000, 4.0), ("b", 4_000, 33.0)]
+    assert fired.provenance is not None
+    assert [(p.tag, p.time, p.event["price"]) for p in fired.provenance] == [("a", 2_000, 4.0), ("b", 4_000, 33.0)]
     assert fired.partition == {"id": 1, "symbol": "B"}
     assert fired.stimulus is not None and fired.stimulus.event == {"symbol": "B", "price": 33.0}
     assert fired.waiting == ("a=Tick", "b=Tick(price > (a.price + threshold))")
@@ -88,15 +88,15 @@ def test_a_row_of_match_recognize_has_its_path() -> None:
     found = bench("""@name('q') select * from Tick match_recognize (measures A.price as low, last(B.price) as high
         pattern (A B+ C) define B as B.price > A.price, C as C.price < A.price);""")
     fired = found.why("q", row=0)
-    assert fired.made is not None
-    assert [(p.tag, p.event["price"]) for p in fired.made] == [("A", 8.0), ("B", 9.0), ("C", 4.0)]
+    assert fired.provenance is not None
+    assert [(p.tag, p.event["price"]) for p in fired.provenance] == [("A", 8.0), ("B", 9.0), ("C", 4.0)]
 
 
 def test_a_row_of_a_join_has_one_event_of_each_stream() -> None:
     found = bench("@name('q') select * from Tick#length(3) as x, Tick#length(4) as y where x.price < y.price;")
     fired = found.why("q")
-    assert fired.made is not None
-    assert [(p.tag, p.event) for p in fired.made] == [("x", fired.row["x"]), ("y", fired.row["y"])]
+    assert fired.provenance is not None
+    assert [(p.tag, p.event) for p in fired.provenance] == [("x", fired.row["x"]), ("y", fired.row["y"])]
     assert [(w.name, w.total) for w in fired.windows] == [("x", 3), ("y", 4)]
 
 
@@ -105,7 +105,7 @@ def test_the_clock_sets_a_row_off() -> None:
     fired = found.why("q", row=-1)
     assert not fired.insert and fired.stimulus is None
     assert fired.cause == "the clock, which came to 00:00:07.000"
-    assert fired.made is not None and fired.made[0].event == fired.row
+    assert fired.provenance is not None and fired.provenance[0].event == fired.row
 
 
 def test_a_row_until_a_time() -> None:
@@ -146,7 +146,7 @@ def test_where_nothing_tells_it_is_said_that_this_is_the_present() -> None:
     found.run("create schema T(at long, v int); @name('q') select sum(v) as s from T#length(3);")
     found.replay([{"at": i * 10, "v": i} for i in range(6_000)], type="T", time="at").run()
     fired = found.why("q", at=30_000)
-    assert (fired.basis, fired.made, fired.cause) == ("now", None, "not known")
+    assert (fired.basis, fired.provenance, fired.cause) == ("now", None, "not known")
     assert fired.notes[0] == (
         "not all events are known any more, so that the row cannot be made again: the workbench knows at most the "
         "latest 2,000 events of each type, and the snapshots of a replay with `keep=True`"
@@ -421,7 +421,7 @@ def test_an_answer_is_printed_as_a_page() -> None:
         "  row         symbol=B  s=7.0",
         "  because of  Tick  symbol=B  price=7.0",
         "  group       symbol=B",
-        "made of 1 event",
+        "provenance: 1 event",
         "        time          symbol  price",
         "  Tick  00:00:06.000  B         7.0",
         "Tick: 2 events retained then",

@@ -63,8 +63,8 @@ def test_windows_of_time_and_their_groups(session: tuple[Workbench, pd.DataFrame
         then = events[(events["at"] > row["time"] - 10 * MINUTE) & (events["at"] <= row["time"])]
         group = then[then["k"] == row["k"]]
         assert (why.windows[0].total, values(why)) == (len(then), list(then["v"])[-len(values(why)) :])
-        assert why.group == {"k": row["k"]} and why.made is not None
-        assert [piece.event["v"] for piece in why.made] == list(group["v"])
+        assert why.group == {"k": row["k"]} and why.provenance is not None
+        assert [piece.event["v"] for piece in why.provenance] == list(group["v"])
         assert row["mean"] == pytest.approx(group["v"].mean(), nan_ok=True)
         causes.add(caused_by_event(why, events, row["time"]))
         assert why.notes == ()
@@ -100,9 +100,9 @@ def test_batches(session: tuple[Workbench, pd.DataFrame]) -> None:
     for number, row in drawn(workbench, "batch"):
         why = workbench.why("batch", row=number)
         batch = events[(events["at"] > row["time"] - 60 * MINUTE) & (events["at"] <= row["time"])]
-        assert why.made is not None and why.group == {"k": row["k"]}
+        assert why.provenance is not None and why.group == {"k": row["k"]}
         made = batch[batch["k"] == row["k"]]
-        assert row["n"] == len(made) == why.made_total, (row, why)
+        assert row["n"] == len(made) == why.provenance_total, (row, why)
         assert not caused_by_event(why, events, row["time"])
 
 
@@ -110,5 +110,6 @@ def test_matches_of_patterns(session: tuple[Workbench, pd.DataFrame]) -> None:
     workbench, events = session
     for number, row in drawn(workbench, "pairs"):
         why = workbench.why("pairs", row=number)
-        assert why.made is not None and [piece.event["v"] for piece in why.made] == [row["high"], row["low"]]
+        assert why.provenance is not None
+        assert [piece.event["v"] for piece in why.provenance] == [row["high"], row["low"]]
         assert caused_by_event(why, events, row["time"])

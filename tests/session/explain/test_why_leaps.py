@@ -21,7 +21,7 @@ def leapt(select: str, *, to: int = 10_000) -> Workbench:
 
 def told(found: RowExplanation) -> tuple[list[int], list[int]]:
     """The events that made it, those that were held."""
-    return [piece.event["x"] for piece in found.made or ()], [e["x"] for w in found.windows for e in w.events]
+    return [piece.event["x"] for piece in found.provenance or ()], [e["x"] for w in found.windows for e in w.events]
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_a_row_of_another_partition_or_group_is_not_explained_by_all_events(epl:
     rows = cep.changes("q")
     for number in range(len(rows)):
         fired = cep.why("q", row=number)
-        assert fired.made is not None and sum(p.event["pct"] for p in fired.made) == (fired.row["t"] or 0)
+        assert fired.provenance is not None and sum(p.event["pct"] for p in fired.provenance) == (fired.row["t"] or 0)
 
 
 def test_the_event_that_ends_a_partition_may_count() -> None:
@@ -138,7 +138,7 @@ def test_the_event_that_ends_a_partition_may_count() -> None:
     cep.send("Halt", x=3)
     for name in ("plain", "kept"):
         fired = cep.why(name)
-        assert (fired.row, short(fired.made)) == ({"s": 3}, [("Halt", 3, 0)])
+        assert (fired.row, short(fired.provenance)) == ({"s": 3}, [("Halt", 3, 0)])
 
 
 def test_a_row_that_was_held_back_within_one_instant_says_so() -> None:
@@ -159,4 +159,4 @@ def test_who_assigns_a_part_of_a_variable_needs_who_assigned_it() -> None:
     cep.send("Quote", px=7.0)
     cep.send("Cut", x=1.0)
     fired = cep.why("q")
-    assert (fired.basis, fired.row, short(fired.made)) == ("run again", {"top": {"px": 1.0}}, [("c", 1.0, 0)])
+    assert (fired.basis, fired.row, short(fired.provenance)) == ("run again", {"top": {"px": 1.0}}, [("c", 1.0, 0)])

@@ -121,7 +121,7 @@ def test_the_events_of_a_delivery_are_sent_when_asked_for_and_again_until_they_a
     now = FakeTime()
     source, shown, browser = opened(pattern(), now=now)
     source.tick(2)
-    source.made_by = {1: DeliveryMatches((EVENTS,), 1)}
+    source.matches = {1: DeliveryMatches((EVENTS,), 1)}
     shown.flush()
     assert "matches" not in browser.frames[-1]
     browser.ack()
