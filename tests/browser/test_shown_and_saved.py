@@ -55,7 +55,11 @@ SWEEP = {  # by situation: how an element is shown, and the number of events tha
     "run again": (LIVE, 200),
 }
 OWN = {"bar": 200, "marble": 20}  # of its own replay, and of the last arrivals when it was drawn
-_TEXT = """node => [node.innerText, ...[...node.querySelectorAll('img')].map(each => each.alt)].join('\\n')"""
+# Read at once: a live element may become a picture between two questions.
+_LIVE_AND_TEXT = """(node, selector) => [
+    node.querySelector(selector)?.textContent ?? null,
+    [node.innerText, ...[...node.querySelectorAll('img')].map(image => image.alt)].join('\\n'),
+]"""
 _RESTART = "() => window.cepbookPanel.sessionContext.session.kernel.restart()"
 _SAVE = "() => window.cepbookPanel.context.save()"
 
@@ -68,12 +72,12 @@ def number(pattern: str, text: str) -> int | None:
 def shown(notebook: NotebookPage, name: str) -> tuple[str, int | None]:
     cell, selector, pattern = ELEMENTS[name]
     output = notebook.cell(cell).locator(".jp-OutputArea").first
-    live = output.locator(selector)
-    if not live.count():
-        return PICTURE, number(pattern, output.evaluate(_TEXT))
+    live, text = output.evaluate(_LIVE_AND_TEXT, selector)
+    if live is None:
+        return PICTURE, number(pattern, text)
     if name in ("marble", "chart"):  # a drawing: the marble diagram is one from the start
-        return LIVE, 20 if name == "marble" else number(pattern, output.evaluate(_TEXT))
-    return LIVE, number(r"([\d,]+)" if name == "view" else pattern, live.first.text_content() or "")
+        return LIVE, 20 if name == "marble" else number(pattern, text)
+    return LIVE, number(r"([\d,]+)" if name == "view" else pattern, live)
 
 
 def saved(path: Path, name: str) -> int | None:
