@@ -16,7 +16,7 @@ _CODES = {"f": "d", "i": "q", "u": "q", "b": "?"}  # by kind of array, those of 
 class ArrayValues(Sequence[Any]):
     """Numbers, truth values, or indexes into `texts` or other objects, as an array; null where `missing` is true.
 
-    The arrays are not modified any more.
+    Views are copied: a statement overwrites its rows later, and a part of a frame does not keep all of it alive.
     """
 
     __slots__ = ("missing", "texts", "values")
@@ -27,16 +27,15 @@ class ArrayValues(Sequence[Any]):
         missing: npt.NDArray[np.bool_] | None = None,
         texts: npt.NDArray[np.object_] | None = None,
     ) -> None:
-        self.values = values
+        self.values = values if values.base is None else values.copy()
         self.missing = missing
         self.texts = texts
 
     @classmethod
     def of_column(cls, column: StoredColumn) -> ArrayValues:
-        """Return the values of a column of events. They do not keep the arrays of a whole frame alive."""
-        values = column.values if column.values.base is None else column.values.copy()
-        missing = np.isnan(values) if column.gaps else None
-        return cls(values, missing if missing is not None and missing.any() else None, column.texts)
+        """Return the values of a column of events."""
+        missing = np.isnan(column.values) if column.gaps else None
+        return cls(column.values, missing if missing is not None and missing.any() else None, column.texts)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -53,6 +53,8 @@ def _kernels_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(self: vectorized_statement.VectorizedStatement, *arguments: Any) -> Any:
         output = run(self, *arguments)
         ArrayRun.by_kernels += output is not None and self.form.needs_kernels
+        if output is not None:
+            ArrayRun.outputs += ((column, repr(list(column))) for column in output[0].columns)
         return output
 
     monkeypatch.setattr(vectorized_statement.VectorizedStatement, "run", counted)
@@ -84,9 +86,12 @@ def random_history(random: Random) -> list[Event]:
 
 
 class ArrayRun(Run):
-    """A run whose batches are arrays. `by_kernels` counts the batches that kernels have run."""
+    """A run whose batches are arrays. `by_kernels` counts the batches that kernels have run, `outputs` are the columns
+    that they delivered, with the values of each at that time.
+    """
 
     by_kernels = 0
+    outputs: ClassVar[list[tuple[Sequence[Any], str]]] = []
 
     def replay(self, events: Sequence[Event], cuts: Sequence[int], *, stepping: bool = False) -> None:
         batch = self.runtime.batch(["A"])
@@ -119,6 +124,7 @@ def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, r
     sent one by one, too.
     """
     one_by_one, run = Run(epl), ArrayRun(epl)
+    ArrayRun.outputs.clear()
     bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
     for number, (low, high) in enumerate(pairwise(bounds)):
         part = events[low:high]
@@ -136,6 +142,8 @@ def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, r
         assert repr(run.deliveries) == repr(one_by_one.deliveries), (epl, events, cuts)
         assert repr(run.readings()) == repr(one_by_one.readings()), (epl, events, cuts)
         assert repr(exact_state(run)) == repr(exact_state(one_by_one)), (epl, events, cuts)
+    for column, values in ArrayRun.outputs:  # a feed keeps the columns
+        assert repr(list(column)) == values, (epl, events, cuts)
 
 
 def exact_state(run: Run) -> list[Any]:
@@ -416,3 +424,9 @@ def test_rows_that_pass_having_keep_their_place_among_other_events() -> None:
     assert ArrayRun.by_kernels == 3
     assert run.deliveries == sent.deliveries
     assert len(run.deliveries["out"]) > 10
+
+
+def test_columns_of_earlier_batches_keep_the_keys_of_their_partitions() -> None:
+    events = [event._replace(values=event.values | {"k": "ab"[at % 3 == 0]}) for at, event in enumerate(EVENTS)]
+    epl = "create context C partition by k from A; context C select k, context.key1 as ck, count(*) as c from A"
+    compare(epl, events, [10, 20], stepping=False, read=0)
