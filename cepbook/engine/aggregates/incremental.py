@@ -28,6 +28,7 @@ from typing import Any, Literal
 from cepbook.engine.aggregates import accumulators
 from cepbook.engine.aggregates.accumulators import ACCUMULATORS
 from cepbook.engine.aggregates.cells import CELL_KINDS, ArgumentCells, CellUpdate, zero_code
+from cepbook.engine.aggregates.deviations import RecoveringStandardDeviation, StandardDeviation
 from cepbook.engine.aggregates.quantile_sketch import QuantileSketch
 from cepbook.engine.aggregates.user_aggregate import UserAggregate
 from cepbook.engine.expressions import primitives
@@ -291,7 +292,7 @@ class AggregateCodegen:
 
     def _spread(self, call: AggregateCall, argument: ArgumentCells, *, of: Literal["sample", "population"]) -> str:
         recovers = self.scope.compensated_sums
-        accumulator = accumulators.RecoveringStandardDeviation if recovers else accumulators.StandardDeviation
+        accumulator = RecoveringStandardDeviation if recovers else StandardDeviation
         return f"{self._made(argument, 'spread', accumulator)}.{of}()"
 
     def _accumulated(self, call: AggregateCall, argument: ArgumentCells) -> str:

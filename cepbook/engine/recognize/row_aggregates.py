@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from cepbook.engine.aggregates.accumulators import ACCUMULATORS, Accumulator, StandardDeviation
+from cepbook.engine.aggregates.accumulators import ACCUMULATORS, Accumulator
+from cepbook.engine.aggregates.deviations import StandardDeviation
 from cepbook.engine.expressions.hashable import hashable
 from cepbook.lang.java.numbers import to_float32, wrap
 from cepbook.lang.registry.aggregates import aggregate_row

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from cepbook.engine.aggregates.accumulators import (
     AmountRate,
     ArrivalRate,
-    MeanDeviation,
     OrdinalMap,
     SortedEvents,
-    StandardDeviation,
     add_with_overflow,
 )
+from cepbook.engine.aggregates.deviations import MeanDeviation, StandardDeviation
 from cepbook.engine.aggregates.power_sums import PowerSums
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
