@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Iterable
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pandas as pd
 
 from cepbook.editor.offers import Offer
 from cepbook.errors import BindError, Diagnostic, UsageError
-from cepbook.magics.epl.capacity import CAPACITY
-from cepbook.magics.epl.compare import COMPARE
-from cepbook.magics.epl.drop import DROP, RESET, REWIND
-from cepbook.magics.epl.help import HELP
-from cepbook.magics.epl.journal_commands import JOURNAL, RECOVER
-from cepbook.magics.epl.limit import LIMIT
-from cepbook.magics.epl.list import LIST, MAP
-from cepbook.magics.epl.marble import MARBLE
-from cepbook.magics.epl.partials import PARTIALS
-from cepbook.magics.epl.partitions import END, PARTITIONS
-from cepbook.magics.epl.record import RECORD
-from cepbook.magics.epl.report import REPORT
-from cepbook.magics.epl.save import EXPORT, LOAD, SAVE
-from cepbook.magics.epl.show import FORMAT, SHOW, format_cell
-from cepbook.magics.epl.spark import (
-    SPARK,
-    SPARK_OPTION_NAMES,
-    assign_or_return,
-    run_over,
-    with_definition_hints,
-    with_spark,
-)
-from cepbook.magics.epl.timeline import TIMELINE
-from cepbook.magics.epl.tune import TUNE
-from cepbook.magics.epl.variables import SET, VARIABLES
-from cepbook.magics.epl.why import WHY
+from cepbook.magics.epl.show import format_cell
+from cepbook.magics.epl.spark import SPARK_OPTION_NAMES, assign_or_return, run_over, with_definition_hints, with_spark
 from cepbook.magics.shell.host import MagicCommand, NotebookHost, Subcommand
 from cepbook.magics.shell.options import MagicOptions, did_you_mean, strip_comment, variable_name, words
 from cepbook.magics.shell.output import table
@@ -143,37 +122,19 @@ def run_line(host: NotebookHost, line: str) -> object:
     raise UsageError(f"%epl: unknown subcommand `{name}`{did_you_mean(name, SUBCOMMANDS)} (known: {known})")
 
 
-_ALL = (
-    LIST,
-    SHOW,
-    MAP,
-    WHY,
-    MARBLE,
-    PARTITIONS,
-    END,
-    TIMELINE,
-    PARTIALS,
-    DROP,
-    FORMAT,
-    EXPORT,
-    CAPACITY,
-    LIMIT,
-    TUNE,
-    VARIABLES,
-    SET,
-    REWIND,
-    RESET,
-    RECORD,
-    REPORT,
-    SAVE,
-    LOAD,
-    JOURNAL,
-    RECOVER,
-    SPARK,
-    COMPARE,
-    HELP,
-)
-SUBCOMMANDS: dict[str, Subcommand] = {subcommand.name: subcommand for subcommand in _ALL}
+def _subcommands() -> dict[str, Subcommand]:
+    """Return the subcommands of all modules beside this one, by name. Raises TypeError if a module has none."""
+    rows: dict[str, Subcommand] = {}
+    for module in (name for _, name, _ in iter_modules([os.path.dirname(__file__)]) if name != "command"):
+        values = vars(import_module(f"cepbook.magics.epl.{module}")).values()
+        own = {value.name: value for value in values if isinstance(value, Subcommand)}
+        if not own:
+            raise TypeError(f"cepbook/magics/epl/{module}.py defines no Subcommand")
+        rows |= own
+    return dict(sorted(rows.items()))
+
+
+SUBCOMMANDS = _subcommands()
 
 QUERY_KEYWORDS = frozenset(("select", "insert", "delete", "context", "expression"))  # a query begins with one of them
 
@@ -185,7 +146,7 @@ FORMS = {
     "%%epl --format": "Lay the cell out anew, and deploy nothing.",
     "%epl SELECT …": "A DataFrame of what a select finds now, or would have delivered: rows = %epl select …",
     "%%epl >> VARIABLE": "The same of a longer text, into a Python variable.",
-    **{form: sentence for subcommand in _ALL for form, sentence in subcommand.forms.items()},
+    **{form: sentence for subcommand in SUBCOMMANDS.values() for form, sentence in subcommand.forms.items()},
 }  # fmt: skip
 
 
