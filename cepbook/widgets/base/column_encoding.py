@@ -31,11 +31,14 @@ _NONE = type(None)
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn:
-    """An output column: its name, its EPL type (``double``, ``string``), and whether it holds times in ms."""
+    """An output column: its name, its EPL type (``double``, ``string``), whether it holds times in ms, and what is
+    displayed at its heading.
+    """
 
     name: str
     type: str = "object"
     timed: bool = False
+    title: str = ""
 
     @property
     def kind(self) -> str:
@@ -52,7 +55,7 @@ class ViewColumn:
 
     def describe(self) -> dict[str, str]:
         """Return the JSON form for the browser."""
-        return {"name": self.name, "type": self.type, "kind": self.kind}
+        return {"name": self.name, "type": self.type, "kind": self.kind, "title": self.title}
 
 
 @dataclass(slots=True)

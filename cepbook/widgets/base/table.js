@@ -155,8 +155,8 @@ function timeText(ms, withMillis) {
 // A column that knows how its values are written. Decimals and width only ever grow, so that nothing jumps. With one of
 // its times to the millisecond all are.
 class Column {
-  constructor({ name, type, kind }) {
-    Object.assign(this, { name, type, kind, decimals: 1, millis: false, chars: Math.min(30, name.length * 1.1) }); // headings are bold
+  constructor({ name, type, kind, title }) {
+    Object.assign(this, { name, type, kind, title: title || undefined, decimals: 1, millis: false, chars: Math.min(30, name.length * 1.1) }); // headings are bold
     this.right = kind === "int" || kind === "float";
     this.needs = this.chars; // in a narrow page numbers are not given the room to grow
     if (this.right) this.chars = Math.max(this.chars, 7);

@@ -3,7 +3,6 @@
 // Python puts this text before view.js.
 
 const FLASH = 1200; // ms, as in view.css
-const RISING = { arrived: "events since this page was opened", "per second": "events per second of engine time since then" };
 const PLAIN = { text: (value) => value, chars: Infinity }; // a line as it is
 
 function partitionName(panel, id) {
@@ -253,9 +252,7 @@ function drawFlat(panel) {
 }
 
 function partitionColumn(panel, c, i) {
-  const title = RISING[c.name];
-  const more = title ? { title } : {};
-  return { ...c, ...more, sorted: panel.sorting("partitions", c.name), extra: i === panel.store.partitions.bar ? 14 : 4 };
+  return { ...c, sorted: panel.sorting("partitions", c.name), extra: i === panel.store.partitions.bar ? 14 : 4 };
 }
 
 function drawTree(panel) {

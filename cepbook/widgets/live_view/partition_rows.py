@@ -11,7 +11,6 @@ from cepbook.widgets.base.column_encoding import TIME_TYPE, ViewColumn
 from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS
 
 Row = Mapping[str, object]
-_TIME_COLUMNS = (*TIMES, "last event")
 _INDENT = "· "
 
 
@@ -19,13 +18,18 @@ def partition_columns(partitions: Sequence[Row]) -> tuple[ViewColumn, ...]:
     """Return the columns of a list of partitions: ``id``, the properties, the sizes; typed by their values."""
     if not partitions:
         return (ViewColumn("id", "int"),)
-    return columns_of(tuple(partitions[0]), partitions)
+    return tuple(_figure(column.name) or column for column in columns_of(tuple(partitions[0]), partitions))
 
 
 def line_columns(names: Iterable[str]) -> tuple[ViewColumn, ...]:
-    """Return the columns of the tree of a nested context; the type is known of those whose values may all be null."""
-    known = {"partition": "string", "last event": TIME_TYPE, "per second": "double"}
-    return tuple(ViewColumn(name, known.get(name, "long")) for name in names)
+    """Return the columns of the tree of a nested context."""
+    return tuple(_figure(name) or ViewColumn(name, "string" if name == "partition" else "long") for name in names)
+
+
+def _figure(name: str) -> ViewColumn | None:
+    """Return the column about events of this name, or None; all its values may be null."""
+    column = EVENT_COLUMNS.get(name)
+    return None if column is None else ViewColumn(name, column.type, title=column.title)
 
 
 def columns_of(names: Sequence[str], rows: Sequence[Row], times: Collection[str] = ()) -> tuple[ViewColumn, ...]:
@@ -34,7 +38,7 @@ def columns_of(names: Sequence[str], rows: Sequence[Row], times: Collection[str]
 
 
 def _value_type(name: str, values: Sequence[object]) -> str:
-    if name.rpartition(".")[2] in _TIME_COLUMNS:
+    if name.rpartition(".")[2] in TIMES:
         return TIME_TYPE
     value = next((value for value in values if value is not None), None)
     return {bool: "boolean", int: "long", float: "double"}.get(type(value), "string")
@@ -121,8 +125,6 @@ def match_lines(match: Mapping[str, object], times: Collection[str] = ()) -> lis
 def bar_column(columns: Sequence[ViewColumn], by: str | None) -> int | None:
     """Return the position of the column drawn as bars: the sort column of partitions, if it counts something."""
     names = [column.name for column in columns]
+    counts = {*SIZE_COLUMNS, *(name for name, column in EVENT_COLUMNS.items() if column.type != TIME_TYPE)}
     candidates = (by, "events", "waiting", "arrived", "groups")
-    return next(
-        (names.index(name) for name in candidates if name in names and name in (*EVENT_COLUMNS[1:], *SIZE_COLUMNS)),
-        None,
-    )
+    return next((names.index(name) for name in candidates if name in names and name in counts), None)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import ContextPartition, PartitionCounts
 from cepbook.session.inspect.partition_table import TIMES, partition_properties
+from cepbook.widgets.base.column_encoding import TIME_TYPE
 from cepbook.widgets.live_view.row_filter import Row
 
 SIZE_COLUMNS = ("events", "groups", "waiting")
-EVENT_COLUMNS = ("last event", "arrived", "per second")
 
 
 def display_names(properties: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -43,10 +43,13 @@ class PartitionFigures:
         """Return the figures about the events of a partition, or of an object that counts for several."""
         if self._tally is None:
             return {}  # of the past only what is held is known
-        arrived, time = self._tally.of(counted)
-        seconds = (self._now - self._tally.since) / self._second
-        rate = arrived / seconds if seconds > 0 else None
-        return dict(zip(EVENT_COLUMNS, (None if time is None else self.ms(time), arrived, rate), strict=True))
+        counts = self._tally.of(counted)
+        return {name: column.value(self, *counts) for name, column in EVENT_COLUMNS.items()}
+
+    def per_second(self, arrived: int, last: int | None) -> float | None:
+        """Return the number of events per second of engine time since they are counted."""
+        seconds = 0 if self._tally is None else (self._now - self._tally.since) / self._second
+        return arrived / seconds if seconds > 0 else None
 
     def sizes(self, partition: ContextPartition) -> dict[str, int]:
         """Return the number of events in windows, if there are any, of groups, and of partial matches."""
@@ -61,12 +64,25 @@ class PartitionFigures:
 
     def column(self, name: str, counted: Sequence[Any]) -> list[Any]:
         """Return one of `EVENT_COLUMNS` for all of these."""
-        if self._tally is None:
-            return [None] * len(counted)
-        counts_of = self._tally.of
-        if name == "last event":
-            return [counts_of(partition)[1] for partition in counted]
-        return [counts_of(partition)[0] for partition in counted]  # and by these go the rates
+        tally, value = self._tally, EVENT_COLUMNS[name].value
+        return [None if tally is None else value(self, *tally.of(partition)) for partition in counted]
+
+
+class EventColumn(NamedTuple):
+    """A column about the events of partitions. `value` makes it of their number and the clock time of the last one;
+    `title` is displayed at its heading.
+    """
+
+    type: str
+    value: Callable[[PartitionFigures, int, int | None], object]
+    title: str = ""
+
+
+EVENT_COLUMNS = {
+    "last event": EventColumn(TIME_TYPE, lambda figures, arrived, last: None if last is None else figures.ms(last)),
+    "arrived": EventColumn("long", lambda figures, arrived, last: arrived, "events since this page was opened"),
+    "per second": EventColumn("double", PartitionFigures.per_second, "events per second of engine time since then"),
+}
 
 
 class PartitionSheet:

@@ -14,6 +14,8 @@ from cepbook.lang.types import VALUE_TYPES
 from cepbook.session import Workbench
 from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.base.column_encoding import ViewColumn
+from cepbook.widgets.live_view.partition_rows import partition_columns
+from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS
 from cepbook.widgets.live_view.row_filter import RowFilter, SheetColumns
 from tests.widgets.fakes import FakeBrowser, FakeTime
 
@@ -404,3 +406,17 @@ def test_numbers_in_the_window_of_an_aggregate_are_searched() -> None:
     live.flush(urgent=True)
     assert (browser.frames[-1].get("problem"), browser.frames[-1]["events"]["found"]) == (None, 2)
     live.close()
+
+
+@pytest.mark.parametrize("name", EVENT_COLUMNS)
+def test_partitions_are_ordered_by_a_column_about_events(name: str) -> None:
+    cep = workbench()
+    source = WorkbenchSource(cep, "out")
+    source.count(True)
+    for i, symbol in enumerate("ABBCAAC", 1):
+        cep.advance(10_000 * i)
+        cep.send("Tick", symbol=symbol, price=5.0)
+    values: list[Any] = [row[name] for row in source.partitions(choice=RowFilter(by=name)).rows]
+    assert len(set(values)) > 1 and values == sorted(values)
+    described = partition_columns([{"id": 1, name: None}])[1].describe()  # though no partition has a value
+    assert (described["type"], described["title"]) == (EVENT_COLUMNS[name].type, EVENT_COLUMNS[name].title)
