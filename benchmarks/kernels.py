@@ -8,7 +8,8 @@ compared. A loop by hand over the same arrays says what the kernel itself costs.
 Statements, on ticks one ms apart, 100 symbols (d, i: 1,000): **a** filter and columns · **b** avg of the last 1,000 ·
 **c** sum of 30 s by symbol, a row per event · **d** count and avg of the last 100 of the symbol · **o** the value
 before, by symbol · **k** sum of everything by symbol · **x** price by its average · **h** the same, if
-above · **v** sum by symbol and venue, a number · **i** count, sum and maximum in a context by symbol.
+above · **v** sum by symbol and venue, a number · **m** price above the lowest of 30 s, by symbol · **r** extremes of
+30 s, one of an ascending column · **i** count, sum and maximum in a context by symbol.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ EPL = {
     "x": "select ts, price / avg(price) as ratio from Tick#length(1000)",
     "h": "select ts, price / avg(price) as ratio from Tick#length(1000) having price > avg(price)",
     "v": "select ts, symbol, venue, sum(volume) as total from Tick group by symbol, venue",
+    "m": "select ts, symbol, price - min(price) as above from Tick#time(30 sec) group by symbol",
+    "r": "select ts, min(ts) as oldest, max(price) as high from Tick#time(30 sec)",
     "i": "context BySymbol select symbol, count(*) as n, sum(volume) as total, max(price) as high from Tick",
 }
 

@@ -40,6 +40,7 @@ _NUMBER_CELLS = {  # the cells of numbers by kind (see `CELL_KINDS`), and the na
     "least float": "least",
     "greatest float": "greatest",
 }
+_QUEUES = {"rising": "least", "rising float": "least", "falling": "greatest", "falling float": "greatest"}
 _COMPARISONS: dict[str, Literal["=", "<", "<=", ">", ">="]] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CONNECTIVES: dict[str, Literal["and", "or"]] = {"and": "and", "or": "or"}
 _OPERATORS: dict[str, Literal["+", "-", "*", "/"]] = {"+": "+", "-": "-", "*": "*", "/": "/"}
@@ -81,6 +82,7 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
     if not types.keys() | {ARRIVAL, ORDINAL, GROUP} >= set(items):
         raise _NO_KERNEL("it keeps more of each event than numbers, booleans and strings")
     arguments = tuple(_argument(code, argument, types) for argument in code.aggregates.arguments)
+    queues = {place for argument in arguments for place in argument.queues.values()}
     return KernelForm(
         types=types,
         window=window,
@@ -90,8 +92,8 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
         bare=code.items.bare,
         keys=keys,
         grouped=steps.grouped or bool(steps.context is not None and code.aggregates.initial),
-        ends=steps.eviction is not Eviction.NONE,
-        cells=tuple(literal_eval(initial) for initial in code.aggregates.initial),
+        keeps_groups=steps.eviction is Eviction.NONE,
+        cells=tuple(None if at in queues else literal_eval(cell) for at, cell in enumerate(code.aggregates.initial)),
         arguments=arguments,
         outputs=tuple(_output(code, steps, e, types) for e in columns),
         having=None if steps.having is None else _condition(code, steps, steps.having, types),
@@ -161,13 +163,16 @@ def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, st
     places = {kind: code.aggregates.names.index(cell) for kind, cell in argument.cells.items()}
     names = [e.property_name for e in argument.exprs]
     typed = all(types.get(name) in NUMBER_TYPES for name in names)
-    known = places.keys() <= {"n", "nulls", *_NUMBER_CELLS}
+    known = places.keys() <= {"n", "nulls", *_NUMBER_CELLS, *_QUEUES}
     if not (typed and known) or argument.filter or argument.criteria or argument.risky:
         raise _NO_KERNEL(f"the aggregate of {', '.join(map(show_expr, argument.exprs)) or 'all events'} has no kernel")
     of = types[names[0]] if names else "long"
     bits = max(32, BITS[of]) if of in BITS else 0
-    numbers = {_NUMBER_CELLS[kind]: place for kind, place in places.items() if kind in _NUMBER_CELLS}
-    return ArgumentForm(names[0] if names else None, places.get("n"), places.get("nulls"), numbers, bits)
+    numbers, queues = (
+        {names_of_kinds[kind]: place for kind, place in places.items() if kind in names_of_kinds}
+        for names_of_kinds in (_NUMBER_CELLS, _QUEUES)
+    )
+    return ArgumentForm(names[0] if names else None, places.get("n"), places.get("nulls"), numbers, queues, bits)
 
 
 def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:

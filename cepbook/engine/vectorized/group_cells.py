@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.kernel_form import EXACT, GROUP, ArgumentForm, KernelForm, OutputKind
+from cepbook.engine.vectorized.row_chains import ExtremeQueues, Movement
 from cepbook.engine.vectorized.row_store import Array, RowStore, ValueCodes, magnitude
 
 
@@ -19,8 +21,11 @@ class _ArgumentArrays:
     After `update`, `outcome` has by cell and arrival the value in the arrival's group right after it.
     """
 
-    def __init__(self, form: ArgumentForm, size: int) -> None:
+    def __init__(self, form: ArgumentForm, size: int, queues: Mapping[str, ExtremeQueues]) -> None:
         self.form = form
+        self._queues = queues
+        self._queue_cells: dict[str, Sequence[deque[Any]]] = {}
+        self._places = np.full(size, -1)  # by group that of its cells in these; -1 if it has none yet
         self.counts = np.zeros(size, np.int64)
         kind = np.float64 if form.floating else np.int64
         self.numbers: dict[str, Array] = {name: np.zeros(size, kind) for name in form.number_cells}
@@ -48,6 +53,8 @@ class _ArgumentArrays:
             if initial[place] is None and form.floating:
                 array[:] = -0.0  # -0.0 + v is v for every v, also for -0.0
             array[groups] = [array[0].item() if value is None else value for value in known]
+        self._places[groups] = np.arange(len(groups))
+        self._queue_cells = {name: cells[place] for name, place in form.queues.items()}
         return True
 
     def exact(self, highest: float, rows: int) -> bool:
@@ -56,10 +63,8 @@ class _ArgumentArrays:
             return True
         return magnitude(self.numbers["total"]) + highest * rows < EXACT
 
-    def update(
-        self, kernels: ModuleType, values: Array, movement: tuple[Array, Array, Array, int, int, bool], count: int
-    ) -> None:
-        """Let values enter and leave (`movement` as in `kernels`)."""
+    def update(self, kernels: ModuleType, values: Array, movement: Movement, moves: int, count: int) -> None:
+        """Let values enter and leave; `moves` is that of the rows."""
         before = self.counts.copy()
         totals = self.numbers.get("total", np.zeros(len(before), values.dtype))
         counts, sums = np.empty(count, np.int64), np.empty(count, totals.dtype)
@@ -69,8 +74,12 @@ class _ArgumentArrays:
             if name in self.numbers:
                 best = self.outcome[name] = np.empty(count, totals.dtype)
                 kernels.extreme_values(values, movement, name == "greatest", before.copy(), self.numbers[name], best)
+        for name, queues in self._queues.items():
+            self.outcome[name] = queues.update(kernels, values, movement, moves, len(before))
 
-    def columns(self, groups: Array, sizes: Array, initial: Sequence[Any]) -> dict[int, list[Any]]:
+    def columns(
+        self, kernels: ModuleType, groups: Array, sizes: Array, initial: Sequence[Any]
+    ) -> dict[int, list[Any]]:
         """Return the cells of `groups`, which have `sizes` rows, by place."""
         form, counts = self.form, self.counts[groups]
         columns = {} if form.count is None else {form.count: counts.tolist()}
@@ -79,17 +88,41 @@ class _ArgumentArrays:
         for name, place in form.number_cells.items():
             values = zip(counts.tolist(), self.numbers[name][groups].tolist(), strict=True)
             columns[place] = [value if some else initial[place] for some, value in values]
+        for name, place in form.queues.items():
+            columns[place] = self._updated_queues(name, kernels, groups)
         return columns
+
+    def _updated_queues(self, name: str, kernels: ModuleType, groups: Array) -> list[deque[Any]]:
+        """Return the queues of `groups`, those of before with what has changed: an ascending column has long ones."""
+        cells, updated = self._queue_cells[name], []
+        changes = self._queues[name].changes(kernels, groups)
+        for place, (left, overtaken, added) in zip(self._places[groups].tolist(), changes, strict=True):
+            queue = deque() if place < 0 else cells[place]
+            for _ in range(left):
+                queue.popleft()
+            for _ in range(overtaken):
+                queue.pop()
+            queue.extend(added)
+            updated.append(queue)
+        return updated
 
 
 class GroupCells:
     """The cells of the groups in `table`, whose numbers are those of `codes`."""
 
-    def __init__(self, form: KernelForm, rows: RowStore, codes: ValueCodes, table: dict[Any, list[Any]]) -> None:
+    def __init__(
+        self,
+        form: KernelForm,
+        rows: RowStore,
+        codes: ValueCodes,
+        table: dict[Any, list[Any]],
+        queues: Sequence[Mapping[str, ExtremeQueues]],
+    ) -> None:
         self._form = form
         self._rows = rows
         self.codes = codes
         self._table = table
+        self._queues = queues
         self._arguments: list[_ArgumentArrays] = []
         self._sizes = np.empty(0, np.int64)
         self._created = np.empty(0, np.int64)  # by group its place in the order of creation; -1 if it is not there
@@ -109,8 +142,8 @@ class GroupCells:
         for argument in form.arguments:
             if argument.name is None and argument.count is not None:
                 self._sizes[groups] = cells[argument.count]
-        for argument in form.arguments:
-            arrays = _ArgumentArrays(argument, size)
+        for argument, queues in zip(form.arguments, self._queues, strict=True):
+            arrays = _ArgumentArrays(argument, size, queues)
             if not arrays.load(cells, groups, self._sizes[groups], form.cells):
                 return False
             if argument.name is not None:
@@ -130,12 +163,12 @@ class GroupCells:
         groups = arrays[GROUP] if form.grouped or not form.keys else np.zeros(end, np.int64)
         movement = groups, leaving, ends, first, end, early
         sizes = np.empty(count, np.int64)
-        kernels.count_rows(movement, not form.ends, self._sizes, self._created, len(self._table), sizes)
+        kernels.count_rows(movement, form.keeps_groups, self._sizes, self._created, len(self._table), sizes)
         for argument in self._arguments:
             if argument.form.name is None:
                 argument.counts, argument.outcome = self._sizes, {"count": sizes}
             else:
-                argument.update(kernels, arrays[argument.form.name], movement, count)
+                argument.update(kernels, arrays[argument.form.name], movement, self._rows.moves, count)
 
     def values(self, kind: OutputKind, number: int) -> ArrayValues:
         """Return ``count``, ``total``, ``mean``, ``least`` or ``greatest`` of argument `number` after each row."""
@@ -143,9 +176,9 @@ class GroupCells:
         counts = argument.outcome["count"]
         if kind == "count":
             return ArrayValues(counts)
-        missing = counts == 0
         cell = "total" if kind == "mean" else kind
         values = argument.outcome[cell]
+        missing = np.isnan(values) if cell in argument.form.queues else counts == 0
         if cell == "total" and argument.form.bits == 32:
             values = values.astype(np.int32)  # Java's sum of int wraps
         if kind == "mean":
@@ -153,7 +186,7 @@ class GroupCells:
                 values = values / counts
         return ArrayValues(values, missing if missing.any() else None)
 
-    def store(self, leaving: Array, first: int) -> None:
+    def store(self, kernels: ModuleType, leaving: Array, first: int) -> None:
         """Write the cells of the groups that have changed. A group that has begun anew comes last."""
         form, table = self._form, self._table
         if not form.aggregates:
@@ -167,7 +200,7 @@ class GroupCells:
         numbers = numbers[np.argsort(self._created[numbers])]
         columns: dict[int, list[Any]] = {}
         for argument in self._arguments:
-            columns |= argument.columns(numbers, self._sizes[numbers], form.cells)
+            columns |= argument.columns(kernels, numbers, self._sizes[numbers], form.cells)
         old = len(table)
         keys = self.codes.values if form.grouped else [None]
         ordered = [columns[place] for place in range(len(form.cells))]

@@ -30,14 +30,17 @@ OutputKind = Literal[
 class ArgumentForm:
     """The cells of one argument of aggregates: of all events, or of the values of the property `name`.
 
-    `count`, `nulls` and `number_cells` are the places of the cells in the list of a group; None without such a cell.
-    The names of number cells are ``total``, ``least`` and ``greatest``. A total wraps at `bits`; 0 for floats.
+    `count`, `nulls`, `number_cells` and `queues` are the places of the cells in the list of a group; None without such
+    a cell. The names of number cells are ``total``, ``least`` and ``greatest``. Over a window, `queues` has the latter
+    two: monotonic queues of the values that are extreme, or will be when others have left. A total wraps at `bits`; 0
+    for floats.
     """
 
     name: str | None
     count: int | None
     nulls: int | None
     number_cells: Mapping[str, int]
+    queues: Mapping[str, int]
     bits: int
 
     @property
@@ -72,8 +75,9 @@ class KernelForm:
     `types` are those of the properties that are read. A window retains the ``newest`` `limit` rows, with `divided` as
     many of each group, or those of the last `limit` clock units (``period``). `items` has the parts of a retained event
     in order: arrival time, ordinal, group, and names of properties. With `bare` an item is its only part. The
-    properties `keys` tell groups apart. `grouped` says that aggregates are by group, `ends` that a group without rows
-    does not exist. `cells` are those of a new group. Rows for which `having` is not true are not delivered.
+    properties `keys` tell groups apart. `grouped` says that aggregates are by group, `keeps_groups` that a group stays
+    when its rows have left. `cells` are those of a new group, None for a queue. Rows for which `having` is not true are
+    not delivered.
     """
 
     types: Mapping[str, str]
@@ -84,7 +88,7 @@ class KernelForm:
     bare: bool
     keys: tuple[str, ...]
     grouped: bool
-    ends: bool
+    keeps_groups: bool
     cells: tuple[int | float | None, ...]
     arguments: tuple[ArgumentForm, ...]
     outputs: tuple[OutputForm, ...]

@@ -102,12 +102,12 @@ def _uncount(groups: Integers, leaving: Integers, at: int, until: int, counts: I
 
 @_compiled(f"int64({_MOVEMENT}, boolean, int64[::1], int64[::1], int64, int64[::1])")
 def count_rows(
-    movement: Movement, kept: bool, counts: Integers, created: Integers, creations: int, out: Integers
+    movement: Movement, keeps_groups: bool, counts: Integers, created: Integers, creations: int, out: Integers
 ) -> int:
     """Count the rows of each group. Write the count of the arrival's group after each arrival, and return `creations`.
 
-    `created` numbers the groups in the order of their creation. A group without rows does not exist, unless groups are
-    `kept` when their rows have left.
+    `created` numbers the groups in the order of their creation. With `keeps_groups` a group stays when its rows have
+    left; otherwise it does not exist then.
     """
     groups, leaving, ends, first, end, early = movement
     at = 0
@@ -115,7 +115,7 @@ def count_rows(
         group, until = groups[row], ends[row - first]
         if early:
             at = _uncount(groups, leaving, at, until, counts)
-        if counts[group] == 0 and (created[group] < 0 or not kept):
+        if counts[group] == 0 and (created[group] < 0 or not keeps_groups):
             created[group] = creations
             creations += 1
         counts[group] += 1
@@ -182,3 +182,88 @@ def extreme_values(
                 best[group] = value
             counts[group] = 1
         out[row - first] = best[group]
+
+
+@_compiled()
+def _unqueue(
+    groups: Integers, leaving: Integers, at: int, until: int, first: int, queues: tuple[Integers, ...], gone: Integers
+) -> int:
+    """Take the rows in `leaving` from `at` up to `until` out of the queues that begin with them. Return `until`."""
+    oldest, newest, following, _ = queues
+    while at < until:
+        row, group = leaving[at], groups[leaving[at]]
+        if oldest[group] == row:
+            gone[group] += row < first
+            oldest[group] = following[row] if newest[group] != row else -1
+        at += 1
+    return at
+
+
+_QUEUES = "UniTuple(int64[::1], 4)"
+
+
+@_compiled(
+    f"void(float64[::1], {_MOVEMENT}, boolean, {_QUEUES}, UniTuple(int64[::1], 2), float64[::1])",
+    f"void(int64[::1], {_MOVEMENT}, boolean, {_QUEUES}, UniTuple(int64[::1], 2), int64[::1])",
+)
+def queue_extremes(
+    values: Numbers,
+    movement: Movement,
+    greatest: bool,
+    queues: tuple[Integers, Integers, Integers, Integers],
+    gone: tuple[Integers, Integers],
+    out: Numbers,
+) -> None:
+    """Keep for each group the rows with its least value, or its `greatest`, or with one that will be when others have
+    left, and write that value of the arrival's group after each arrival; NaN without values.
+
+    `queues` are the oldest of these rows of each group, the newest, and for each row the following and the preceding
+    one; -1 for none. `gone` counts by group the rows before `first` that went from the begin and from the end.
+    """
+    groups, leaving, ends, first, end, early = movement
+    oldest, newest, following, preceding = queues
+    left, overtaken = gone
+    at = 0
+    for row in range(first, end):
+        group, value, until = groups[row], values[row], ends[row - first]
+        if early:
+            at = _unqueue(groups, leaving, at, until, first, queues, left)
+        if value == value:
+            while oldest[group] >= 0:
+                last = newest[group]
+                if not (values[last] < value if greatest else values[last] > value):
+                    break
+                overtaken[group] += last < first
+                newest[group] = preceding[last]
+                if oldest[group] == last:
+                    oldest[group] = -1
+            if oldest[group] < 0:
+                oldest[group], preceding[row] = row, -1
+            else:
+                following[newest[group]], preceding[row] = row, newest[group]
+            newest[group] = row
+        at = _unqueue(groups, leaving, at, until, first, queues, left)
+        out[row - first] = values[oldest[group]] if oldest[group] >= 0 else values[row]
+
+
+@_compiled("void(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1])")
+def queued_rows(
+    numbers: Integers,
+    oldest: Integers,
+    newest: Integers,
+    preceding: Integers,
+    first: int,
+    ends: Integers,
+    out: Integers,
+) -> None:
+    """Write the rows from `first` on in the queues of the groups `numbers`, and where those of each group end."""
+    at = 0
+    for place in range(len(numbers)):
+        group, begin = numbers[place], at
+        row = newest[group] if oldest[group] >= 0 else -1
+        while row >= first:
+            out[at] = row
+            at += 1
+            row = preceding[row] if row != oldest[group] else -1
+        out[begin:at] = out[begin:at][::-1].copy()
+        ends[place] = at

@@ -32,6 +32,7 @@ from cepbook.engine.vectorized.group_cells import GroupCells
 from cepbook.engine.vectorized.kernel_form import ARRIVAL, GROUP, ORDINAL, KernelForm
 from cepbook.engine.vectorized.kernel_library import kernels
 from cepbook.engine.vectorized.output_arrays import OutputArrays
+from cepbook.engine.vectorized.row_chains import ExtremeQueues, WindowChains
 from cepbook.engine.vectorized.row_store import Array, RowStore, ValueCodes, distinct
 from cepbook.interrupts import InterruptGuard
 
@@ -55,7 +56,11 @@ class VectorizedStatement:
         own = {ARRIVAL, ORDINAL} & set(form.items)
         self._rows = RowStore(types | dict.fromkeys([GROUP, *own], "long"), form.keys, scattered=form.divided)
         self._names = tuple(types)
-        self._chains = _Chains()
+        self._chains = WindowChains()
+        self._queues = [
+            {name: ExtremeQueues(greatest=name == "greatest") for name in argument.queues}
+            for argument in form.arguments
+        ]
         self._items = _StoredItems(self._rows, form)
         self._viewed = np.empty(0, bool)  # whether a group has a view
         self._reloaded = True  # the views of the rows are not known yet
@@ -111,7 +116,7 @@ class VectorizedStatement:
                 return None
             raise
         with InterruptGuard():
-            cells.store(leaving, first)
+            cells.store(loaded, leaving, first)
             self._store(state, leaving, due, count, batch.times[-1], rearm)
         return inserted, passes
 
@@ -136,7 +141,7 @@ class VectorizedStatement:
         else:
             codes, new[GROUP] = _codes_of_partitions(partitions[0])
             table = {partition: partition.states[partitions[1]].cells for partition in codes.values}
-        cells = GroupCells(form, rows, codes, table)
+        cells = GroupCells(form, rows, codes, table, self._queues)
         if not cells.load(new):
             return None
         rows.append(new | self._own_columns(times, state, count), count)
@@ -258,40 +263,6 @@ class VectorizedStatement:
             view.keep_stored(partial(self._items.of, code))
         self._viewed[codes] = True
         self._reloaded = False
-
-
-class _Chains:
-    """The rows of each group of a window, as chains from the oldest to the newest one.
-
-    `before` has for each row that entered last the row before it in its group; -1 if there is none.
-    """
-
-    def __init__(self) -> None:
-        self._oldest = self._newest = self._sizes = self._following = np.empty(0, np.int64)
-        self.before = np.empty(0, np.int64)
-        self._moves = -1
-
-    def replace(self, loaded: ModuleType, rows: RowStore, first: int, limit: int) -> Array:
-        """Let the rows from `first` on enter their groups. Return for each the row that it pushes out; -1 for none."""
-        groups = rows.arrays[GROUP]
-        moved = self._moves != rows.moves
-        more = int(groups[0 if moved else first : rows.end].max(initial=-1)) + 1 - len(self._sizes)
-        if more > 0:
-            none = np.zeros(more, np.int64)
-            self._oldest, self._newest, self._sizes = (
-                np.append(known, none) for known in (self._oldest, self._newest, self._sizes)
-            )
-        if moved:
-            self._moves, self._following = rows.moves, np.empty(len(groups), np.int64)
-            self._sizes[:] = 0
-            self._enter(loaded, groups, 0, first, first)
-        return self._enter(loaded, groups, first, rows.end, limit)
-
-    def _enter(self, loaded: ModuleType, groups: Array, first: int, end: int, limit: int) -> Array:
-        left, self.before = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
-        chains = self._oldest, self._sizes, self._newest, self._following
-        loaded.replace_oldest(groups, first, limit, chains, left, self.before)
-        return left
 
 
 def _stored(batch: ColumnBatch, names: Iterable[str]) -> dict[str, StoredColumn] | None:

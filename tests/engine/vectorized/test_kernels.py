@@ -26,7 +26,7 @@ AGGREGATES = (
     "count(*) as c", "count(d) as cd", "count(x) as cx", "sum(x) as sx", "sum(d) as sd", "sum(n) as sn", "avg(x) as ax",
     "avg(d) as ad", "avg(n) as an", "x - avg(d) as xd", "(d + 0.1) * sum(x) as dsx",
 )  # fmt: skip
-EXTREMES = ("min(x) as lx", "max(d) as gd", "min(d) as ld", "max(n) as gn")  # without a window
+EXTREMES = ("min(x) as lx", "max(d) as gd", "min(d) as ld", "max(n) as gn")
 PREVIOUS = ("prev(1, d) as pd", "prev(1, k) as pk", "prev(1, x) as px", "d - prev(1, d) as dp")  # with one
 HAVING = ("count(*) > 1", "avg(d) > 0", "sum(d) <= 0.3", "sum(x) <= 7 and count(d) = 1")
 HAVING_UNGROUPED = ("d < 1 or sum(d) >= 0.3", "x = 7 and count(*) > 0", "d > x", "avg(d) >= x or x < 0 or d <= 0.1")
@@ -66,7 +66,7 @@ def random_statement(random: Random) -> str:
     kind = random.choice((f"partition by {keys} from A", *CONTEXTS))
     context = f"create context C {kind}; context C " * (random.random() < 0.25)
     window = "" if context else random.choice((*WINDOWS, *(f"#groupwin({keys})#length({n})" for n in (1, 2))))
-    own = EXTREMES if window == "" else () if "time" in window else PREVIOUS
+    own = EXTREMES if window == "" or "time" in window else (*PREVIOUS, *EXTREMES)
     columns = random.sample(PLAIN, random.randint(1, 2)) + random.sample(AGGREGATES + own, random.randint(0, 3))
     clauses = f" group by {keys}" * (random.random() < (0.1 if context else 0.5))
     conditions = HAVING if clauses else (*HAVING, *HAVING_UNGROUPED)
@@ -182,7 +182,8 @@ FORMS = {
     "select x, n, k, sum(x) as s from A#groupwin(n, k)#length(2) group by n, k": "kernels",
     "select x, sum(x) as s from A#groupwin(k)#length(2) group by n": "window and aggregates differ in their groups",
     "select sum(x) as s from A group by d": "not all keys of groups are texts, whole numbers or booleans",
-    "select max(x) as m from A#length(3)": "the aggregate of x has no kernel",
+    "select max(x) as m, min(d) as l from A#length(3)": "kernels",
+    "select x, max(x) as m from A#groupwin(k)#length(3)": "the aggregate of x has no kernel",
     "select median(d) as m from A#length(3)": "the aggregate of d has no kernel",
     "select sum(x) as s from A#unique(k)": "`unique` has no kernel",
     "select k || k as kk from A#length(3)": "k || k has no kernel",
