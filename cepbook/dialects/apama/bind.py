@@ -323,7 +323,10 @@ class _Binder:
     def _rows(
         self, node: a.ApamaQuery, inputs: Sequence[_Stream], bounds: Sequence[_Windows], scope: ApamaScope
     ) -> nodes.FromNode:
-        streams = [self._windowed(*each) for each in zip(node.inputs, inputs, bounds, strict=True)]
+        streams = [
+            self._windowed(input_, stream, windows)
+            for input_, stream, windows in zip(node.inputs, inputs, bounds, strict=True)
+        ]
         if len(streams) == 1:
             return streams[0]
         on: x.BoundExpr | None = None

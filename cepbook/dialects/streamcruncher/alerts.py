@@ -108,12 +108,12 @@ def _number(name: ast.Name, aliases: Sequence[str], module: ModuleScope) -> int 
 
 def _pattern(node: ast.Present, aliases: Sequence[str], module: ModuleScope) -> PresencePattern:
     seen: set[str] = set()
-    for name in (*node.wanted, *node.unwanted):
+    for name in (*node.required, *node.excluded):
         if name.text in seen:
             fact = f"`{name.text}` occurs twice in one present"
             module.report("duplicate-name", fact, name.span, "leave one of them out")
         seen.add(name.text)
-    if not node.wanted:
+    if not node.required:
         module.wrong("a pattern wants at least one source to be present", node.span, "take not away from one of them")
-    numbers = [tuple(_number(name, aliases, module) or 0 for name in side) for side in (node.wanted, node.unwanted)]
+    numbers = [tuple(_number(name, aliases, module) or 0 for name in side) for side in (node.required, node.excluded)]
     return PresencePattern(*numbers, span=node.span)

@@ -185,8 +185,8 @@ class _Reader(ExpressionReader):
     def present(self, node: ParseNode) -> ast.Present:
         members = [member.children for member in node.children]
         required = tuple(_name(name) for negated, name in members if negated is None)
-        unwanted = tuple(_name(name) for negated, name in members if negated is not None)
-        return ast.Present(required, unwanted, span=span_of(node))
+        excluded = tuple(_name(name) for negated, name in members if negated is not None)
+        return ast.Present(required, excluded, span=span_of(node))
 
     def row_status(self, node: ParseNode) -> ast.Expr:
         alias, _, *words = node.children

@@ -80,18 +80,18 @@ class JoinSpec:
 
 @dataclass(frozen=True, slots=True)
 class JoinStream:
-    """The position of a stream's event in a combination: its ordinal, and the whole event or its kept properties."""
+    """The position of a stream's event in a combination: of its ordinal, and of the whole event or its properties."""
 
     name: str
     ordinal: int
     whole: int | None
-    kept: tuple[tuple[str, int], ...]
+    retained: tuple[tuple[str, int], ...]
 
     def event(self, item: Item) -> dict[str, Any] | None:
-        """Return the kept properties of the event; None if it is missing."""
+        """Return the retained properties of the event; None if it is missing."""
         if item[self.ordinal] == MISSING_ORDINAL:
             return None
-        return {name: item[place] for name, place in self.kept} if self.whole is None else dict(item[self.whole])
+        return {name: item[place] for name, place in self.retained} if self.whole is None else dict(item[self.whole])
 
 
 class JoinView(WindowView):

@@ -265,7 +265,7 @@ class _Writer:
         derived = self.steps.derived
         if derived is not None:
             arriving += [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
-        return {*stage.kept, *lower.property_names(*arriving)}
+        return {*stage.retained, *lower.property_names(*arriving)}
 
     def _arrival(self) -> None:
         if self.body.reads_now:

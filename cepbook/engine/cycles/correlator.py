@@ -1,8 +1,8 @@
 """Multi-stream patterns: which ids are in which partitions, and the patterns that fire.
 
-An *immediate* pattern, without unwanted partitions, fires when an arrival completes it: the id is in all its
-partitions. A *delayed* pattern, with unwanted partitions, is watched from the arrival that completes it. It fires when
-one of the wanted rows leaves while the pattern is still complete; an unwanted arrival ends the watch. A pattern that
+An *immediate* pattern, without excluded partitions, fires when an arrival completes it: the id is in all its
+partitions. A *delayed* pattern, with excluded partitions, is watched from the arrival that completes it. It fires when
+one of the required rows leaves while the pattern is still complete; an excluded arrival ends the watch. A pattern that
 has fired is spent until the id is in none of its partitions.
 
 In a cycle departures come first, partition by partition, then all arrivals at once (StreamCruncher - Basics, section
@@ -74,8 +74,8 @@ class Correlator(State):
         bit = 1 << partition
         if presence is None or not presence.bits & bit:
             return
-        wanted_bits = _bits(node.patterns[number].wanted)
-        if presence.watched and not presence.spent and presence.bits == wanted_bits and bit & wanted_bits:
+        required_bits = _bits(node.patterns[number].required)
+        if presence.watched and not presence.spent and presence.bits == required_bits and bit & required_bits:
             fired.append(self._row(number, id_, node))
             presence.spent, presence.watched = True, False
         presence.bits &= ~bit
@@ -84,19 +84,19 @@ class Correlator(State):
 
     def _arrived(self, number: int, bits: int, id_: Any, node: Correlation, fired: list[RowValues]) -> None:
         pattern, presences = node.patterns[number], self._presences[number]
-        wanted_bits = _bits(pattern.wanted)
-        bits &= wanted_bits | _bits(pattern.unwanted)
+        required_bits = _bits(pattern.required)
+        bits &= required_bits | _bits(pattern.excluded)
         if not bits:
             return
         presence = presences.get(id_)
         if presence is None:
             presence = presences[id_] = PatternPresence()
-        was_complete = presence.bits == wanted_bits
+        was_complete = presence.bits == required_bits
         presence.bits |= bits
-        is_complete = presence.bits == wanted_bits
+        is_complete = presence.bits == required_bits
         if presence.spent:
             return
-        if is_complete and not pattern.unwanted:
+        if is_complete and not pattern.excluded:
             fired.append(self._row(number, id_, node))
             presence.spent = True
         elif is_complete and not was_complete:
@@ -105,7 +105,7 @@ class Correlator(State):
             presence.watched = False
 
     def _row(self, number: int, id_: Any, node: Correlation) -> RowValues:
-        partitions = node.patterns[number].wanted
+        partitions = node.patterns[number].required
         values = self._values
         return {
             name: values[partition][id_][column] if partition in partitions and id_ in values[partition] else None

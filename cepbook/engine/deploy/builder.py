@@ -101,7 +101,7 @@ class _NoRows:
     def read(self, *_: object) -> None:
         """Return null for every key."""
 
-    row = held = read
+    row = accumulator = read
 
     def keys(self, partition: object) -> list[Any]:
         """Return no keys."""

@@ -136,7 +136,7 @@ def _of_stage(stage: WindowOperator, priors: int, needs_ordinal: bool) -> EventL
     positions = {name: number for number, name in enumerate(stage.properties)}
     components = ["o"] * (needs_ordinal or stage.by_ordinal) + ["t"] * stage.reads_arrival_time
     components += [*(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
-    components += [str(positions[name]) for name in stage.kept]
+    components += [str(positions[name]) for name in stage.retained]
     if stage.retains_event:
         components.append("e")
-    return EventLayout(tuple(components), stage.kept, positions)
+    return EventLayout(tuple(components), stage.retained, positions)

@@ -54,17 +54,17 @@ class PatternOperator:
 
 @dataclass(frozen=True, slots=True)
 class WindowOperator:
-    """Hold events of one type in data windows. Without windows every event enters and none is held.
+    """Retain events of one type in data windows. Without windows every event enters and none is retained.
 
-    `properties` are read of arriving events, `kept` of held ones. `operands` is the number of values that windows
-    compare. `reads_arrival_time` is True if windows read the arrival time of an event; `by_ordinal` if events are told
-    apart by their ordinal.
+    `properties` are read of arriving events, `retained` of retained ones. `operands` is the number of values that
+    windows compare. `reads_arrival_time` is True if windows read the arrival time of an event; `by_ordinal` if they
+    identify an event by its ordinal.
     """
 
     windows: tuple[p.WindowSpec, ...]
     union: bool
     properties: tuple[str, ...]
-    kept: tuple[str, ...]
+    retained: tuple[str, ...]
     retains_event: bool
     reads_arrival_time: bool
     by_ordinal: bool

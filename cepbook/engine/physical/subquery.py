@@ -53,9 +53,9 @@ def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed_table: str
     shared = keeps_relation and not steps.views_store and reads_shared_relation(steps.source, context, later)
     if shared:  # the filter is tested at each lookup
         stage, condition = steps.stages[0], steps.source.filter
-        retained = tuple(dict.fromkeys((*stage.kept, *lower.property_names(condition))))
+        retained = tuple(dict.fromkeys((*stage.retained, *lower.property_names(condition))))
         retains_event = stage.retains_event or lower.reads_event(condition)
-        steps.stages = (replace(stage, kept=retained, retains_event=retains_event),)
+        steps.stages = (replace(stage, retained=retained, retains_event=retains_event),)
     path = _access_path(_null_safe_keys(conditions), steps, shared) if keeps_relation else None
     member = None if path is None else _membership(subquery, path, steps, shared)
     follows = path is None and _can_follow_table(steps, fed_table)

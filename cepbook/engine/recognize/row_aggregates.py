@@ -146,6 +146,6 @@ _FOLDS: dict[str, RowAggregate] = {
     "median": _median,
     "stddev": lambda values: _spread(values).sample(),
     "stddevpop": lambda values: _spread(values).population(),
-    **{name: partial(_accumulated, made) for name, made in ACCUMULATORS.items()},
+    **{name: partial(_accumulated, create) for name, create in ACCUMULATORS.items()},
 }
 _TYPED: dict[str, Callable[[Type], RowAggregate]] = {"sum": _sum}  # of the type of their value

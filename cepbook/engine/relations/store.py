@@ -13,7 +13,7 @@ reader by reader in deployment order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +114,7 @@ class Store:
         self.readers: list[StoreReader] = []
         self.observers: list[StoreObserver] = []
         self.deferred_readers: list[DeferredReader] = []
-        self.wanted: dict[IndexName, RequestedIndex] = {}
+        self.requested_indexes: dict[IndexName, RequestedIndex] = {}
         self.collects_batches = unseen  # rows are collected in batches before readers are notified
         self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
         self._changes = changes
@@ -175,7 +175,7 @@ class Store:
 
     def want(self, user: object, name: IndexName, kind: str, key: ItemKey) -> None:
         """Request an index for `user`; it exists from now on."""
-        requested = self.wanted.setdefault(name, RequestedIndex(kind, key))
+        requested = self.requested_indexes.setdefault(name, RequestedIndex(kind, key))
         if user not in requested.users:
             requested.users.append(user)
         for _, state in self.owner.states():
@@ -184,29 +184,29 @@ class Store:
     def release(self, user: object) -> None:
         """Release all indexes of `user`; an index without users is dropped."""
         states = [state for _, state in self.owner.states() if state is not None]
-        for name, requested in list(self.wanted.items()):
+        for name, requested in list(self.requested_indexes.items()):
             if user in requested.users:
                 requested.users.remove(user)
             if not requested.users:
-                del self.wanted[name]
+                del self.requested_indexes[name]
                 for state in states:
                     if state.contents is not None:
                         state.contents.drop(name)
-        for state in states if not self.wanted else ():
+        for state in states if not self.requested_indexes else ():
             state.contents = None
 
     def build_indexes(self, state: StoreState) -> None:
         """Build the relation of a state with all requested indexes, if there are any."""
-        if state is None or not self.wanted or self.collects_batches:
+        if state is None or not self.requested_indexes or self.collects_batches:
             return
         if state.contents is None:
             state.contents = StoreContents(state.view.contents())
-        for name, requested in self.wanted.items():
+        for name, requested in self.requested_indexes.items():
             state.contents.name(name, requested)
 
     def lookup_function(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
         """Return a function from an owner's state to the index, or without one to a part of it or the rows."""
-        indexed = name in self.wanted and not self.collects_batches
+        indexed = name in self.requested_indexes and not self.collects_batches
         if want.kind == "composite":
             if indexed:
                 return lambda state: state.contents.named[name]
@@ -227,17 +227,20 @@ class Store:
         """Return True if there is an index on the requested columns, or on a part of them."""
         if self.collects_batches:
             return False
+        if want.name("") in self.requested_indexes:
+            return True
         if want.kind == "composite":
-            return want.name("") in self.wanted or self.has_index_for(want.by_keys)
-        parts = (name[1:] for name, requested in self.wanted.items() if requested.kind == "hash" and name[1])
-        return want.name("") in self.wanted or (want.kind == "hash" and any({*p} <= {*want.columns} for p in parts))
+            return self.has_index_for(want.by_keys)
+        return want.kind == "hash" and any({*columns} <= {*want.columns} for columns in self._hashed())
+
+    def _hashed(self) -> Iterator[tuple[str, ...]]:
+        return (name[1:] for name, index in self.requested_indexes.items() if index.kind == "hash" and name[1])
 
     def _some(self, state: StoreState, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
-        indexes = [(name[1:], self.by_key) for name, index in self.wanted.items() if index.kind == "hash" and name[1]]
-        indexes = [index for index in indexes if set(index[0]) <= set(want.columns)]
+        indexes = [columns for columns in self._hashed() if {*columns} <= {*want.columns}]
         if not indexes or self.collects_batches:
             return None
-        columns, look = max(indexes, key=lambda index: len(index[0]))
+        columns, look = max(indexes, key=len), self.by_key
         places = [want.columns.index(name) for name in columns]
         if len(want.columns) == 1:
             return lambda key: look(state, columns, key)
@@ -284,7 +287,7 @@ class Store:
 
     def _with_key(self, state: StoreState, key: ColumnKey, value: Any) -> list[Item]:
         """Return the items with a key. Batches that are being collected, and arrays, have no index."""
-        if state.contents is not None and ("hash", *key.columns) in self.wanted:
+        if state.contents is not None and ("hash", *key.columns) in self.requested_indexes:
             return self.by_key(state, key.columns, value)
         return [item for item in self.contents(state) if key(item) == value]
 
@@ -355,7 +358,7 @@ def apply_declared_indexes(store: Store, indexes: Mapping[str, IndexType]) -> No
     hashable = (index for index in of_store if all(is_hashable(types[name]) for name, _ in index.columns))
     plain = [index for index in hashable if not index.spatial]
     kinds = dict(map(_declared, plain))
-    gone = [name for name, wanted in store.wanted.items() if _DECLARED in wanted.users and name not in kinds]
+    gone = [name for name, index in store.requested_indexes.items() if _DECLARED in index.users and name not in kinds]
     for name, kind in kinds.items():
         store.want(_DECLARED, name, kind, ColumnKey(name[1:]))
     if gone:

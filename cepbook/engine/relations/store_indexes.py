@@ -74,7 +74,7 @@ class RequestedIndex:
     key: ItemKey
     users: list[Any] = field(default_factory=list)
 
-    def made(self) -> RelationIndex | None:
+    def new_index(self) -> RelationIndex | None:
         """Return an empty index of this kind, or None for the kind `rows`."""
         return _KINDS[self.kind](self.key) if self.kind in _KINDS else None
 
@@ -93,9 +93,9 @@ class StoreContents(Relation):
         for item in sorted(items, key=_ordinal):  # a view may have another order
             self.rows[item[0]] = item
 
-    def name(self, name: IndexName, wanted: RequestedIndex) -> None:
+    def name(self, name: IndexName, requested: RequestedIndex) -> None:
         """Build the index of this name unless it exists or the kind needs none."""
-        index = None if name in self.named else wanted.made()
+        index = None if name in self.named else requested.new_index()
         if index is not None:
             self.add_index(index)
             self.named[name] = index

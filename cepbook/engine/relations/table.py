@@ -81,7 +81,7 @@ class Table(Store):
         item = self._state(partition).view.items.get(key)
         return None if item is None else item[1][-1][column]
 
-    def held(self, partition: Any, key: Any, column: str) -> Any:
+    def accumulator(self, partition: Any, key: Any, column: str) -> Any:
         """Return the accumulator of a column of the row under `key`, or null."""
         item = self._state(partition).view.items.get(key)
         return None if item is None else self._functions.accumulators[column](item[1])

@@ -464,13 +464,13 @@ def _partition_ahead(nodes: Iterable[ReplayNode]) -> str | None:
 
 def _parts(statement: RunningStatement) -> list[PhysicalPlan]:
     """Return the physical plans of a statement, of the streams that it joins, and of its subqueries."""
-    return [statement.steps, *statement.steps.inputs, *(each.steps for each in statement.program.subqueries)]
+    return [statement.steps, *statement.steps.inputs, *(subquery.steps for subquery in statement.program.subqueries)]
 
 
 def _timed(statement: RunningStatement) -> bool:
     """Return True if the clock alone may make the statement deliver."""
     steps = statement.steps
-    of_itself = steps.timed or steps.reads_pattern or any(each.ticks for each in steps.subqueries)
+    of_itself = steps.timed or steps.reads_pattern or any(subquery.ticks for subquery in steps.subqueries)
     return of_itself or (statement.context is not None and statement.context.assigner is None)
 
 

@@ -251,7 +251,7 @@ def type_data(type_: Type | None) -> Any:
 def type_from(data: Any) -> Type:
     """Return the type of `type_data`."""
     name, of, event, columns, *flags = data
-    fields = None if columns is None else tuple((column, type_from(each)) for column, each in columns)
+    fields = None if columns is None else tuple((column, type_from(saved)) for column, saved in columns)
     return Type(name, None if of is None else type_from(of), event, fields, *flags)
 
 

@@ -57,15 +57,15 @@ class StatementTimers(OwnerTimers):
         self.overdue = NEVER
         self._states: dict[int, Any] = {}  # states that have had a timer, by partition id
         self._inner: dict[tuple[int, int], Any] = {}  # the same for subqueries, by path
-        self._timed = [(n, each) for n, each in enumerate(program.subqueries) if each.steps.ticks]
+        self._timed = [(n, subquery) for n, subquery in enumerate(program.subqueries) if subquery.steps.ticks]
         self._gone = 0  # partitions that ended and may have left timers
         # set if only one window, without partitions and groups, has timers
         self._expire_all: Callable[..., int] | None = program.functions.run_expiry
         self._arrange: Callable[..., Any] | None = program.functions.arrange
         self._delivers = program.steps.delivered_selector
         program.namespace.update(timed=self, arm=self._arm_part, rearm=self.rearm)
-        for number, each in self._timed:
-            each.namespace.update(arm=partial(self._arm_inner, SUBQUERY + number))
+        for number, subquery in self._timed:
+            subquery.namespace.update(arm=partial(self._arm_inner, SUBQUERY + number))
 
     def add_matching(self, matching: StatementPattern) -> None:
         """Add a pattern of the statement."""

@@ -82,7 +82,7 @@ class Clock(DueQueue[DispatchOrder], TimerFollower):
     def beyond(self, time: int) -> int:
         if self.due > time:
             return self.due
-        return min((each.beyond(time) for each in self._owners.values()), default=NEVER)
+        return min((timers.beyond(time) for timers in self._owners.values()), default=NEVER)
 
     def pop_due(self, t: int) -> _DueOwners:
         """Remove and return everything due at or before `t`, in the order in which it must run.

@@ -58,6 +58,6 @@ def _correlation(node: Correlation, statement: CycleStatement) -> Iterator[str]:
     aliases = [str(partition.source.alias) for partition in statement.partitions]
     yield "correlated by " + ", ".join(f"{aliases[n]}.{column}" for n, column in enumerate(node.ids))
     for pattern in node.patterns:
-        parts = [aliases[n] for n in pattern.wanted] + [f"not {aliases[n]}" for n in pattern.unwanted]
-        when = "when a wanted row leaves" if pattern.unwanted else "at once"
+        parts = [aliases[n] for n in pattern.required] + [f"not {aliases[n]}" for n in pattern.excluded]
+        when = "when a required row leaves" if pattern.excluded else "at once"
         yield f"  present({' and '.join(parts)}): {when}"

@@ -279,7 +279,7 @@ def _node(node: nodes.RowNode, indent: str, calls: list[str]) -> list[str]:
             lines = [f"{indent}from {node.event_type or 'the partitions of the context'}{alias}"]
             with display_names(streams=()):
                 lines += [] if node.filter is None else [f"{indent}  filter {show_expr(node.filter)}"]
-                return [*lines, *(f"{indent}  {show_contained(each)}" for each in node.contained)]
+                return [*lines, *(f"{indent}  {show_contained(selection)}" for selection in node.contained)]
 
 
 def show_contained(node: nodes.ContainedSelection) -> str:

@@ -57,29 +57,29 @@ def to_python_pattern(pattern: str) -> str:
 def _parts(pattern: str) -> Iterator[str]:
     in_brackets = False
     for match in _PART.finditer(pattern):
-        part, (kind, name, letter) = match[0], match.groups()
+        token, (kind, name, letter) = match[0], match.groups()
         if kind is not None:
-            code_points = _class(name or letter, kind == "P", part)
+            code_points = _class(name or letter, kind == "P", token)
             ranges = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in code_points)
             yield ranges if in_brackets else f"[{ranges}]"
             continue
-        if in_brackets and part == "&&":
-            raise UnknownCharacterClass(part)
-        if part.startswith("[") and not in_brackets:
+        if in_brackets and token == "&&":
+            raise UnknownCharacterClass(token)
+        if token.startswith("[") and not in_brackets:
             in_brackets = True
-        elif part == "]":
+        elif token == "]":
             in_brackets = False
-        yield part
+        yield token
 
 
-def _class(name: str, negated: bool, part: str) -> CodePointRanges:
+def _class(name: str, negated: bool, token: str) -> CodePointRanges:
     if name in _POSIX:
         ends = [ord(character) for character in _POSIX[name]]
         ranges: CodePointRanges = tuple(zip(ends[::2], ends[1::2], strict=True))
     else:
         category = _BINARY.get(name, name.removeprefix("Is"))
         if category not in _CATEGORIES:
-            raise UnknownCharacterClass(part)
+            raise UnknownCharacterClass(token)
         ranges = _of_category(category)
     return tuple(_others(ranges)) if negated else ranges
 

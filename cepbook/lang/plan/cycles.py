@@ -82,10 +82,10 @@ class StreamPartition(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class PresencePattern(PlanNode):
-    """``present(…)``: the partitions, by number, in which an id is wanted, and those in which it is not."""
+    """``present(…)``: the numbers of the partitions that must have an id, and of those that must not."""
 
-    wanted: tuple[int, ...]
-    unwanted: tuple[int, ...]
+    required: tuple[int, ...]
+    excluded: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -331,8 +331,8 @@ class Logic(BoundExpr):
 class TableRead(BoundExpr):
     """The row of `table` under `keys`, or its `column`; null if there is no row.
 
-    With `all_keys` the array of all keys. `inside`: the table belongs to the context partition. `held`: the events that
-    the column's aggregate holds, for a method of the aggregate, not its value.
+    With `all_keys` the array of all keys. `inside`: the table belongs to the context partition. `accumulator`: the
+    accumulator of the column, for a method of its aggregate, not its value.
     """
 
     table: str
@@ -340,7 +340,7 @@ class TableRead(BoundExpr):
     column: str | None
     all_keys: bool
     inside: bool
-    held: bool = False
+    accumulator: bool = False
 
     @property
     def named_property(self) -> tuple[str, str] | None:
@@ -348,8 +348,10 @@ class TableRead(BoundExpr):
 
     @property
     def how(self) -> str:
-        """The kind of read: ``keys``, ``row``, ``read`` (a column's value) or ``held`` (a column's events)."""
-        return "keys" if self.all_keys else "row" if self.column is None else "held" if self.held else "read"
+        """The kind of read: ``keys``, ``row``, ``read`` (a column's value) or ``accumulator`` (of a column)."""
+        if self.all_keys:
+            return "keys"
+        return "row" if self.column is None else "accumulator" if self.accumulator else "read"
 
 
 @dataclass(frozen=True, slots=True)

@@ -386,18 +386,18 @@ def _comment_lines(comment: LayoutToken, indent: str) -> list[str]:
 
 def _parts(parts: list[list[LayoutItem]], indent: str, listed: bool, within: bool) -> list[str]:
     """Items on lines of their own, indented; comments stay at the ends of lines."""
-    for before, part in pairwise(parts):
-        while part and isinstance(first := part[0], LayoutToken) and first.kind == "tail":
-            before.append(part.pop(0))
+    for before, after in pairwise(parts):
+        while after and isinstance(first := after[0], LayoutToken) and first.kind == "tail":
+            before.append(after.pop(0))
     head = _head(parts[0]) if listed else 0
     lines = []
     if head:
         flat = _flat(parts[0][:head])
         lines = _spread(parts[0][:head], indent) if flat is None else [indent + flat]
         parts[0] = parts[0][head:]
-    for i, part in enumerate(parts):
-        if part:
-            lines += _spread(part, indent + STEP if head or (i and not (listed and within)) else indent)
+    for i, items in enumerate(parts):
+        if items:
+            lines += _spread(items, indent + STEP if head or (i and not (listed and within)) else indent)
     return lines
 
 

@@ -35,9 +35,9 @@ class Marble:
 
     It spans `start` to `end` (ms, or µs with such a clock): from the first of `arrivals` to the present. `bars` are the
     stays in the window in order of arrival; the first may begin before `start`. `windowed` is False for statements
-    without a window. `deliveries` are numbered from 0. `properties` are those of an arriving event, `held` those of an
-    event in the window (others behind a derived-value window), `columns` those of a row. `grouped_by` names the keys in
-    `group`. `label` names the properties that stand for an event. `runs` are the matches of match_recognize, by
+    without a window. `deliveries` are numbered from 0. `properties` are those of an arriving event, `retained` those of
+    an event in the window (others behind a derived-value window), `columns` those of a row. `grouped_by` names the keys
+    in `group`. `label` names the properties that stand for an event. `runs` are the matches of match_recognize, by
     arrivals. `time` is the type of times in frames.
     """
 
@@ -50,7 +50,7 @@ class Marble:
     bars: tuple[WindowStay, ...]
     deliveries: tuple[Delivery, ...]
     properties: tuple[str, ...]
-    held: tuple[str, ...]
+    retained: tuple[str, ...]
     columns: tuple[str, ...]
     selector: nodes.Selector = "istream"
     grouped_by: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Marble:
         }
         rest = {
             f"{name}_" if name in head else name: pd.Series([bar.event.get(name) for bar in self.bars], dtype="object")
-            for name in self.held
+            for name in self.retained
         }
         return pd.DataFrame({**head, **rest})
 
@@ -139,7 +139,7 @@ def build_marble(
         bars=tuple(bars),
         deliveries=tuple(delivery._replace(number=number) for number, delivery in enumerate(drawn)),
         properties=tuple(event_type.properties),
-        held=tuple(_held(rerun.stream, event_type).properties),
+        retained=tuple(_retained(rerun.stream, event_type).properties),
         columns=tuple(statement.output_type.properties),
         selector=statement.steps.emit.selector,
         grouped_by=rerun.grouped_by,
@@ -173,7 +173,7 @@ def _time_text(time: int, runtime: Runtime) -> str:
     return f"{time} {clock_unit(runtime.config.second)}"  # such a clock has no meaningful origin
 
 
-def _held(stream: nodes.Windowed | None, event_type: EventType) -> EventType:
+def _retained(stream: nodes.Windowed | None, event_type: EventType) -> EventType:
     derivation = None if stream is None else stream.derivation
     return event_type if derivation is None else derivation.event_type
 

@@ -136,8 +136,8 @@ def _outcome(stages: Sequence[ProbeStep], judge: _Judge, run: ProvenanceRerun | 
     if judge.delivered:
         return "delivered"
     if any(stage.passed is False for stage in stages):
-        return "kept" if judge.kept else "fell out"
-    if run is not None and judge.kept:
+        return "kept" if judge.retained else "fell out"
+    if run is not None and judge.retained:
         return "kept"
     return "not known" if run is None or any(stage.passed is None for stage in stages) else "kept"
 
@@ -158,7 +158,7 @@ class _Judge:
         self._runtime = origin if run is None else run.runtime
         self._happening, self._run, self._stimulus, self._calls = event, run, stimulus, calls
         self.plan = origin.statement(name).plan
-        self.delivered = self.kept = False
+        self.delivered = self.retained = False
         self._partials: list[PartialMatch] = []
         self._stored: dict[str, list[Row]] = {}
         self._ids: list[int] = []
@@ -251,7 +251,7 @@ class _Judge:
         acting = TriggerProbe(run, self._event, rows, self._tested, self._text, self._calls)
         stages = list(acting.stages())
         self.delivered = self.delivered or acting.acted
-        self.kept = acting.kept
+        self.retained = acting.retained
         yield from stages
 
     def _takes(self, type_name: str) -> bool:
@@ -342,7 +342,7 @@ class _Judge:
             before = self._partials
         begun = not before and self._context is not None  # the pattern of a new partition has just started
         taken = sum(map(self._has_event, after)) > sum(map(self._has_event, before))
-        moved = self.kept = self.delivered or taken or (not begun and _known(after) != _known(before))
+        moved = self.retained = self.delivered or taken or (not begun and _known(after) != _known(before))
         before = before or (after if begun else [])
         waited = list(dict.fromkeys(item.waiting_for for item in before))
         steps: list[ProbeStep] = []
@@ -401,7 +401,7 @@ class _Judge:
         if target.root.distinct and self.delivered:
             columns = tuple(run.runtime.statement(self._name).output_type.properties)
             equal = distinct_duplicate(run.result.rows, self._streams, self._event, columns)
-            self.delivered, self.kept = equal is None, self.kept and equal is None
+            self.delivered, self.retained = equal is None, self.retained and equal is None
             yield from () if equal is None else (equal,)
         if target.join is not None:
             yield from self._join_stages(target)
@@ -414,10 +414,10 @@ class _Judge:
                 yield from self._where(nodes.where_conjuncts(target.root))
         if pattern_tags(self._runtime, self._name) is not None and self._pattern() is None and not self.delivered:
             after = self._waiting()
-            self.kept = self.kept or any(map(self._has_event, after))
+            self.retained = self.retained or any(map(self._has_event, after))
             node = target.recognition
             probe_arguments = self._event, self._asked, self._tested
-            lacks = None if self.kept or node is None else unmet_condition(node, self._partials, *probe_arguments)
+            lacks = None if self.retained or node is None else unmet_condition(node, self._partials, *probe_arguments)
             waiting = list(dict.fromkeys(partial.waiting_for for partial in after))
             note = f"waits for {', '.join(waiting)}" if waiting else "no match has begun"
             yield lacks or ProbeStep("match", False, "match_recognize", note=note)
@@ -457,7 +457,7 @@ class _Judge:
             else:
                 holds = any(row[EVENT] is self._event for row in now)
                 enters = any(row[EVENT] is self._event for row in entered)
-            self.kept = self.kept or holds
+            self.retained = self.retained or holds
             if enters:
                 said = f"its batch of {len(entered):,} is released" if batch else f"it enters: {len(now):,} retained"
                 yield ProbeStep("window", True, name, note=said)
@@ -531,7 +531,7 @@ class _Judge:
     def _row_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
         run = self._run
         assert run is not None
-        self.kept = self.kept or run.aggregation is not None
+        self.retained = self.retained or run.aggregation is not None
         before = [row for delta in run.result.before_output for row in delta.insert or ()]
         passed = before
         if run.having is not None:
@@ -548,10 +548,10 @@ class _Judge:
             due = min((s["next_timer"] for s in self._runtime.state(self._name) if s["next_timer"]), default=None)
             rows = f"{len(passed):,} row{'s' * (len(passed) != 1)} held back"
             note = rows if due is None else f"{rows}, next due at {clock_text(due, self._runtime.config.second)}"
-            self.kept = self.kept or bool(passed)
+            self.retained = self.retained or bool(passed)
             yield ProbeStep("output", False, self._text(target.output), note=note)
         elif target.selector == "rstream":
-            self.kept = True
+            self.retained = True
             yield ProbeStep("select", False, "rstream", note="only rows of events that leave are delivered")
         elif target.join is not None:
             of = "what is known" if run.is_incomplete else "events"

@@ -42,7 +42,7 @@ ConditionProbe = Callable[
 class TriggerProbe:
     """The steps of one event at one statement. `rows` are the rows of a merge's target before the event.
 
-    `acted`: the event led to something. `kept`: it is retained.
+    `acted`: the event led to something. `retained`: the statement retains it.
     """
 
     run: ProvenanceRerun
@@ -52,7 +52,7 @@ class TriggerProbe:
     text: Callable[[Any], str]
     calls: bool = False
     acted: bool = False
-    kept: bool = False
+    retained: bool = False
 
     @property
     def _runtime(self) -> Runtime:
@@ -144,7 +144,7 @@ class TriggerProbe:
             event_columns = {name: self.event.get(name) for name in partition.columns}
             is_waiting = any(_agree(event_columns, values) for _, _, values in cycle_state.waiting[number])
             is_held = any(_agree(event_columns, row) for row in rows)
-            self.kept = self.kept or is_waiting or is_held
+            self.retained = self.retained or is_waiting or is_held
             text = self.text(partition.source) or partition.source.event_type
             if is_waiting:
                 note = f"it waits for a cycle: {cycle_state.weight:g} of the weight of one has come"

@@ -47,14 +47,14 @@ class TreeLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeLines:
-    """The visible `lines` of `count`. There are `total` context partitions, `found` match, and `levels` counts nodes by
-    level.
+    """The visible `lines` of `count`. Of `total` context partitions, `matching` match the request. `levels` counts
+    nodes by level.
     """
 
     lines: Sequence[TreeLine]
     count: int
     total: int
-    found: int
+    matching: int
     levels: Sequence[int]
 
 
@@ -176,8 +176,8 @@ class _Look:
         self._choice = choice
         self._visible = range(min(shown.start, MAX_LINES), min(shown.stop, MAX_LINES))
         self._search = search
-        self._found = search.leaves(tree.root)
-        self._unfolded = self._found <= UNFOLDED_LIMIT
+        self._matching = search.leaves(tree.root)
+        self._unfolded = self._matching <= UNFOLDED_LIMIT
         self._exceptions = outline.nodes(tree, folds.shut if self._unfolded else folds.opened)
         some = next(iter(tree.partitions.values()), None)
         self._sizes = () if some is None else tuple(figures.sizes(some))
@@ -191,7 +191,7 @@ class _Look:
         if root is not None:
             self._branch(root, ())
         total = len(self._tree.partitions)
-        return TreeLines(self._lines, min(self._at, MAX_LINES), total, self._found, _nodes_per_level(root))
+        return TreeLines(self._lines, min(self._at, MAX_LINES), total, self._matching, _nodes_per_level(root))
 
     def _branch(self, branch: Branch, path: tuple[Any, ...]) -> None:
         """Add the lines of the nodes of a branch and of all unfolded nodes below them."""

@@ -527,7 +527,7 @@ class StatementView(FeedView):
         }
         return {
             "total": tree.total,
-            **({"found": tree.found} if choice.words else {}),
+            **({"found": tree.matching} if choice.words else {}),
             "count": tree.count,
             "first": self._visible_range.start,
             "names": [c.describe() for c in columns],

@@ -41,11 +41,11 @@ _RESULTS = {"fully_aggregated": "Result", "fully_aggregated_grouped": "Groups"}
 
 
 class PartitionList(NamedTuple):
-    """Some `rows` of `total` context partitions, `found` of which match the request."""
+    """Some `rows` of `total` context partitions, `matching` of which match the request."""
 
     total: int
     rows: Rows
-    found: int
+    matching: int
 
 
 class WorkbenchSource:

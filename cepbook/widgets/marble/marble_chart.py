@@ -397,7 +397,7 @@ class _LayerBuilder:
         marble, axis = self._marble, self._axis
         height = _bar_height(marble)
         names = [
-            {"y": top + height * (i + 0.5), "label": _label(bar.event, _label_columns(marble, marble.held))}
+            {"y": top + height * (i + 0.5), "label": _label(bar.event, _label_columns(marble, marble.retained))}
             for i, bar in enumerate(marble.bars)
         ]
         layers = [self._left_texts([{"y": top - LEVEL / 2, "label": "window"}], bold=True)]
@@ -452,5 +452,5 @@ class _LayerBuilder:
             "arrived": text(bar.arrived),
             "entered": "not yet" if bar.entered is None else text(bar.entered),
             "left": "not yet" if bar.left is None else text(bar.left),
-            **_tooltip_texts(bar.event, self._marble.held),
+            **_tooltip_texts(bar.event, self._marble.retained),
         }

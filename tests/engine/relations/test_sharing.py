@@ -55,7 +55,7 @@ def test_readers_share_one_index_that_goes_with_the_last_of_them() -> None:
     for number, text in enumerate(READERS):
         assert _relation(runtime) is not None, f"{len(READERS) - number} still read it"
         runtime.undeploy(text)
-    assert _relation(runtime) is None and not runtime.stores["W"].wanted
+    assert _relation(runtime) is None and not runtime.stores["W"].requested_indexes
     assert (_kept(HashIndex), _kept(StoreContents)) == before, "the memory is free"
 
 
@@ -130,7 +130,7 @@ def test_tables_are_looked_into_by_primary_key() -> None:
         "@name('more') select (select count(*) from T as t where t.x = b.x) as n from B as b", deployment_id="m"
     )
     _sent(runtime)
-    assert list(runtime.stores["T"].wanted) == [("hash", "x")], "of aggregation columns there is no index"
+    assert list(runtime.stores["T"].requested_indexes) == [("hash", "x")], "of aggregation columns there is no index"
     got: dict[str, Any] = {}
     for name in ("join", "sub", "more"):
         runtime.statement(name).add_listener(lambda delta, name=name: got.update({name: delta.insert}))  # type: ignore[misc]
@@ -323,7 +323,7 @@ def test_equality_and_range_over_a_named_window_share_a_composite_index() -> Non
 
     runtime.deploy(BANDED)
     listen()
-    names = set(runtime.stores["W"].wanted)
+    names = set(runtime.stores["W"].requested_indexes)
     assert ("composite", "g", "v") in names
     held: list[tuple[int, int]] = []
     for step in range(200):

@@ -43,7 +43,7 @@ def test_a_small_tree_is_unfolded() -> None:
         "  Each trader = T000",
         "  Each trader = T001",
     ]
-    assert (seen.count, seen.total, seen.found, list(seen.levels)) == (6, 4, 4, [2, 4])
+    assert (seen.count, seen.total, seen.matching, list(seen.levels)) == (6, 4, 4, [2, 4])
     assert [line.row["id"] for line in seen.lines] == [None, 0, 1, None, 2, 3]
     assert [line.row["partitions"] for line in seen.lines] == [2, None, None, 2, None, None]
     assert [line.row["events"] for line in seen.lines] == [2, 1, 1, 2, 1, 1], "of nodes the sum"
@@ -97,19 +97,19 @@ def test_words_are_looked_for_on_all_levels(words: str, expected: list[str]) -> 
     seen = source.outline(RowFilter.of({"filter": words}), FoldState(), TALL)
     assert texts(seen) == expected
     leaves = sum(line.number == 0 for line in seen.lines)
-    assert (seen.found, seen.total) == (leaves, 4)
+    assert (seen.matching, seen.total) == (leaves, 4)
     assert sum(line.row["partitions"] or 0 for line in seen.lines) == leaves  # type: ignore[misc]
 
 
 def test_what_is_found_follows_what_comes_and_goes() -> None:
     cep = workbench(2, 2)
     source, choice = WorkbenchSource(cep, "out"), RowFilter.of({"filter": "t001"})
-    assert source.outline(choice, FoldState(), TALL).found == 2
+    assert source.outline(choice, FoldState(), TALL).matching == 2
     cep.send("Tick", venue="V2", trader="T001", price=1.0)
-    assert source.outline(choice, FoldState(), TALL).found == 3
+    assert source.outline(choice, FoldState(), TALL).matching == 3
     cep.runtime.context("Traders").end_partition(1)
-    assert source.outline(choice, FoldState(), TALL).found == 2
-    assert source.outline(RowFilter(), FoldState(), TALL).found == 4
+    assert source.outline(choice, FoldState(), TALL).matching == 2
+    assert source.outline(RowFilter(), FoldState(), TALL).matching == 4
 
 
 def test_nodes_are_sorted_beside_each_other_by_what_they_got_together() -> None:

@@ -72,7 +72,7 @@ def bind_column_method(
         return error_expression(step.span)
     _check_arguments(row, call, args, step, scope)
     type_ = row.result((call.type, _key_type(call)))
-    return x.FunctionCall(type_, row.name, (replace(read, held=True), *args), span=read.span.to(step.span))
+    return x.FunctionCall(type_, row.name, (replace(read, accumulator=True), *args), span=read.span.to(step.span))
 
 
 def _method_row(call: AggregateCall, step: ast.NameStep) -> FunctionRow | None:

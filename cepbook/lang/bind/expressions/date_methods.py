@@ -195,9 +195,8 @@ class _Reader:
     def _span(self, bound: x.BoundExpr) -> x.BoundExpr:
         """Return a threshold in clock units; its months are those after the start of the earlier interval."""
         if not t.is_numeric(bound.type) and bound.type != t.NULL:
-            what, found = f"the threshold of `{self.row.short}`", type_text(bound.type)
-            fact = f"{what} must be a time period or a number, found {found}"
-            self.scope.mismatch(fact, bound.span, "such as 10 sec")
+            fact = f"the threshold of `{self.row.short}` must be a time period or a number"
+            self.scope.mismatch(f"{fact}, found {type_text(bound.type)}", bound.span, "such as 10 sec")
         if not isinstance(bound, x.Period):
             threshold = fold_expr(bound)
         elif bound.months is None:

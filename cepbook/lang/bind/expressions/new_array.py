@@ -67,8 +67,8 @@ def _filled(elements: Sequence[ast.Expr], array_type: Type, node: ast.Expr, scop
             return error_expression(node.span)
         if not assignable(bound.type, array_type.of) or (bound.type == t.NULL and array_type.primitive):
             hint = "arrays of objects take null, such as new Integer[] {…}" if bound.type == t.NULL else None
-            expected, found = type_text(array_type.of), type_text(bound.type)
-            scope.mismatch(f"an element of {expected}[] must be {expected}, found {found}", element.span, hint)
+            expected, actual = type_text(array_type.of), type_text(bound.type)
+            scope.mismatch(f"an element of {expected}[] must be {expected}, found {actual}", element.span, hint)
         bound_elements.append(coerce(bound, array_type.of))
     array = x.ArrayOf(array_type, tuple(bound_elements), span=node.span)
     known = all(isinstance(element, x.Const) and element.value is not None for element in bound_elements)

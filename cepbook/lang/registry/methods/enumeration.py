@@ -45,7 +45,7 @@ _EITHER: tuple[ReceiverKind, ...] = ("events", "values")
 def equality_key(value: Any) -> Hashable:
     """A key that equal values have in common: lists and maps by what is in them, NaN like NaN."""
     if isinstance(value, dict):
-        return frozenset((name, equality_key(each)) for name, each in value.items())
+        return frozenset((name, equality_key(item)) for name, item in value.items())
     if isinstance(value, list):
         return tuple(map(equality_key, value))
     return math.nan if value != value else value

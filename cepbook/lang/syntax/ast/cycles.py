@@ -89,5 +89,5 @@ class Projected(SyntaxNode):
 class Present(SyntaxNode):
     """``present(a and not b)``: required and excluded sources."""
 
-    wanted: tuple[Name, ...]
-    unwanted: tuple[Name, ...]
+    required: tuple[Name, ...]
+    excluded: tuple[Name, ...]
