@@ -91,8 +91,22 @@ class Feed:
     """
 
     __slots__ = (
-        "_batch", "_dropped", "_fresh", "_kept", "_lock", "_log", "_next", "_pending", "_rows", "_segments",
-        "_subscribers", "_total_insert", "_total_remove", "_width", "capacity", "names",
+        "_batch",
+        "_dropped",
+        "_fresh",
+        "_lock",
+        "_log",
+        "_next",
+        "_pending",
+        "_retained",
+        "_rows",
+        "_segments",
+        "_subscribers",
+        "_total_insert",
+        "_total_remove",
+        "_width",
+        "capacity",
+        "names",
     )  # fmt: skip
 
     def __init__(self, capacity: int | None = 100_000, log: int = 0, medium: SpillMedium = ANONYMOUS) -> None:
@@ -107,7 +121,7 @@ class Feed:
         self._pending: list[Any] = []
         self._width = 3  # values per record
         self._segments: deque[tuple[Segment, int, int]] = deque()  # with the numbers of deliveries and rows
-        self._kept = 0
+        self._retained = 0
         self._rows = 0
         self._next = 0  # number of the next settled delivery
         self._total_insert = 0
@@ -130,7 +144,7 @@ class Feed:
     def resize(self, capacity: int) -> None:
         """Change the capacity. Rows beyond a smaller one go to the spill file."""
         self.capacity = capacity
-        self._settled()
+        self._settle_under_lock()
         self._rearm()
 
     def one(self, record: Record) -> None:
@@ -242,13 +256,13 @@ class Feed:
         with self._lock:
             self._settle()
             self._trim_exactly()
-            end, number = self._next, self._next - self._kept
+            end, number = self._next, self._next - self._retained
             segments: list[tuple[Segment, int]] = []
             for segment, deliveries, _ in self._segments:
                 if number + deliveries > cursor:
                     segments.append((segment, number))
                 number += deliveries
-            spilled = end - self._kept - self._log.deliveries
+            spilled = end - self._retained - self._log.deliveries
             skipped = self._log.segment_of(cursor - spilled)
             spilled += self._log.deliveries_before(skipped)
             earlier = self._spilled(skipped)
@@ -343,7 +357,7 @@ class Feed:
             self._settle()
             loaded = [Segment(*segment) for segment in segments]
             self._segments = deque((segment, segment.deliveries, segment.rows) for segment in loaded)
-            self._kept = sum(segment.deliveries for segment in loaded)
+            self._retained = sum(segment.deliveries for segment in loaded)
             self._rows = sum(segment.rows for segment in loaded)
             self._next, self._total_insert, self._total_remove, self._dropped = counters
             self._spill_into(SpillFile(self._log.most) if spilled is None else spilled)
@@ -395,38 +409,38 @@ class Feed:
             self._settle()
             self._segments.clear()
             self._spill_into(SpillFile(self._log.most))
-            self._kept = self._rows = 0
+            self._retained = self._rows = 0
             self._total_insert = self._total_remove = self._dropped = 0
         self._rearm()
 
     @property
     def total_insert(self) -> int:
         """Insert rows delivered since the start or the last `clear`, kept or not."""
-        self._settled(exactly=False)
+        self._settle_under_lock(exactly=False)
         return self._total_insert
 
     @property
     def total_remove(self) -> int:
         """Remove rows delivered since the start or the last `clear`, kept or not."""
-        self._settled(exactly=False)
+        self._settle_under_lock(exactly=False)
         return self._total_remove
 
     @property
     def deliveries(self) -> int:
         """Deliveries since the feed was created; also the cursor that `since` would return now."""
-        self._settled(exactly=False)
+        self._settle_under_lock(exactly=False)
         return self._next
 
     @property
     def dropped(self) -> int:
         """Deliveries dropped because of `capacity`."""
-        self._settled()
+        self._settle_under_lock()
         return self._dropped
 
     @property
     def rows(self) -> int:
         """Rows that are kept now."""
-        self._settled()
+        self._settle_under_lock()
         return self._rows
 
     @property
@@ -436,8 +450,8 @@ class Feed:
 
     def __len__(self) -> int:
         """Deliveries that are kept now."""
-        self._settled()
-        return self._kept
+        self._settle_under_lock()
+        return self._retained
 
     def __bool__(self) -> bool:
         """A feed is true even if it is empty, so that ``feed or default`` works as expected."""
@@ -449,10 +463,10 @@ class Feed:
     def _read(self, cursor: int) -> tuple[list[Segment], int, int]:
         with self._lock:
             self._settle()
-            if self._segments and cursor < self._next - self._kept + self._segments[0][1]:
+            if self._segments and cursor < self._next - self._retained + self._segments[0][1]:
                 self._trim_exactly()  # drops nothing behind the first segment
             end = self._next
-            start = min(max(cursor, end - self._kept), end)
+            start = min(max(cursor, end - self._retained), end)
             latest: list[Segment] = []
             more = end - start
             for segment, deliveries, _ in reversed(self._segments):
@@ -473,7 +487,7 @@ class Feed:
         if tell:
             self.wake()
 
-    def _settled(self, *, exactly: bool = True) -> None:
+    def _settle_under_lock(self, *, exactly: bool = True) -> None:
         with self._lock:
             self._settle()
             if exactly:
@@ -501,31 +515,32 @@ class Feed:
         inserted = segment.inserted
         segments = self._segments
         with InterruptGuard():
-            before = self._next, self._kept, self._rows, self._total_insert, self._total_remove
+            before = self._next, self._retained, self._rows, self._total_insert, self._total_remove
             segments.append((segment, deliveries, rows))
             try:
-                self._next, self._kept, self._rows = self._next + deliveries, self._kept + deliveries, self._rows + rows
+                self._next, self._retained = self._next + deliveries, self._retained + deliveries
+                self._rows += rows
                 self._total_insert, self._total_remove = before[3] + inserted, before[4] + rows - inserted
                 del self._pending[:waiting]
             except BaseException:
                 segments.pop()
-                self._next, self._kept, self._rows, self._total_insert, self._total_remove = before
+                self._next, self._retained, self._rows, self._total_insert, self._total_remove = before
                 raise
-            while max(self._rows - segments[0][2], self._kept - segments[0][1]) >= self.capacity:
+            while max(self._rows - segments[0][2], self._retained - segments[0][1]) >= self.capacity:
                 oldest, deliveries, rows = segments.popleft()
                 self._log.take(oldest)
-                self._rows, self._kept = self._rows - rows, self._kept - deliveries
+                self._rows, self._retained = self._rows - rows, self._retained - deliveries
                 self._dropped += deliveries
 
     def _trim_exactly(self) -> None:
-        while self._kept > 1 and max(self._rows, self._kept) > self.capacity:
+        while self._retained > 1 and max(self._rows, self._retained) > self.capacity:
             with InterruptGuard():
                 segment, deliveries, rows = self._segments.popleft()
                 starts, filled = [*segment.starts, len(segment.marks)], segment.rows_before
-                beyond = max(self._kept - self.capacity, bisect_left(filled, self._rows - self.capacity))
-                gone = min(beyond, deliveries, self._kept - 1)
+                beyond = max(self._retained - self.capacity, bisect_left(filled, self._rows - self.capacity))
+                gone = min(beyond, deliveries, self._retained - 1)
                 self._rows -= filled[gone]
-                self._kept -= gone
+                self._retained -= gone
                 self._dropped += gone
                 self._log.take(segment.before(starts[gone]))
                 if gone < deliveries:
@@ -578,9 +593,9 @@ class SinkFeed(Feed):
     def _forget(self, cursor: int) -> None:
         self._cursor = cursor
         with self._lock:
-            while self._segments and self._next - self._kept + self._segments[0][1] <= cursor:
+            while self._segments and self._next - self._retained + self._segments[0][1] <= cursor:
                 _, deliveries, rows = self._segments.popleft()
-                self._kept -= deliveries
+                self._retained -= deliveries
                 self._rows -= rows
 
 

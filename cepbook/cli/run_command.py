@@ -265,13 +265,13 @@ class ReplayProgressBar:
 
     def __init__(self, replay: Replay[Workbench]) -> None:
         self._replay = replay
-        self._drawn = 0.0
+        self._last_refresh = 0.0
 
     def draw(self) -> None:
         """Draw the line, at most ten times a second."""
         now = time.monotonic()
-        if now - self._drawn >= REFRESH:
-            self._drawn = now
+        if now - self._last_refresh >= REFRESH:
+            self._last_refresh = now
             write_progress_line(self.line())
 
     def line(self) -> str:
@@ -287,7 +287,7 @@ class ReplayProgressBar:
         return f"[{bar}] {share:4.0%}  {at.events:,} of {about}{of:,} events, {tail}"
 
     def clear(self) -> None:
-        if self._drawn:
+        if self._last_refresh:
             write_progress_line(None)
 
 

@@ -41,14 +41,14 @@ def open_target(host: NotebookHost) -> Callable[[], object] | None:
             panels.append(Panel(lambda: host.workbench))
         comm.send({"model": panels[0].model_id})
 
-    def asked(comm: Any) -> None:
+    def answer(comm: Any) -> None:
         if loop is not None and loop.is_running():  # messages arrive in a thread that differs by version
             loop.call_soon_threadsafe(tell, comm)
         else:
             tell(comm)
 
     def opened(comm: Any, _: object) -> None:
-        comm.on_msg(lambda message: asked(comm))
+        comm.on_msg(lambda message: answer(comm))
 
     manager.register_target(TARGET, opened)
 

@@ -81,7 +81,7 @@ class Tuner:
         """The values of the controls."""
         return {name: control.value for name, control in self.controls.items()}
 
-    def drawn(self) -> list[object]:
+    def pictures(self) -> list[object]:
         """Return two pictures of each statement with the present values: a marble diagram (of a pattern, a join and the
         like the last rows), and a chart if there are rows with numbers.
         """
@@ -104,9 +104,9 @@ class Tuner:
 
     def show(self, display: Callable[..., Any]) -> None:
         """Display the controls and the pictures by `IPython.display.display`."""
-        drawn = self.drawn()
+        pictures = self.pictures()
         display(self._bundle(), raw=True)
-        self._outputs = [display(picture, display_id=True) for picture in (self._values_picture(), *drawn)]
+        self._outputs = [display(picture, display_id=True) for picture in (self._values_picture(), *pictures)]
 
     watched = False  # no page tells
 
@@ -122,7 +122,7 @@ class Tuner:
         if not self._outputs:  # not shown yet
             return
         try:
-            pictures = [self._values_picture(), *self.drawn()]
+            pictures = [self._values_picture(), *self.pictures()]
         except CepbookError as error:  # the pictures below stay those of the values before
             pictures = [StaticPicture(f"<div>{escape(str(error))}</div>", str(error))]
         for handle, picture in zip(self._outputs, pictures, strict=False):

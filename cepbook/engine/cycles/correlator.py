@@ -43,7 +43,7 @@ class Correlator(State):
         self._values: list[dict[Any, RowValues]] = [{} for _ in range(partitions)]
 
     @property
-    def held(self) -> int:
+    def size(self) -> int:
         """The number of ids that are watched, summed over patterns."""
         return sum(map(len, self._presences))
 

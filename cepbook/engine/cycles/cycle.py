@@ -72,7 +72,7 @@ class CycleState(State):
 
     def retained(self) -> int:
         """Return the number of rows in windows or waiting."""
-        return sum(stage.held for chain in self.stages for stage in chain) + sum(map(len, self.waiting))
+        return sum(stage.size for chain in self.stages for stage in chain) + sum(map(len, self.waiting))
 
     def events(self, number: int, node: CycleStatement) -> list[RowValues]:
         """Return the events of a partition. If they are its rows, events that the last cycle evicted are included."""

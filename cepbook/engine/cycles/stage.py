@@ -25,14 +25,14 @@ RowIds = Callable[[], int]  # returns the id of a new row
 class KeyedWindow(State):
     """The window of one key, its aggregates, and the row with their values."""
 
-    __slots__ = ("armed", "key", "number", "shown", "totals", "window")
+    __slots__ = ("armed", "key", "number", "row", "totals", "window")
 
     def __init__(self, number: int, key: tuple[Any, ...], window: StageWindowState, totals: list[Accumulator]) -> None:
         self.number = number
         self.key = key
         self.window = window
         self.totals = totals
-        self.shown: StageRow | None = None
+        self.row: StageRow | None = None
         self.armed = NEVER
 
 
@@ -85,7 +85,7 @@ class StageState(State):
         return NEVER
 
     @property
-    def held(self) -> int:
+    def size(self) -> int:
         """The number of rows, including waiting ones."""
         return sum(len(leaf.window) + leaf.window.pending for leaf in self._leaves.values())
 
@@ -186,7 +186,7 @@ class StageState(State):
         self, leaf: KeyedWindow, now: int, stays: bool, form: StageSpec, fresh: RowIds, delta: StageDelta
     ) -> None:
         new, dead = delta
-        before = leaf.shown
+        before = leaf.row
         if not stays:
             dead += [] if before is None else [before]
             return
@@ -198,8 +198,8 @@ class StageState(State):
             if all(_same(values[name], before[2][name]) for name in names):
                 return
             dead.append(before)
-        leaf.shown = fresh(), now, values
-        new.append(leaf.shown)
+        leaf.row = fresh(), now, values
+        new.append(leaf.row)
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -57,10 +57,10 @@ class StageWindowState(State):
 class _QueuedWindow(StageWindowState):
     """A window whose rows wait in a queue until a cycle takes them."""
 
-    __slots__ = ("_held", "_waiting")
+    __slots__ = ("_rows", "_waiting")
 
-    def __init__(self, held: Any) -> None:
-        self._held = held
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
         self._waiting: deque[StageRow] = deque()
 
     @property
@@ -68,10 +68,10 @@ class _QueuedWindow(StageWindowState):
         return len(self._waiting)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[StageRow]:
-        return iter(self._held)
+        return iter(self._rows)
 
 
 class SlidingWindow(_QueuedWindow):
@@ -89,7 +89,7 @@ class SlidingWindow(_QueuedWindow):
         super().__init__(deque())
 
     def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
-        rows, waiting = self._held, self._waiting
+        rows, waiting = self._rows, self._waiting
         waiting.extend(incoming)
         if not waiting:
             return [], []
@@ -134,19 +134,19 @@ class RecentWindow(_QueuedWindow):
         else:
             waiting.extend(incoming)
             new = [waiting.popleft() for _ in range(min(self.at_most, len(waiting)))]
-            for _ in range(len(self._held) + len(new) - self.at_most):
+            for _ in range(len(self._rows) + len(new) - self.at_most):
                 dead.append(self._oldest())
         for row in new:
-            self._held[row[0]] = row
+            self._rows[row[0]] = row
             heappush(by_age, (row[1], row[0]))
         return new, dead
 
     def _oldest(self) -> StageRow:
-        row: StageRow = self._held.pop(heappop(self._by_age)[1])
+        row: StageRow = self._rows.pop(heappop(self._by_age)[1])
         return row
 
     def __iter__(self) -> Iterator[StageRow]:
-        return iter(self._held.values())
+        return iter(self._rows.values())
 
 
 class TumblingWindow(_QueuedWindow):
@@ -161,13 +161,13 @@ class TumblingWindow(_QueuedWindow):
 
     @property
     def passing(self) -> bool:
-        return bool(self._held)
+        return bool(self._rows)
 
     def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
-        waiting, dead = self._waiting, self._held
+        waiting, dead = self._waiting, self._rows
         waiting.extend(incoming)
-        self._held = [waiting.popleft() for _ in range(min(self.size, len(waiting)))]
-        return self._held[:], dead
+        self._rows = [waiting.popleft() for _ in range(min(self.size, len(waiting)))]
+        return self._rows[:], dead
 
 
 class RankedWindow(StageWindowState):
@@ -178,7 +178,7 @@ class RankedWindow(StageWindowState):
     in one cycle is neither new nor dead. Dead rows are in the order of eviction.
     """
 
-    __slots__ = ("_by_group", "_count", "_held", "_order", "column", "group", "lowest", "size")
+    __slots__ = ("_by_group", "_count", "_order", "_rows", "column", "group", "lowest", "size")
     due = NEVER
     passing = False
     pending = 0
@@ -190,7 +190,7 @@ class RankedWindow(StageWindowState):
         self.group = group
         self._count = 0  # number of rows that have arrived
         self._order: SortedList[tuple[Any, int, int]] = SortedList()  # (rank, order of arrival, id)
-        self._held: dict[int, tuple[StageRow, tuple[Any, int, int]]] = {}
+        self._rows: dict[int, tuple[StageRow, tuple[Any, int, int]]] = {}
         self._by_group: dict[Any, int] = {}  # the ids of rows
 
     def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
@@ -207,14 +207,14 @@ class RankedWindow(StageWindowState):
             self._count += 1
             place = descending_key(value) if self.lowest else ascending_key(value), self._count, row[0]
             self._order.add(place)
-            self._held[row[0]] = row, place
+            self._rows[row[0]] = row, place
             came[row[0]] = row
-        while len(self._held) > self.size:
+        while len(self._rows) > self.size:
             self._leave(self._order[0][2], came, dead)
         return list(came.values()), dead
 
     def _leave(self, id_: int, came: dict[int, StageRow], dead: list[StageRow]) -> None:
-        row, place = self._held.pop(id_)
+        row, place = self._rows.pop(id_)
         self._order.remove(place)
         if self.group and self._by_group.get(self._group(row)) == id_:
             del self._by_group[self._group(row)]
@@ -226,10 +226,10 @@ class RankedWindow(StageWindowState):
         return tuple([canonical_nan(values[name]) for name in self.group])
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[StageRow]:
-        return (row for row, _ in self._held.values())
+        return (row for row, _ in self._rows.values())
 
 
 def make_stage_window(spec: CycleWindow, fills: bool) -> StageWindowState:

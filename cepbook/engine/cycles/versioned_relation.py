@@ -30,7 +30,7 @@ _by_id = itemgetter(0)
 class VersionedRelation(State):
     """The rows after a cycle. Each has its status among its values."""
 
-    __slots__ = ("_gone", "_indexes", "_ordered", "dead", "new", "rows")
+    __slots__ = ("_indexes", "_ordered", "_removals", "dead", "new", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[int, StageRow] = {}
@@ -38,7 +38,7 @@ class VersionedRelation(State):
         self.dead: list[StageRow] = []
         self._indexes: dict[str, HashIndex] = {}  # by column
         self._ordered = True  # True if `rows` are in the order of their ids
-        self._gone = 0  # number of rows removed from `rows` since it was built
+        self._removals = 0  # number of rows removed from `rows` since it was built
 
     def turn(self, new: Iterable[StageRow], dead: Iterable[StageRow]) -> None:
         """Add the new rows of a cycle and remove the dead ones."""
@@ -51,10 +51,10 @@ class VersionedRelation(State):
             row = rows.pop(id_)
             for index in self._indexes.values():
                 index.leave(row)
-        self._gone += len(self.dead)
-        if self._gone > len(rows) + _FEW:  # gaps in a dict cost as much to read as entries
+        self._removals += len(self.dead)
+        if self._removals > len(rows) + _FEW:  # gaps in a dict cost as much to read as entries
             rows = self.rows = dict(rows)
-            self._gone = 0
+            self._removals = 0
         last = next(reversed(rows), 0)
         self.new = sorted(new, key=_by_id)
         for row in self.new:

@@ -106,7 +106,7 @@ class DeliveryOutlet:
         self._ports_without_insertion: DeliveryPorts | None = None  # `_all_ports` without insertion
         self._insertion_ports: DeliveryPorts | None = None
         self._sinks_only = False  # True if there are only sinks, which take insert rows as they are
-        self._held: list[Any] = []  # flat records that become one delivery
+        self._buffer: list[Any] = []  # flat records that become one delivery
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(Delta)` for every delivery, synchronously."""
@@ -170,7 +170,7 @@ class DeliveryOutlet:
     def close(self) -> None:
         """Stop all deliveries, because the statement stops. Rows that it holds are not delivered any more."""
         self._all_ports = self._ports_without_insertion = None
-        self._held.clear()
+        self._buffer.clear()
         self._connect(None)
 
     def _connect(self, ports: DeliveryPorts | None) -> None:
@@ -202,7 +202,7 @@ class DeliveryOutlet:
             self._connect(self._all_ports)
 
     def _holding(self) -> DeliveryPorts:
-        buffer, request_release, flat = self._held, self._host.request_release, self.layout.flat
+        buffer, request_release, flat = self._buffer, self._host.request_release, self.layout.flat
 
         def out(record: Record) -> None:
             if not buffer:
@@ -219,12 +219,12 @@ class DeliveryOutlet:
     @property
     def holding(self) -> bool:
         """True while rows are held."""
-        return bool(self._held)
+        return bool(self._buffer)
 
     def release(self) -> None:
         """Deliver the held rows as one delivery."""
-        records = self._held.copy()
-        self._held.clear()
+        records = self._buffer.copy()
+        self._buffer.clear()
         target, width = self._ports_without_insertion, self.layout.width
         if not records or target is None:
             return

@@ -219,7 +219,8 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
     """
     store: Store = runtime.stores[target]
     _check_unread(store)
-    targets: dict[int | None, tuple[Any, list[Row]]] = {i: (state, []) for i, state in _meant(runtime, store, selector)}
+    states = _selected_states(runtime, store, selector)
+    targets: dict[int | None, tuple[Any, list[Row]]] = {i: (state, []) for i, state in states}
     placed: list[Row] = []
     for row in rows:
         own = {name: row.get(name) for name in store.columns}
@@ -246,7 +247,7 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
     return placed
 
 
-def _meant(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[int | None, Any]]:
+def _selected_states(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[int | None, Any]]:
     states: list[tuple[int | None, Any]] = store.owner.states()
     if selector is None or store.type.context is None:
         return states
@@ -271,7 +272,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
     statement.bind_tables()
     with runtime.turn:
         try:
-            for _, state in _meant(runtime, store, selector):
+            for _, state in _selected_states(runtime, store, selector):
                 program.namespace["target"] = partial(_same, state)
                 program.functions.ask(statement.new_state(state.partition))
             for state, old, new, _ in moves:
@@ -323,7 +324,7 @@ def _states(
         ids = None if selector is None else select_partitions(selector, context)
         partitions = [p for p in context.partitions.values() if ids is None or p.id in ids]
     for partition in partitions:
-        items = {number: _held(runtime, store, partition, selector, picking) for number, store in stores.items()}
+        items = {number: _items(runtime, store, partition, selector, picking) for number, store in stores.items()}
         program.namespace["stored"] = lambda state, number=0, items=items: items[number]
         state = statement.new_state(partition)
         steps = program.steps
@@ -332,14 +333,14 @@ def _states(
         yield program.functions.rows(state, now)
 
 
-def _held(
+def _items(
     runtime: Any, store: Store, partition: Any, selector: Selector | None, picking: StoreQuery | None
 ) -> list[Any]:
     """Return a store's items for a partition of its context, else of those chosen; `picking` uses an index."""
     if partition is not None and store.type.context == partition.name:
         states = [entry for entry in store.owner.states() if entry[0] == partition.id]
     else:
-        states = _meant(runtime, store, selector)
+        states = _selected_states(runtime, store, selector)
     if picking is not None:
         return [item for _, state in states for item in picking.picked(state)]
     items = store.stored(state for _, state in states)

@@ -65,7 +65,7 @@ class Turn:
         self.activations = ActivationScheduler(clock, self.request_flush)
         self._waiting = self.activations.waiting
         self.halt = False
-        self._held: list[DeliveryOutlet] = []
+        self._buffering: list[DeliveryOutlet] = []
         self._broken: BaseException | None = None
 
     def check(self) -> None:
@@ -110,13 +110,13 @@ class Turn:
     @property
     def over(self) -> bool:
         """True if nothing waits: no held rows, no derived events, no failures."""
-        return not (self.queue or self.changes or self._waiting or self._held or self._failures.waiting)
+        return not (self.queue or self.changes or self._waiting or self._buffering or self._failures.waiting)
 
     def request_release(self, outlet: DeliveryOutlet) -> None:
         """Note that `outlet` holds rows until all statements have seen the present event or instant."""
-        if not self._held:
+        if not self._buffering:
             self.request_flush()
-        self._held.append(outlet)
+        self._buffering.append(outlet)
 
     def request_flush(self) -> None:
         """Make the sender drain the queue when all statements have seen the event."""
@@ -171,7 +171,7 @@ class Turn:
     def drain(self, *, raising: bool = True) -> None:
         """Process everything that waits: held rows, derived events, failures without a listener."""
         try:
-            if self._held or self.changes.moved or self._waiting:
+            if self._buffering or self.changes.moved or self._waiting:
                 self._flush()
             self._derive(None)
             if raising:
@@ -184,7 +184,7 @@ class Turn:
 
     def settled(self) -> None:
         """Process what waits, and raise the first failure that no error listener was notified of."""
-        if self.queue or self.changes or self._waiting or self._held:
+        if self.queue or self.changes or self._waiting or self._buffering:
             self.drain()
         else:
             self._failures.raise_pending()
@@ -209,9 +209,9 @@ class Turn:
                     route(row)
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
-                if self._held or moved or waiting:
+                if self._buffering or moved or waiting:
                     self._flush()
-            if self._held or moved or waiting:  # queued while rows were released
+            if self._buffering or moved or waiting:  # queued while rows were released
                 self._flush()
             derived += len(rows)
             if derived > _MOST_DERIVED:
@@ -245,7 +245,7 @@ class Turn:
             self._release()
 
     def _release(self) -> None:
-        outlets, self._held = self._held, []
+        outlets, self._buffering = self._buffering, []
         for outlet in outlets:
             try:
                 outlet.release()

@@ -163,7 +163,7 @@ class OutputCollector:
         return self._one_expired if self.keyed else self.flat.extend
 
     @property
-    def told(self) -> Callable[[int], int] | None:
+    def timer_cause(self) -> Callable[[int], int] | None:
         """Returns the cause to put into the mark of a delivery of a timer, by its time; None: causes are not needed."""
         return self._of_timer if self.keyed else None
 
@@ -172,7 +172,7 @@ class OutputCollector:
         """The causes of the deliveries by the numbers in their marks; None if they are not needed."""
         return self._causes if self.keyed else None
 
-    def watched(
+    def begin_batch(
         self, batch: ColumnBatch, keys: Sequence[CauseKey]
     ) -> tuple[Iterator[int], Iterable[int], Callable[[], CauseKey]]:
         """Return a batch's times, causes for the marks, and a function for the cause of the latest event."""
@@ -197,7 +197,7 @@ class OutputCollector:
         self.take_columns(output, numbers)
 
     def take_columns(self, output: InsertColumns, numbers: Sequence[int]) -> None:
-        """Take the columns that a batch produced. `numbers` are those of the rows' events, from 1 as in `watched`."""
+        """Take the columns that a batch produced. `numbers` are those of the rows' events, from 1 on."""
         if not output.times:
             return
         self.plain, self.numbers = output, numbers if self.keyed else ()

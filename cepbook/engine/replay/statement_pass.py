@@ -230,8 +230,8 @@ class StatementPass:
         times: Iterable[int] = batch.times
         marks: Iterable[int] = repeat(0)
         if out.keyed:
-            times, marks, self._present_cause = out.watched(batch, keys)
-        ports = out.flat.extend, out.taken, out.expired, out.told, catch_up
+            times, marks, self._present_cause = out.begin_batch(batch, keys)
+        ports = out.flat.extend, out.taken, out.expired, out.timer_cause, catch_up
         rest = filtered if partitions is None else partitions
         output = program.functions.run(times, marks, statement.state, *ports, self._stops.fire, rest, *columns)
         if output is not None:
@@ -255,7 +255,7 @@ class StatementPass:
         rows, passes = output
         numbers: Sequence[int] = range(1, len(batch.times) + 1)
         if out.keyed:
-            out.watched(batch, keys)
+            out.begin_batch(batch, keys)
             numbers = numbers if passes is None else (passes.nonzero()[0] + 1).tolist()
         out.take_columns(rows, numbers)
         return True
@@ -477,7 +477,7 @@ class StatementPass:
     def _catch_up(self, statement: RunningStatement, out: OutputCollector) -> Callable[[int], None]:
         """Return a function that runs the statement's timers up to a time, at the stops of the clock."""
         clock, stops = self._runtime.clock, self._stops
-        timed, fire, push, flat, cause_of = statement.timed, stops.fire, out.expired, out.flat.extend, out.told
+        timed, fire, push, flat, cause_of = statement.timed, stops.fire, out.expired, out.flat.extend, out.timer_cause
         if statement.program.functions.expire_all is not None:
             expire = timed.expire
 

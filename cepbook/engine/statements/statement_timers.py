@@ -44,10 +44,10 @@ class StatementTimers(OwnerTimers):
     """
 
     __slots__ = (
-        *("_arrange", "_delivers", "_expire_all", "_gone", "_inner"),
+        *("_arrange", "_delivers", "_expire_all", "_ended_partitions", "_inner"),
         *("_matchings", "_program", "_statement", "_states", "_timed", "overdue"),
     )
-    SAVED = (*OwnerTimers.SAVED, "_gone", "_inner", "_states")
+    SAVED = (*OwnerTimers.SAVED, "_ended_partitions", "_inner", "_states")
 
     def __init__(self, order: DispatchOrder, statement: StoreAccess, program: StatementProgram) -> None:
         super().__init__(order, self.fire, statement.failed)
@@ -58,7 +58,7 @@ class StatementTimers(OwnerTimers):
         self._states: dict[int, Any] = {}  # states that have had a timer, by partition id
         self._inner: dict[tuple[int, int], Any] = {}  # the same for subqueries, by path
         self._timed = [(n, subquery) for n, subquery in enumerate(program.subqueries) if subquery.steps.ticks]
-        self._gone = 0  # partitions that ended and may have left timers
+        self._ended_partitions = 0  # partitions that ended and may have left timers
         # set if only one window, without partitions and groups, has timers
         self._expire_all: Callable[..., int] | None = program.functions.run_expiry
         self._arrange: Callable[..., Any] | None = program.functions.arrange
@@ -154,9 +154,9 @@ class StatementTimers(OwnerTimers):
             return
         for place in self._own_places:
             self.arm((id_, place), NEVER)
-        self._gone += 1
-        if self._gone > _FEW and self._gone > len(self._states):  # states of group windows may remain
-            self._gone = 0
+        self._ended_partitions += 1
+        if self._ended_partitions > max(_FEW, len(self._states)):  # states of group windows may remain
+            self._ended_partitions = 0
             self.keep(lambda path: path[0] in self._states or path in self._inner)
 
     def detach(self) -> None:

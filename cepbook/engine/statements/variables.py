@@ -36,7 +36,7 @@ class RuntimeVariable:
     delivers only assignments by statements (recorded: var_create_variable_statement_output).
     """
 
-    __slots__ = ("_deliverer", "_held", "before", "given", "listeners", "name", "read_by_filters", "type", "value")
+    __slots__ = ("_deliverer", "_in_event", "before", "given", "listeners", "name", "read_by_filters", "type", "value")
     SAVED = ("before", "given", "value")
 
     def __init__(self, name: str, type_: Type, value: Any) -> None:
@@ -65,7 +65,7 @@ class RuntimeVariable:
     def restore(self, value: Any) -> None:
         """Set the value without notification."""
         self.value = self.before = value
-        self._held = False
+        self._in_event = False
 
     def decide(self) -> None:
         """Note that a filter reads the variable."""
@@ -74,16 +74,16 @@ class RuntimeVariable:
     def hold(self) -> None:
         """Begin an event: filters keep reading the present value until `release`."""
         self.before = self.value
-        self._held = True
+        self._in_event = True
 
     def release(self) -> None:
         """End an event."""
         self.before = self.value
-        self._held = False
+        self._in_event = False
 
     def _change(self, value: Any) -> None:
         self.value = value
-        if not self._held:
+        if not self._in_event:
             self.before = value
         for listener in tuple(self.listeners):
             listener()
@@ -109,11 +109,11 @@ class ContextVariable(RuntimeVariable):
 
     def hold(self) -> None:
         self._former.clear()
-        self._held = True
+        self._in_event = True
 
     def release(self) -> None:
         self._former.clear()
-        self._held = False
+        self._in_event = False
 
     def before_in(self, partition: ContextPartition) -> Any:
         """Return the value in `partition` when the present event began."""
@@ -122,7 +122,7 @@ class ContextVariable(RuntimeVariable):
     def assign_in(self, partition: ContextPartition, value: Any, now: int) -> None:
         """Assign by a statement in `partition`, at engine time `now`."""
         former = partition.variables.get(self.name)
-        if self._held:
+        if self._in_event:
             self._former.setdefault(partition, former)
         partition.variables[self.name] = value
         for listener in tuple(self.listeners):
@@ -217,14 +217,14 @@ class VariableWatcher:
 
     def begin(self) -> None:
         """Start to watch."""
-        for cell in self._watched:
+        for cell in self._window_variables:
             cell.listeners.append(self._reevaluate)
         for cell in self._program.output_watched:
             cell.listeners.append(self._reconsider)
 
     def end(self) -> None:
         """Stop watching."""
-        for cell in self._watched:
+        for cell in self._window_variables:
             if self._reevaluate in cell.listeners:
                 cell.listeners.remove(self._reevaluate)
         for cell in self._program.output_watched:
@@ -232,7 +232,7 @@ class VariableWatcher:
                 cell.listeners.remove(self._reconsider)
 
     @property
-    def _watched(self) -> list[ReadableVariable]:
+    def _window_variables(self) -> list[ReadableVariable]:
         cells = [cell for program in (self._program, *self._program.subqueries) for cell in program.watched]
         return list({id(cell): cell for cell in cells}.values())
 

@@ -82,10 +82,10 @@ class IntervalForest(Generic[Item]):
     still return it.
     """
 
-    __slots__ = ("_gone", "_trees")
+    __slots__ = ("_removals", "_trees")
 
     def __init__(self, items: dict[Interval, Item]) -> None:
-        self._gone = 0
+        self._removals = 0
         self._trees = [(items, IntervalTree(items))]  # the largest first; their present items
 
     def __len__(self) -> int:
@@ -106,10 +106,10 @@ class IntervalForest(Generic[Item]):
         """Remove the item of an interval."""
         for items, _ in self._trees:
             items.pop(interval, None)
-        self._gone += 1
-        if self._gone > len(self):
+        self._removals += 1
+        if self._removals > len(self):
             present = {known: item for items, _ in self._trees for known, item in items.items()}
-            self._gone, self._trees = 0, [(present, IntervalTree(present))]
+            self._removals, self._trees = 0, [(present, IntervalTree(present))]
 
     def containing(self, value: Any) -> list[Item]:
         """Return the items whose intervals contain `value`, in no particular order."""

@@ -255,11 +255,11 @@ class _Alternation(_Fragment):
         self.fragments = fragments
         self.first = _in_order(*(fragment.first for fragment in fragments))
         self.begin = _in_order(*(fragment.begin for fragment in fragments))
-        self._led: set[tuple[tuple[int, ...], bool]] = set()
+        self._done: set[tuple[tuple[int, ...], bool]] = set()
 
     def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
-        if (behind, optional) not in self._led:
-            self._led.add((behind, optional))
+        if (behind, optional) not in self._done:
+            self._done.add((behind, optional))
             for fragment in self.fragments:
                 fragment.lead(behind, builder, optional)
 

@@ -31,13 +31,13 @@ class CellMarks:
 
     def __init__(self) -> None:
         self.latest = DeliveryMarks()
-        self._begun = DeliveryMarks()
+        self._start = DeliveryMarks()
 
     def begin(self, workbench: Workbench) -> None:
         """Begin a cell. The cell before had an effect if statements delivered or failed since it began."""
         feeds = {name: workbench.feed(name) for name in workbench.runtime.statements}
         now = DeliveryMarks({name: (feed, feed.deliveries) for name, feed in feeds.items()}, workbench.failures)
-        moved = any(count > self._begun.cursor(name, feed) for name, (feed, count) in now.feeds.items())
-        if moved or any(self._begun.failed(name, workbench) for name in now.failures):
-            self.latest = self._begun
-        self._begun = now
+        moved = any(count > self._start.cursor(name, feed) for name, (feed, count) in now.feeds.items())
+        if moved or any(self._start.failed(name, workbench) for name in now.failures):
+            self.latest = self._start
+        self._start = now

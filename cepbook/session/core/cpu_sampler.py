@@ -37,7 +37,7 @@ class CpuSampler:
         self._statements = statements
         self._counts = counts
         self._since: Mapping[str, int] | None = None  # event counts at the first `start`
-        self._passed: Counter[str] = Counter()
+        self._events_before: Counter[str] = Counter()
         self._users = 0
         self._end = threading.Event()
         self.took: defaultdict[str, float] = defaultdict(float)
@@ -67,10 +67,10 @@ class CpuSampler:
                 self._end.set()
                 self.settle()
                 self._slices = {}
-                self._passed, self._since = self._events(), None
+                self._events_before, self._since = self._events(), None
 
     def _events(self) -> Counter[str]:
-        counts = self._passed.copy()
+        counts = self._events_before.copy()
         if self._since is not None:
             counts.update({name: n - self._since.get(name, 0) for name, n in self._counts().items()})
         return counts

@@ -87,7 +87,7 @@ class GarbageCollector:
     MUCH = 1_500_000  # blocks of memory more than after the last collection, and half as many again
 
     def __init__(self) -> None:
-        self._kept = sys.getallocatedblocks()
+        self._least_blocks = sys.getallocatedblocks()
         self._changes = 0
 
     def clear_seldom(self) -> None:
@@ -99,10 +99,10 @@ class GarbageCollector:
     def clear(self) -> None:
         """Collect all garbage if there may be much of it."""
         now = sys.getallocatedblocks()
-        self._kept = min(self._kept, now)
-        if now > self._kept + max(self.MUCH, self._kept // 2):
+        self._least_blocks = min(self._least_blocks, now)
+        if now > self._least_blocks + max(self.MUCH, self._least_blocks // 2):
             gc.collect()
-            self._kept = sys.getallocatedblocks()
+            self._least_blocks = sys.getallocatedblocks()
 
 
 garbage = GarbageCollector()

@@ -162,14 +162,14 @@ class _Judge:
         self._partials: list[PartialMatch] = []
         self._stored: dict[str, list[Row]] = {}
         self._ids: list[int] = []
-        self._held: dict[int, int] = {}  # number of events in windows before, by stream
+        self._sizes_before: dict[int, int] = {}  # number of events in windows before, by stream
         self._streams = [0]  # streams whose filters the event passes
 
     def _send(self) -> None:
         run = self._run
         assert run is not None
         self._partials, self._stored = self._waiting(), run.store_rows()
-        self._held = {n: len(run.window_rows(n) or []) for n in self._contained()}
+        self._sizes_before = {n: len(run.window_rows(n) or []) for n in self._contained()}
         run.play(self._stimulus)
         of_type = [s for s in run.sent_events.values() if s.type_name == self._happening.type_name]
         last = of_type[-len(self._stimulus) :]
@@ -416,7 +416,7 @@ class _Judge:
             after = self._waiting()
             self.retained = self.retained or any(map(self._has_event, after))
             node = target.recognition
-            probe_arguments = self._event, self._asked, self._tested
+            probe_arguments = self._event, self._value, self._tested
             lacks = None if self.retained or node is None else unmet_condition(node, self._partials, *probe_arguments)
             waiting = list(dict.fromkeys(partial.waiting_for for partial in after))
             note = f"waits for {', '.join(waiting)}" if waiting else "no match has begun"
@@ -453,7 +453,7 @@ class _Judge:
             entered = [row for delta in run.result.window_changes.get(number, ()) for row in delta.insert or ()]
             batch = any(WINDOWS[w.name].batch for w in windowed[-1].windows if w.name in WINDOWS)
             if target.sources[number].contained:  # the window holds contained events, not the event itself
-                enters, holds = bool(entered), len(now) > self._held.get(number, 0)
+                enters, holds = bool(entered), len(now) > self._sizes_before.get(number, 0)
             else:
                 holds = any(row[EVENT] is self._event for row in now)
                 enters = any(row[EVENT] is self._event for row in entered)
@@ -507,25 +507,25 @@ class _Judge:
         others = self._others(other) or []
         every = others[-MAX_ROWS_TRIED:]
         rows = left.get(other, every)
-        said = [self._asked(part, {mine: self._event, other: row}) for row in rows]
+        said = [self._value(part, {mine: self._event, other: row}) for row in rows]
         unknown = next((answer for answer in said if isinstance(answer, UnknownValue)), None)
         if unknown is not None:
             return ProbeStep("join", None, self._text(part), note=unknown.reason)
         fits = sum(answer is True for answer in said)
         properties = compared_properties(part, mine)
-        values = tuple((self._text(prop), self._asked(prop, {mine: self._event})) for prop in properties)
+        values = tuple((self._text(prop), self._value(prop, {mine: self._event})) for prop in properties)
         note = f"true of {fits:,} of {len(rows):,} events of `{stream_name(target, other)}`"
         if len(others) > len(every):
             note += f", the latest of {len(others):,}"
         if len(rows) < len(every):
             note += f" that were left of {len(every):,}"
         if not fits:
-            values += tuple(partner_values(part, other, rows, self._asked, self._text))
+            values += tuple(partner_values(part, other, rows, self._value, self._text))
         untried = len(others) > len(every) and other not in left
         left[other] = [row for row, answer in zip(rows, said, strict=True) if answer is True]
         return ProbeStep("join", None if untried and not fits else fits > 0, self._text(part), values, note)
 
-    def _asked(self, e: x.BoundExpr, events: Mapping[int, Any]) -> Any:
+    def _value(self, e: x.BoundExpr, events: Mapping[int, Any]) -> Any:
         return evaluate(self._runtime, e, self._typed(events), self._partition, calls=self._calls)
 
     def _row_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:

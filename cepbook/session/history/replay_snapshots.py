@@ -88,25 +88,25 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         self.open_sources = open_sources
         self.load = host.load
         self._host = host
-        self._acted = host.acts()
-        self._kept: list[ReplaySnapshot] = []
-        self._reached = 0
+        self._manual_actions = host.acts()
+        self._snapshots: list[ReplaySnapshot] = []
+        self._end = 0
         self.began: int | None = None  # the time of the first event
 
     def events_until_due(self, taken: int, most: int) -> int:
         """Return how many of the next `most` events may be taken before `record_progress` must be called."""
-        return min(most, self._kept[-1].taken + self._every - taken) if self._events and self._kept else most
+        return min(most, self._snapshots[-1].taken + self._every - taken) if self._events and self._snapshots else most
 
     def record_progress(self, taken: int, events: int, now: int, first: int | None = None) -> None:
         """Note the position (`first`: time of the last batch's first event); take a snapshot if one is due."""
         self.began = first if self.began is None else self.began
         if self.lacks:
-            if self._acted == self._host.acts():  # no replay of events repeats a manual action
-                self._reached = now
+            if self._manual_actions == self._host.acts():  # no replay of events repeats a manual action
+                self._end = now
             return
-        self._reached = now
-        if self._kept:
-            last = self._kept[-1]
+        self._end = now
+        if self._snapshots:
+            last = self._snapshots[-1]
             if taken == last.taken and now == last.time:
                 return
             if self._by_cost and wall.thread_time() < self._due:
@@ -117,8 +117,8 @@ class ReplaySnapshots(Generic[WorkbenchT]):
 
     def record_manual_actions(self, taken: int, events: int, now: int) -> None:
         """Take a snapshot if there was a manual action since the last call."""
-        if self._acted != self._host.acts() and not self.lacks:
-            self._reached = now
+        if self._manual_actions != self._host.acts() and not self.lacks:
+            self._end = now
             self._keep(taken, events, now, by_hand=True)
 
     def _keep(self, taken: int, events: int, now: int, *, by_hand: bool) -> None:
@@ -130,15 +130,15 @@ class ReplaySnapshots(Generic[WorkbenchT]):
                 raise
             self.lacks = str(error)
             return
-        self._acted = self._host.acts()
-        self._kept.append(ReplaySnapshot(taken, events, now, data, self._host.counts(), by_hand))
+        self._manual_actions = self._host.acts()
+        self._snapshots.append(ReplaySnapshot(taken, events, now, data, self._host.counts(), by_hand))
         done = wall.thread_time()
-        regular = [snapshot for snapshot in self._kept if not snapshot.by_hand]
+        regular = [snapshot for snapshot in self._snapshots if not snapshot.by_hand]
         if len(regular) > MAX_SNAPSHOTS or (
             len(regular) > FEWEST and sum(len(snapshot.data) for snapshot in regular) > MAX_SNAPSHOT_BYTES
         ):
             dropped = set(map(id, regular[1::2]))
-            self._kept = [snapshot for snapshot in self._kept if id(snapshot) not in dropped]
+            self._snapshots = [snapshot for snapshot in self._snapshots if id(snapshot) not in dropped]
             self._every *= 2
             self._apart *= 2
         self._costs.append(done - began)
@@ -146,18 +146,18 @@ class ReplaySnapshots(Generic[WorkbenchT]):
 
     def forget(self, reason: str) -> None:
         """Drop all snapshots and the events."""
-        self._kept, self.lacks = [], reason
+        self._snapshots, self.lacks = [], reason
         self.open_sources = lambda _: ()
 
     @property
     def size(self) -> int:
         """The size of all snapshots in bytes."""
-        return sum(len(snapshot.data) for snapshot in self._kept)
+        return sum(len(snapshot.data) for snapshot in self._snapshots)
 
     @property
     def span(self) -> tuple[int, int] | None:
         """The first and last instant that can be restored; None if there is none (`lacks` says why)."""
-        return (self._kept[0].time, self._reached) if self._kept else None
+        return (self._snapshots[0].time, self._end) if self._snapshots else None
 
     def before(self, at: TimeLike, lookback: int = 0) -> tuple[int, ReplaySnapshot]:
         """Return an instant and the last snapshot that at least `lookback` events separate from it; if there is none,
@@ -165,13 +165,13 @@ class ReplaySnapshots(Generic[WorkbenchT]):
 
         Raises UsageError if the replay did not pass the instant.
         """
-        if not self._kept:
+        if not self._snapshots:
             raise UsageError(f"this replay keeps no snapshots: {self.lacks}")
         time = self._host.moment(at)
-        first = self._kept[0].time
-        if not first <= time <= self._reached:
-            begin, end, asked = (clock_text(value, self._host.second) for value in (first, self._reached, time))
+        first = self._snapshots[0].time
+        if not first <= time <= self._end:
+            begin, end, asked = (clock_text(value, self._host.second) for value in (first, self._end, time))
             raise UsageError(f"the replay has been from {begin} to {end}, and not at {asked}")
-        candidates = [snapshot for snapshot in reversed(self._kept) if snapshot.time <= time]
+        candidates = [snapshot for snapshot in reversed(self._snapshots) if snapshot.time <= time]
         most = candidates[0].events - lookback
         return time, next((s for s in candidates if s.events <= most or s.by_hand), candidates[-1])

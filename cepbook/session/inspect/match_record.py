@@ -35,7 +35,7 @@ class MatchRecord:
         self._next = feed.deliveries
         self._pending: list[Match] = []
         self._total = 0
-        self._kept: deque[tuple[int, DeliveryMatches]] = deque(maxlen=KEPT)
+        self._records: deque[tuple[int, DeliveryMatches]] = deque(maxlen=KEPT)
 
     def is_of(self, statement: RunningStatement) -> bool:
         """Return True if it records this statement and not a former one of the same name."""
@@ -53,14 +53,14 @@ class MatchRecord:
 
     def of(self, number: int) -> DeliveryMatches | None:
         """Return the matches behind delivery `number`; None if unknown."""
-        return next((matches for delivery, matches in reversed(self._kept) if delivery == number), None)
+        return next((matches for delivery, matches in reversed(self._records) if delivery == number), None)
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
         """Ignore the description: the layout of the statement tells it."""
 
     def one(self, record: Record) -> None:
         """Take a delivery."""
-        self._kept.append((self._next, DeliveryMatches(tuple(self._pending), self._total)))
+        self._records.append((self._next, DeliveryMatches(tuple(self._pending), self._total)))
         self._next += 1
         self._pending, self._total = [], 0
 

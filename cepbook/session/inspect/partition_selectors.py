@@ -74,7 +74,7 @@ def engine_selector(runtime: Runtime, context: str, selector: Selector) -> engin
     if isinstance(selector, Mapping):
         return _by_values(runtime, context, selector)
     if callable(selector):
-        return ByProperties(_asking(selector))
+        return ByProperties(_reporting(selector))
     if isinstance(selector, Collection) and not isinstance(selector, str):
         ids = list(selector)
         if all(map(_is_id, ids)):
@@ -85,14 +85,14 @@ def engine_selector(runtime: Runtime, context: str, selector: Selector) -> engin
     )
 
 
-def _asking(fn: Callable[[Mapping[str, Any]], object]) -> Callable[[Mapping[str, Any]], object]:
-    def asked(properties: Mapping[str, Any]) -> object:
+def _reporting(fn: Callable[[Mapping[str, Any]], object]) -> Callable[[Mapping[str, Any]], object]:
+    def predicate(properties: Mapping[str, Any]) -> object:
         try:
             return fn(properties)
         except Exception as error:
             raise UsageError(f"the selector {describe_value(fn)} failed: {exception_text(error)}") from error
 
-    return asked
+    return predicate
 
 
 def _is_id(value: object) -> TypeGuard[SupportsInt]:

@@ -59,19 +59,19 @@ class DtypeTally:
 
     def __init__(self) -> None:
         self._columns: dict[str, _Column] = {}
-        self._taken = 0
+        self._pieces = 0
 
     def take(self, frame: pd.DataFrame) -> None:
         """Add a piece."""
         for name, values in frame.items():
-            column = self._columns.setdefault(str(name), _Column(gaps=self._taken > 0))
+            column = self._columns.setdefault(str(name), _Column(gaps=self._pieces > 0))
             present = values.notna()
             if present.any():
                 column.kinds[str(values.dtype)] = None
             column.gaps = column.gaps or not present.all()
         for name in self._columns.keys() - set(map(str, frame.columns)):
             self._columns[name].gaps = True
-        self._taken += 1
+        self._pieces += 1
 
     def empty(self) -> set[str]:
         """Return the columns that have no value at all."""
@@ -95,7 +95,7 @@ class DtypeTally:
     def frame(self) -> pd.DataFrame | None:
         """Return an empty frame with the dtypes of the whole; None if they depend on values."""
         dtypes = {name: _whole(column) for name, column in self._columns.items()}
-        if not self._taken or None in dtypes.values():
+        if not self._pieces or None in dtypes.values():
             return None
         return pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in dtypes.items()})
 
@@ -157,11 +157,11 @@ class ChunkedFileSource(ReplaySource):
         self.estimate = check.estimate
         self.first_time = check.first_time
         self.late = 0
-        self._path, self._columns, self._wanted, self._check = path, columns, options, check
+        self._path, self._columns, self._options, self._check = path, columns, options, check
 
     def fits(self, options: SourceOptions) -> bool:
         """Return True if the file has not changed since it was checked for the same events."""
-        mine = self._wanted
+        mine = self._options
         same = (mine.event_type, mine.time, mine.sequence) == (options.event_type, options.time, options.sequence)
         return same and files.file_stamp(self._path) == self._check.stamp
 
@@ -172,7 +172,7 @@ class ChunkedFileSource(ReplaySource):
 
     def chunks(self) -> Iterator[EventChunk]:
         left = self.total
-        options = self._wanted
+        options = self._options
         check = None if self._check.complete else _Check(self._path, options)
         reject = None if options.reject is None else self._leave_out
         for frame in files.read_chunks(self._path, self._columns, PIECE, options.replay.form, reject):
@@ -184,7 +184,7 @@ class ChunkedFileSource(ReplaySource):
                 return
 
     def _leave_out(self, reason: str, line: str) -> None:
-        self.leave_out(self._wanted, reason, line, self._wanted.now)
+        self.leave_out(self._options, reason, line, self._options.now)
 
 
 class _Check:
@@ -192,14 +192,14 @@ class _Check:
 
     def __init__(self, path: str, options: SourceOptions) -> None:
         self._path = path
-        self._wanted = replace(options.in_order(options.replay.until), path=path)
+        self._options = replace(options.in_order(options.replay.until), path=path)
         self._kinds = DtypeTally()
         self._rows = 0
         self._last: int | None = None
 
     def piece(self, frame: pd.DataFrame) -> tuple[FrameSource, pd.DataFrame]:
         """Return the next piece as `open_frame` does. Raises EventError with the file and the place in it."""
-        options, rows = self._wanted, self._rows
+        options, rows = self._options, self._rows
         frame.index = pd.RangeIndex(rows, rows + len(frame), name=ROW_OF_FILE)
         try:
             source, fitting = open_frame(frame, options, rows)
@@ -211,12 +211,12 @@ class _Check:
             if self._last is not None and source.total and source.ends[0] < self._last:
                 raise backwards_time_error(f"row {rows}", source.type_name, source.ends[0], self._last, options.second)
         except EventError as error:
-            raise self._told(str(error)) from None
+            raise self._placed_error(str(error)) from None
         self._rows += len(frame)
         self._last = source.ends[1] if source.total else self._last
         return source, fitting
 
-    def _told(self, what: str) -> EventError:
+    def _placed_error(self, what: str) -> EventError:
         fact, _, hint = what.partition("\n  hint: ")
         text = fact if repr(self._path) in fact else f"{self._path!r}: {fact}"
         text += f" (the first {self._rows:,} rows of the file came)"

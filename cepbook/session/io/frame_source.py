@@ -213,7 +213,7 @@ class FrameSource(ReplaySource):
         self._columns: dict[str, ArrayColumn] = {}  # columns in use
         self.late = 0
         self._options = options
-        self._given: dict[str, tuple[pd.Series[Any], ColumnReader]] = {}
+        self._late_readers: dict[str, tuple[pd.Series[Any], ColumnReader]] = {}
         self._late_rows: npt.NDArray[np.intp] = np.empty(0, np.intp)  # positions of late rows
         self._late_cuts: list[tuple[int, int, int]] = []  # of late rows: events before, time, watermark
         where = f"time column `{options.time}` of `{name}`"
@@ -222,7 +222,7 @@ class FrameSource(ReplaySource):
         self._times, self._order = self._in_order(times, numbers, options, frame.index)
         self._sequences = numbers if numbers is None or self._order is None else numbers[self._order]
         if len(self._late_rows):
-            self._given = dict(self._readers)
+            self._late_readers = dict(self._readers)
         if options.replay.until is not None:
             self._times = self._times[: int(np.searchsorted(self._times, options.replay.until, "right"))]
         self._clock = NumberColumn(self._times)
@@ -306,7 +306,7 @@ class FrameSource(ReplaySource):
         options, second = self._options, self._options.second
         columns = {
             name: engine_column(values.iloc[self._late_rows], read).take(slice(0, len(self._late_rows)))
-            for name, (values, read) in self._given.items()
+            for name, (values, read) in self._late_readers.items()
         }
         for before, group in groupby(enumerate(self._late_cuts), key=lambda entry: entry[1][0]):
             times, rows = [], []

@@ -164,7 +164,7 @@ class IterableSource(ReplaySource):
         self.late = 0
         self.first_time = None
         self._events = events
-        self._wanted = options
+        self._options = options
         also = (options.time,) if options.sequence is None else (options.time, options.sequence)
         self._check = EventValidator(
             options.event_type, options.types, also=also, second=options.second, zone=options.zone
@@ -173,11 +173,11 @@ class IterableSource(ReplaySource):
     def chunks(self) -> Iterator[EventChunk]:
         latest: int | None = None
         last: int | None = None
-        numbered = self._wanted.sequence is not None
+        numbered = self._options.sequence is not None
         times, rows, sequences = list[int](), list[dict[str, Any]](), list[int]()
         late = False  # the rows are late events
 
-        def taken() -> EventChunk:
+        def next_chunk() -> EventChunk:
             nonlocal times, rows, sequences
             if late:
                 chunk = late_chunk(times, rows, numbered=numbered)
@@ -192,7 +192,7 @@ class IterableSource(ReplaySource):
                 failure = entry
                 break
             if (entry is None or entry.late != late or len(times) >= EVENT_CHUNK) and times:
-                yield taken()
+                yield next_chunk()
             if entry is None:
                 continue
             late = entry.late
@@ -207,13 +207,13 @@ class IterableSource(ReplaySource):
             times.append(time)
             rows.append(entry.row)
         if times:
-            yield taken()
+            yield next_chunk()
         if failure is not None:
             raise failure
 
     def _in_order(self) -> Iterator[tuple[int, _Entry | EventError | None]]:
         """Yield times and entries in order, None for a pause, and at the end the error that ended the source."""
-        options, buffer, last = self._wanted, ReorderBuffer(self._wanted.replay.lateness), 0
+        options, buffer, last = self._options, ReorderBuffer(self._options.replay.lateness), 0
         failure: EventError | None = None
         number = -1
         for event in self._events_and_failure():
@@ -276,27 +276,28 @@ class IterableSource(ReplaySource):
     def _time(self, event: object, first: bool) -> int:
         try:
             properties = as_mapping(event)
-            value = None if properties is None else plain_value(properties.get(self._wanted.time))
+            value = None if properties is None else plain_value(properties.get(self._options.time))
             missing = is_missing(value)
         except Exception as error:
-            raise EventError(f"the event time `{self._wanted.time}` cannot be read: {exception_text(error)}") from error
+            reason = exception_text(error)
+            raise EventError(f"the event time `{self._options.time}` cannot be read: {reason}") from error
         if properties is not None and missing:
-            raise EventError(f"the event time `{self._wanted.time}` is missing")
+            raise EventError(f"the event time `{self._options.time}` is missing")
         try:
             if properties is None:
                 return 0
-            second = self._wanted.second
-            time = to_clock_units(value, second, self._wanted.zone)
+            second = self._options.second
+            time = to_clock_units(value, second, self._options.zone)
             if first and type(value) is int:
                 check_unit(
-                    f"the event time `{self._wanted.time}`", self._wanted.time, time, time, self._wanted.now, second
+                    f"the event time `{self._options.time}`", self._options.time, time, time, self._options.now, second
                 )
             return check_clock_range(time, second)
         except UsageError as error:
-            raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
+            raise EventError(f"the event time `{self._options.time}`: {error}") from None
 
     def _sequence(self, event: object) -> int:
-        name = self._wanted.sequence or ""
+        name = self._options.sequence or ""
         value = plain_value((as_mapping(event) or {}).get(name))
         if isinstance(value, float) or not is_sequence_number(value):
             raise EventError(f"the sequence number `{name}` is a whole number, not {short_repr(value)}")
@@ -304,9 +305,9 @@ class IterableSource(ReplaySource):
 
     def _next_sequence(self, value: int, time: int, before: int | None) -> int:
         if before is not None and value == before:
-            raise undefined_order_error(self._wanted, time, before)
+            raise undefined_order_error(self._options, time, before)
         if before is not None and value < before:
-            at = clock_text(time, self._wanted.second)
+            at = clock_text(time, self._options.second)
             raise EventError(f"the sequence number goes back from {before} to {value} at {at}")
         return value
 

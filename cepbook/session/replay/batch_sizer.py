@@ -16,8 +16,8 @@ MAX_SPAN_GROWTH = 64  # the same for the span
 class BatchSizer:
     """The maximum number of `events` of a call, and the maximum `span` of event time (clock units).
 
-    A call of n events takes ``fixed + n * each`` seconds. Both costs are estimated from calls of different sizes. A
-    call gets as many events as take `aim` seconds, and more if the fixed cost would be the larger part.
+    A call of n events takes ``overhead + n * each`` seconds. Both costs are estimated from calls of different sizes. A
+    call gets as many events as take `aim` seconds, and more if the overhead would be the larger part.
 
     The span matters where the clock stops at every due time, because the number of stops is not known beforehand. A
     call runs to its end even if Ctrl-C is pressed, so both limits start small and grow stepwise. One slow call is
@@ -30,7 +30,7 @@ class BatchSizer:
         self.span = second // 10
         self._called = called
         self._events = 1 if called() else FIRST
-        self._fixed: float | None = None  # seconds of a call without events, as far as known
+        self._overhead: float | None = None  # seconds of a call without events, as far as known
         self._last = (0, 0.0)  # events and seconds of the last call
 
     @property
@@ -42,8 +42,8 @@ class BatchSizer:
         """Adapt to a call of `seconds` for `events` of at most `most` in `span`; `cut`: the span limited it."""
         if not events:
             return
-        fixed = self._fixed_cost(events, seconds)
-        allowed, variable = max(self.aim - fixed, fixed), seconds - fixed
+        overhead = self._estimate_overhead(events, seconds)
+        allowed, variable = max(self.aim - overhead, overhead), seconds - overhead
         if variable > allowed:
             self._events = max(1, int(events * allowed / variable))
             if stepping and span:
@@ -55,12 +55,12 @@ class BatchSizer:
         if cut:
             self.span *= max(1, int(min(MAX_SPAN_GROWTH, room / 2)))
 
-    def _fixed_cost(self, events: int, seconds: float) -> float:
+    def _estimate_overhead(self, events: int, seconds: float) -> float:
         before, earlier = self._last
         self._last = events, seconds
-        fixed = seconds if self._fixed is None else min(self._fixed, seconds)
+        overhead = seconds if self._overhead is None else min(self._overhead, seconds)
         if max(events, before) >= 2 * min(events, before) > 0:
             (fewer, less), (more, longer) = sorted(((before, earlier), (events, seconds)))
-            fixed = max(0.0, min(less, longer, less - fewer * (longer - less) / (more - fewer)))
-        self._fixed = fixed
-        return fixed
+            overhead = max(0.0, min(less, longer, less - fewer * (longer - less) / (more - fewer)))
+        self._overhead = overhead
+        return overhead

@@ -132,12 +132,12 @@ class LiveBatcher:
         self._batch_sizer = BatchSizer(self._second, lambda: self._engine.calls_out)
         self._readings: dict[str, _Reading] = {}
         self._feed: BatchTaker = lambda *_: None
-        self._fed: dict[str, EventType] = {}
+        self._feed_types: dict[str, EventType] = {}
         self._runtime: Runtime | None = None  # that `_feed` is for
-        self._reached: dict[SourcePart, Any] = {}  # offsets that have not taken effect
+        self._pending_offsets: dict[SourcePart, Any] = {}  # offsets that have not taken effect
         self.failure: Exception | None = None
         self._busy = False
-        self._taken = 0.0  # time of the last `take`
+        self._last_take = 0.0  # time of the last `take`
         self._handle: asyncio.Handle | None = None
 
     @property
@@ -159,7 +159,7 @@ class LiveBatcher:
     def put(self, name: str, item: object) -> None:
         """Add an item from the source of `name` and schedule `take`."""
         self._waiting.append((name, item, 0 if self._clock is None else self._clock.present))
-        self._schedule(self._taken + TOGETHER - wall.perf_counter())
+        self._schedule(self._last_take + TOGETHER - wall.perf_counter())
 
     def _schedule(self, due: float) -> None:
         if self._handle is None:
@@ -185,7 +185,7 @@ class LiveBatcher:
             while not self.is_done and (deadline is None or wall.perf_counter() < deadline):
                 if self.superseded:
                     self._waiting.clear()
-                    self._reached = {}
+                    self._pending_offsets = {}
                     break
                 with self._workbench._lock, self._engine.uninterrupted():
                     self._run_batch()
@@ -195,13 +195,13 @@ class LiveBatcher:
         finally:
             self._busy = False
             write_waiting()
-            self._taken = wall.perf_counter()
+            self._last_take = wall.perf_counter()
         return self.is_done
 
     @property
     def is_done(self) -> bool:
         """True if `take` has nothing to hand over."""
-        return not (self._waiting or self._reached or (self._buffer.ready and not self.superseded))
+        return not (self._waiting or self._pending_offsets or (self._buffer.ready and not self.superseded))
 
     def _fail(self, error: Exception) -> None:
         """Report a failure, once for all tries, and try again later."""
@@ -283,13 +283,13 @@ class LiveBatcher:
             self._revise(changed)
         now = self._workbench.runtime.now
         entries, refused, offsets, watermark = self._read_items(count, now)
-        reached = self._reached
+        pending = self._pending_offsets
         try:
             for _ in range(count):  # only now, so that an interruption above loses none
                 self._waiting.popleft()
             for (name, partition), offset in offsets.items():
                 if name in self._keys:
-                    reached[name, self._keys[name], partition] = offset
+                    pending[name, self._keys[name], partition] = offset
             self._buffer.watermark = watermark
             self._refuse(refused)
             if self._lateness or self._buffer:
@@ -297,14 +297,14 @@ class LiveBatcher:
                     self._buffer.insert(entry)
                 entries = self._buffer.release(most)
             if entries:
-                self._hand_over(entries, now, SourceProgress(reached, self._buffer))
-            missing = {key: offset for key, offset in reached.items() if self._engine.offsets.get(key) is not offset}
+                self._hand_over(entries, now, SourceProgress(pending, self._buffer))
+            missing = {key: offset for key, offset in pending.items() if self._engine.offsets.get(key) is not offset}
             if (missing or self._buffer.changed) and not self.superseded:
                 self._engine.reach(SourceProgress(missing, self._buffer))
         except BaseException as failure:
             self._engine.runtime.turn.mark_broken(failure)
             raise
-        self._reached = {}
+        self._pending_offsets = {}
         count = max(count, len(entries))
         self._batch_sizer.took(wall.perf_counter() - began, count, most, stepping=True, span=0, cut=False)
 
@@ -433,10 +433,10 @@ class LiveBatcher:
     def _feeder(self, names: Iterable[str]) -> BatchTaker:
         runtime = self._workbench.runtime
         types = runtime.catalog.event_types
-        if runtime is not self._runtime or any(self._fed.get(name) is not types[name] for name in names):
+        if runtime is not self._runtime or any(self._feed_types.get(name) is not types[name] for name in names):
             self._runtime = runtime
-            self._fed = {name: types[name] for name in self._time if name in types}
-            self._feed = self._engine.feeder(list(self._fed))
+            self._feed_types = {name: types[name] for name in self._time if name in types}
+            self._feed = self._engine.feeder(list(self._feed_types))
         return self._feed
 
     def _read(self, name: str, item: Any) -> tuple[int | None, dict[str, Any]]:

@@ -112,14 +112,14 @@ class Replay(Generic[WorkbenchT]):
         self._patience = CollectionPause()
         self._raising = options.errors == "raise"
         self._last_clock: int | None = None  # clock units, once the clock belongs to another replay
-        self._heeded = 0  # callers that wait for the end, or that got the outcome
+        self._waiters = 0  # callers that wait for the outcome, or got it
         self._active = 0.0
         self._resumed_at: float | None = None
         self._subscribers: list[Callable[[], object]] = []
         self._thread = threading.get_ident()
         self.error: Exception | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._poked: asyncio.Event | None = None
+        self._wake: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self._start_task()
 
@@ -266,7 +266,7 @@ class Replay(Generic[WorkbenchT]):
         check_speed(factor)
         self._replay_loop.speed, self._replay_loop.behind = factor, 0.0
         self._replay_loop.restart_real_time()
-        self._poke()
+        self._wake_task()
 
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
         """Call `fn()` after every slice and at the end. Return the function that ends the subscription."""
@@ -294,13 +294,13 @@ class Replay(Generic[WorkbenchT]):
         """Pause after the current slice."""
         controls = self._controls
         controls.hold, controls.goal, controls.condition = True, None, None
-        self._poke()
+        self._wake_task()
 
     def resume(self) -> None:
         """Continue after `pause`."""
         self._controls.steps = 0
         self._controls.hold = False
-        self._poke()
+        self._wake_task()
         self._start_task()
 
     def step(self, n: int = 1) -> None:
@@ -323,7 +323,7 @@ class Replay(Generic[WorkbenchT]):
                 self._engine.raise_failure_since(before)
         else:
             self._controls.steps += n
-            self._poke()
+            self._wake_task()
 
     def run_to(self, time: int) -> None:
         """Replay up to `time` (clock units, inclusive), visiting due times. Stop the clock there and pause."""
@@ -346,7 +346,7 @@ class Replay(Generic[WorkbenchT]):
         self._controls.stop = True
         if threading.get_ident() == self._thread and not self._inside:
             self._slice(0.0)
-        self._poke()
+        self._wake_task()
 
     def run(self) -> ReplayResult | None:
         """Replay to the end, blocking. Return None if the replay was paused before the end.
@@ -375,7 +375,7 @@ class Replay(Generic[WorkbenchT]):
 
     def _outcome(self) -> ReplayResult:
         """Return the result of the ended replay, or raise its error."""
-        self._heeded += 1
+        self._waiters += 1
         result = self.result
         if self._raising and result.errors:
             error = result.error()
@@ -403,7 +403,7 @@ class Replay(Generic[WorkbenchT]):
         if Replay.on_await is not None:
             Replay.on_await(self)
         self._start_task()
-        self._heeded += 1
+        self._waiters += 1
         try:
             if self._task is not None:
                 await asyncio.shield(self._task)
@@ -411,7 +411,7 @@ class Replay(Generic[WorkbenchT]):
             self.pause()
             raise ReplayInterrupted(self._paused_at()) from None
         finally:
-            self._heeded -= 1
+            self._waiters -= 1
         return self._outcome()
 
     def _start_task(self) -> None:
@@ -421,10 +421,10 @@ class Replay(Generic[WorkbenchT]):
             self._loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        self._poked = asyncio.Event()
-        self._task = self._loop.create_task(self._drive(self._poked), name="cepbook replay")
+        self._wake = asyncio.Event()
+        self._task = self._loop.create_task(self._drive(self._wake), name="cepbook replay")
 
-    async def _drive(self, poked: asyncio.Event) -> None:
+    async def _drive(self, wake: asyncio.Event) -> None:
         await asyncio.sleep(0)
         try:
             while self._replay_loop.end is None:
@@ -432,8 +432,8 @@ class Replay(Generic[WorkbenchT]):
                     self._resumed_at = None
                     self._replay_loop.restart_real_time()
                     self._patience.end()
-                    poked.clear()
-                    await poked.wait()
+                    wake.clear()
+                    await wake.wait()
                     continue
                 try:
                     with InterruptGuard(self._interrupt):
@@ -443,7 +443,7 @@ class Replay(Generic[WorkbenchT]):
                 await asyncio.sleep(min(pause, NAP))
                 for _ in range(TURNS):
                     await asyncio.sleep(0)
-            if not self._heeded:
+            if not self._waiters:
                 self._print_error()
         finally:
             self._patience.end()
@@ -456,9 +456,9 @@ class Replay(Generic[WorkbenchT]):
         except Exception as error:  # noqa: BLE001  printed
             sys.stderr.write(f"cepbook: the replay failed: {exception_text(error)}\n")
 
-    def _poke(self) -> None:
-        if self._loop is not None and self._poked is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._poked.set)
+    def _wake_task(self) -> None:
+        if self._loop is not None and self._wake is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake.set)
 
     def _slice(self, seconds: float, steps: int | None = None) -> float:
         if self._replay_loop.end is not None:

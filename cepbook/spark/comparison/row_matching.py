@@ -93,7 +93,7 @@ class RowMatcher:
             here.float32_columns | there.float32_columns
         )  # one side holds 32 bits, so the other must be rounded to them
         self._columns = {n: _same_kind(here.columns[n], there.columns[n], n in float32_columns) for n in names}
-        self._given, self._singles = (here, there), float32_columns
+        self._sides, self._singles = (here, there), float32_columns
         self._gaps = [{n for n in names if _has_gaps(n, *sides)} for sides in ((here, there), (there, here))]
         self._fuzzy = [n for n, (a, b) in self._columns.items() if _may_be_approximate(a, b)]
         self._blocks = _blocks(here), _blocks(there)
@@ -370,7 +370,7 @@ class RowMatcher:
         """Return a row for people: whole floats that a frame has only because of gaps are whole numbers."""
         row_shown = {}
         for name in self._columns:
-            value = self._given[side].columns[name].at(row)
+            value = self._sides[side].columns[name].at(row)
             if isinstance(value, float) and name in self._gaps[side] and value.is_integer():
                 value = int(value)
             elif isinstance(value, float) and name in self._singles:

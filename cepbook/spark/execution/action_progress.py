@@ -69,7 +69,7 @@ class _ActionMonitor:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="cepbook progress", daemon=True)
         self._before: Any = None
-        self._shown = False
+        self._visible = False
 
     def begin(self) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -106,12 +106,12 @@ class _ActionMonitor:
                 self._display_line(progress_text(*numbers, seconds, self._title))
             self._wake.wait(POLL_INTERVAL)
             self._wake.clear()
-        if self._shown:
+        if self._visible:
             self._display_line(None)
 
     def _display_line(self, line: str | None) -> None:
         if not self._quiet:
-            self._shown = True
+            self._visible = True
             display_progress(line)
 
     def cancel(self) -> None:

@@ -76,10 +76,11 @@ def bounded_event_time(time: Sql, type_name: str, start: int, second: int) -> Sq
 def format_clock_error(message: str) -> str:
     """Replace the times in an error of `bounded_event_time` by dates, as `clock_range_message` writes them."""
 
-    def told(match: re.Match[str]) -> str:
+    def reworded(match: re.Match[str]) -> str:
         return clock_range_message(match[1], int(match[2]), int(match[4]), 1000 if match[3] == "ms" else 1_000_000)
 
-    return re.sub(r"an event of (.+) has the time (-?\d+) (ms|us), but the clock goes from (-?\d+) .*", told, message)
+    pattern = r"an event of (.+) has the time (-?\d+) (ms|us), but the clock goes from (-?\d+) .*"
+    return re.sub(pattern, reworded, message)
 
 
 def missing_value_error(value_name: str, type_name: str) -> Sql:

@@ -52,18 +52,18 @@ class FrameScheduler:
         self._is_open = False
         self._dirty = False
         self._number = 0
-        self._asked = 0  # the last frame that asked for an answer
-        self._acked = 0
-        self._asked_at = 0.0
-        self._ack_latency = float("inf")  # seconds until the last answer
+        self._requested_ack = 0  # the last frame that requests an acknowledgement
+        self._acknowledged = 0
+        self._requested_at = 0.0
+        self._ack_latency = float("inf")  # seconds until the last acknowledgement
         self._shared_cost = 0.0  # seconds of the frame that is being built, see `share`
         self._may_skip_ack = False  # whether the frame that is being built may go without
         self._unacknowledged_run = False  # whether the last one did, so that nobody knows whether it arrived
-        self._unanswered = 0
+        self._flushes_without_ack = 0
         self._sent_at = 0.0
         self._earliest = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._ends_run = False  # whether it is for the end of a row only
+        self._ends_run = False  # whether it is for the end of a run only
         self._reminder: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._find_loop()
@@ -81,7 +81,7 @@ class FrameScheduler:
     @property
     def acked(self) -> int:
         """The number of the last frame that the browser has drawn for certain; 0 before the first."""
-        return self._acked
+        return self._acknowledged
 
     def spare(self) -> bool:
         """Return, for `build`, whether the frame that it makes needs no acknowledgement."""
@@ -124,8 +124,8 @@ class FrameScheduler:
     def open(self) -> None:
         """Let frames flow to a listening browser, the first one at once."""
         self._is_open = True
-        self._unanswered = 0
-        self._acked = self._asked = self._number
+        self._flushes_without_ack = 0
+        self._acknowledged = self._requested_ack = self._number
         self._ack_latency = float("inf")
         self._earliest = 0.0
         self._dirty = True
@@ -134,16 +134,16 @@ class FrameScheduler:
     def shut(self) -> None:
         """Stop sending until `open`, because no browser listens."""
         self._is_open = False
-        self._unanswered = 0
+        self._flushes_without_ack = 0
 
     def ack(self, number: int) -> None:
         """Note that the browser has drawn frame `number`."""
-        if self._acked < number <= self._number:
-            self._acked = number
-            self._ack_latency = self._now() - self._asked_at
-            if self._unanswered > GIVE_UP_AFTER:  # the page was busy, and is there after all
+        if self._acknowledged < number <= self._number:
+            self._acknowledged = number
+            self._ack_latency = self._now() - self._requested_at
+            if self._flushes_without_ack > GIVE_UP_AFTER:  # the page was busy, and is there after all
                 self._is_open = self._dirty = True
-            self._unanswered = 0
+            self._flushes_without_ack = 0
             self._wake(again=True)
 
     def close(self) -> None:
@@ -162,33 +162,33 @@ class FrameScheduler:
         now = self._now()
         ends = (
             self._unacknowledged_run and now >= self._sent_at + RUN_PAUSE
-        )  # the last of a row is sent again, and asks
+        )  # the last of a run is sent again, and requests one
         if not (self._dirty or ends) or now < self._next(urgent=urgent):
             return False
         if self._waits:
-            self._unanswered += 1
-            if self._unanswered > GIVE_UP_AFTER:
+            self._flushes_without_ack += 1
+            if self._flushes_without_ack > GIVE_UP_AFTER:
                 self._is_open = False
                 return False
-        row = self._number + 1 - self._asked
+        unacknowledged = self._number + 1 - self._requested_ack
         self._may_skip_ack = (
             not urgent
             and now < self._sent_at + RUN_PAUSE
-            and row < MAX_UNACKNOWLEDGED
-            and row * self._ack_latency < MAX_LAG
+            and unacknowledged < MAX_UNACKNOWLEDGED
+            and unacknowledged * self._ack_latency < MAX_LAG
         )
         self._dirty = self._unacknowledged_run = False
         self._number += 1  # before the frame leaves: its acknowledgement may come in another thread
-        last_asked = self._asked, self._asked_at
-        self._asked, self._asked_at = self._number, now
+        last_request = self._requested_ack, self._requested_at
+        self._requested_ack, self._requested_at = self._number, now
         self._shared_cost = 0.0
         before = self._spent()
         if not self._build(self._number):
             self._number -= 1
-            self._asked, self._asked_at = last_asked
+            self._requested_ack, self._requested_at = last_request
             return False
         if self._unacknowledged_run:
-            self._asked, self._asked_at = last_asked
+            self._requested_ack, self._requested_at = last_request
         self._sent_at = self._now()
         cost = self._spent() - before - self._shared_cost + SEND_COST + (0 if self._unacknowledged_run else ACK_COST)
         self._earliest = self._sent_at + max(
@@ -200,8 +200,8 @@ class FrameScheduler:
 
     @property
     def _waits(self) -> bool:
-        """True if a frame asked for an acknowledgement that has not come."""
-        return self._acked < self._asked
+        """True if a frame requests an acknowledgement that has not come."""
+        return self._acknowledged < self._requested_ack
 
     def _next(self, *, urgent: bool = False) -> float:
         """Return the time at which the next frame may leave."""

@@ -82,7 +82,7 @@ class StatementView(FeedView):
         self._columns: tuple[ViewColumn, ...] = tuple(source.columns)
         self._epl = source.epl
         self._others: tuple[Feed, ...] = ()
-        self._shown: dict[str, Pane] = {}
+        self._client_panes: dict[str, Pane] = {}
         self._partition: int | None = None
         self._request = StreamRequest()  # the rows of the pane that is shown
         self._sheet: StreamSheet | None = None  # while a page searches or sorts the stream
@@ -90,9 +90,9 @@ class StatementView(FeedView):
         self._folds = FoldState()  # of the tree of partitions
         self._visible_range = range(ROWS_SHOWN)  # where in the table those are that are in sight
         self._sent: dict[int, int] = {}
-        self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
+        self._match_requests: dict[int, int] = {}  # delivery -> the frame with its matches, 0: none yet
         self._why: tuple[int, int, bool] | None = None  # the row that a page asks about
-        self._explained: tuple[object, int] = (None, 0)  # the last that was told of, in which frame
+        self._answered_why: tuple[object, int] = (None, 0)  # the last answered request, and its frame
         self._requested_files: list[DownloadRequest] = []  # files that pages want
         self._downloads: list[Download] = []  # those on their way
         self._problem = ""  # why replays could not be repeated
@@ -203,7 +203,7 @@ class StatementView(FeedView):
             self._state = "ready"
             self._next = 0
             self._sent.clear()
-            self._asked.clear()
+            self._match_requests.clear()
             if self._watching:
                 self._source.watch(True)
             self._others = tuple(self._source.fed_by)
@@ -234,20 +234,20 @@ class StatementView(FeedView):
         match content:
             case {"kind": "ack", "n": int(number)}:
                 self._next = max(self._next, self._sent.get(number, 0))
-                self._asked = {
+                self._match_requests = {
                     delivery: frame_number
-                    for delivery, frame_number in self._asked.items()
+                    for delivery, frame_number in self._match_requests.items()
                     if not 0 < frame_number <= number
                 }
-                if self._explained[0] == self._why and self._explained[1] <= number:
+                if self._answered_why[0] == self._why and self._answered_why[1] <= number:
                     self._why = None
             case {"kind": "hello"}:
                 self._next = 0
                 self._sent.clear()
-                self._asked.clear()
+                self._match_requests.clear()
             case {"kind": "expand", "delivery": int(delivery)}:
-                if len(self._asked) < ASKED:
-                    self._asked[delivery] = 0
+                if len(self._match_requests) < ASKED:
+                    self._match_requests[delivery] = 0
                 self._pump.touch()
             case {"kind": "why", "delivery": int(delivery), "behind": int(behind), "insert": bool(insert)}:
                 self._why = delivery, behind, insert
@@ -263,8 +263,8 @@ class StatementView(FeedView):
                     if download.request.id == id_:
                         download.cancel()
             case {"kind": "show", "client": str(client), "pane": str(pane)} if pane in _PANES:
-                if client in self._shown or len(self._shown) < CLIENTS:
-                    self._shown[client] = _PANES[pane]
+                if client in self._client_panes or len(self._client_panes) < CLIENTS:
+                    self._client_panes[client] = _PANES[pane]
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
                 self._request = StreamRequest.of(content)
@@ -276,7 +276,7 @@ class StatementView(FeedView):
             case {"kind": "prepare"}:
                 self._pump.soon(self._prepare_search)
             case {"kind": "bye", "client": str(client)}:
-                self._shown.pop(client, None)
+                self._client_panes.pop(client, None)
                 self._pump.soon(self._on_page_closed)
             case _:
                 return False
@@ -299,7 +299,7 @@ class StatementView(FeedView):
         self._start_downloads()
         buffers = BinaryBuffers()
         self._clock = self._source.clock()
-        once = self._why is not None or bool(self._asked)  # sent again until it was drawn
+        once = self._why is not None or bool(self._match_requests)  # sent again until it was drawn
         frame = {**self._frame(number, answer=once), "clock": format_time(self._clock)}
         frame["feed"] = self._feed_number
         feed = self._feed
@@ -307,9 +307,9 @@ class StatementView(FeedView):
             other.heard()
         if self._why is not None:
             frame["why"] = {"row": list(self._why), "html": self._source.why(*self._why)}
-            self._explained = self._why, number
+            self._answered_why = self._why, number
         if feed is not None:
-            if not self._shown or "stream" in self._shown.values():
+            if not self._client_panes or "stream" in self._client_panes.values():
                 frame["stream"] = self._stream(feed, number, buffers)
             else:  # it tells again when it was read
                 feed.heard()
@@ -317,9 +317,9 @@ class StatementView(FeedView):
                 frame["found"] = page
             # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
             frame["counts"] = {"inserted": feed.total_insert, "removed": feed.total_remove}
-            if self._asked:
-                frame["matches"] = [self._match_answer(feed, delivery) for delivery in self._asked]
-                self._asked = {delivery: frame_number or number for delivery, frame_number in self._asked.items()}
+            if self._match_requests:
+                frame["matches"] = [self._match_answer(feed, delivery) for delivery in self._match_requests]
+                self._match_requests = {delivery: sent or number for delivery, sent in self._match_requests.items()}
             before = 0 if self._state == "ready" else self._ended
             if self._state in ("ready", "finished") and feed.deliveries > before and not self._source.past:
                 self._state = "live"
@@ -334,7 +334,7 @@ class StatementView(FeedView):
             frame["missed"] = {"text": f"No rows yet: {missed}.", "again": self._source.repeatable}
         if self._problem:
             frame["problem"] = self._problem
-        panes = set(self._shown.values()) - {"stream"}
+        panes = set(self._client_panes.values()) - {"stream"}
         if panes and self._state != "dropped":
             try:
                 self._add_panes(frame, panes, buffers)
@@ -369,7 +369,7 @@ class StatementView(FeedView):
 
     def _found_rows(self, buffers: BinaryBuffers) -> dict[str, object] | None:
         """Return the rows of the stream that a page searches or sorts: of all that the kernel has."""
-        if not self._request or "stream" not in self._shown.values() or self._state == "dropped":
+        if not self._request or "stream" not in self._client_panes.values() or self._state == "dropped":
             self._sheet = None
             return None
         feed, until = self._source.recorded
@@ -468,7 +468,7 @@ class StatementView(FeedView):
     def _prepare_search(self) -> None:
         """Read the columns of the rows before a word is typed."""
         self._follow_source()
-        if self._state != "dropped" and "window" in self._shown.values() and not self._request.choice:
+        if self._state != "dropped" and "window" in self._client_panes.values() and not self._request.choice:
             with suppress(CepbookError):  # the search will report it
                 self._search.prepare(self._source.every(self._partition), self._columns, declared=True)
 

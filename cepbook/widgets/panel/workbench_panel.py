@@ -89,7 +89,7 @@ class Panel(LiveWidget):
         self._actions: deque[tuple[str, Callable[[], object]]] = deque(maxlen=100)  # of orders, by name
         self._below: StatementView | FlowMap | None = None
         self._frames: dict[int, dict[str, object]] = {}  # what the browser may know, by number of the frame
-        self._known: dict[str, object] = {}  # what it knows
+        self._acknowledged: dict[str, object] = {}  # the contents that it has drawn for certain
         self._plan_cache: tuple[object, str] = (None, "")
         super().__init__(rate=4.0, now=now)
 
@@ -128,9 +128,9 @@ class Panel(LiveWidget):
         began = wall.perf_counter()
         contents = dict(self._contents())
         self._pump.remind(max(INTERVAL, SHARE * (wall.perf_counter() - began)))
-        if contents == self._known:
+        if contents == self._acknowledged:
             return False
-        changed = {name: value for name, value in contents.items() if self._known.get(name, self) != value}
+        changed = {name: value for name, value in contents.items() if self._acknowledged.get(name, self) != value}
         self._frames[number] = contents
         self.send({"kind": "frame", "n": number, **changed})
         return True
@@ -201,9 +201,9 @@ class Panel(LiveWidget):
     def _receive(self, content: dict[str, Any]) -> bool | None:
         match content:
             case {"kind": "hello"}:
-                self._frames, self._known = {}, {}
+                self._frames, self._acknowledged = {}, {}
             case {"kind": "ack", "n": int(number)} if number in self._frames:
-                self._known, self._frames = self._frames[number], {}
+                self._acknowledged, self._frames = self._frames[number], {}
             case {"kind": "order"} if (action := self._action(content)) is not None:
                 self._actions.append((str(content.get("name", "clock")), action))
                 self._pump.soon(self._run_orders)

@@ -123,8 +123,8 @@ def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     replay = cep.replay(frames, keep=1)
     replay.run()
     snapshots = replay._replay_snapshots
-    assert snapshots is not None and len(snapshots._kept) <= 33 and snapshots._kept[0].taken == 0
-    assert snapshots._kept[-1].taken > 350
+    assert snapshots is not None and len(snapshots._snapshots) <= 33 and snapshots._snapshots[0].taken == 0
+    assert snapshots._snapshots[-1].taken > 350
 
 
 def test_snapshots_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_snapshots_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cepbook.session.history.replay_snapshots.MAX_SNAPSHOT_BYTES", 1)
     replay = bench(frames).replay(frames, keep=1)
     replay.run()
-    assert replay._replay_snapshots is not None and len(replay._replay_snapshots._kept) <= 9
+    assert replay._replay_snapshots is not None and len(replay._replay_snapshots._snapshots) <= 9
 
 
 def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"cepbook.session.replay.batch_sizer.{name}", 1)
     replay = bench(frames).replay(frames, keep=True)
     replay.run()
-    kept = replay._replay_snapshots._kept if replay._replay_snapshots is not None else []
+    kept = replay._replay_snapshots._snapshots if replay._replay_snapshots is not None else []
     asked = [later.taken - earlier.taken for earlier, later in pairwise(kept)]
     assert len(kept) > 10 and set(asked[:-1]) == {3}, "one event a look, and each look asks the time once"
 
@@ -168,13 +168,13 @@ def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyP
     host = snapshots._host
 
     def once_slow() -> bytes:
-        clock[0] += 10_000 if len(snapshots._kept) == 5 else 0
+        clock[0] += 10_000 if len(snapshots._snapshots) == 5 else 0
         return host.save()
 
     snapshots._host = replace(host, save=once_slow)
     replay.run()
-    assert len(snapshots._kept) > 10
-    assert max(later.taken - earlier.taken for earlier, later in pairwise(snapshots._kept)) == 3
+    assert len(snapshots._snapshots) > 10
+    assert max(later.taken - earlier.taken for earlier, later in pairwise(snapshots._snapshots)) == 3
 
 
 def test_what_cannot_be() -> None:

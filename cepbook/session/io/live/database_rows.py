@@ -81,14 +81,14 @@ class _Progress:
 
     def __init__(self, cursor: str | None, key: str | None, overlap: Any, start: Any, saved: Any) -> None:
         self.cursor, self._key, self._overlap = cursor, key, overlap
-        self._last, self._moved = start, saved is not None
+        self._last, self._has_value = start, saved is not None
         self._seen: Seen = {}
         if saved is not None:
             self._last, self._seen = saved
 
     def _floor(self, last: Any) -> Any:
         """Return the smallest value of the cursor whose rows are asked for when `last` is the largest one."""
-        if self._overlap is None or not self._moved:
+        if self._overlap is None or not self._has_value:
             return last
         try:
             return last - self._overlap
@@ -115,18 +115,18 @@ class _Progress:
                 raise EventError(f"the query has no column `{name}` (columns: {', '.join(names)})")
         index = names.index(self.cursor)
         key = None if self._key is None else names.index(self._key)
-        before, moved, last = self._last, self._moved, self._last
+        before, had_value, last = self._last, self._has_value, self._last
         seen, again, fresh = self._seen, dict[str, int](), list[Row]()
         for row in rows:
             value = row[index]
-            if moved and value is not None and value <= before:
+            if had_value and value is not None and value <= before:
                 identity = repr(row if key is None else row[key])
                 again[identity] = again.get(identity, 0) + 1
                 if again[identity] <= seen.get(identity, (0, None))[0]:
                     continue
             fresh.append(row)
-            if value is not None and (not self._moved or value > last):
-                last, self._moved = value, True
+            if value is not None and (not self._has_value or value > last):
+                last, self._has_value = value, True
             band = partial(self._band, seen, fresh, len(fresh), index, key, last)
             yield Located(_event(names, row), partial(_offset, last, band))
         self._last, self._seen = last, self._band(seen, fresh, len(fresh), index, key, last)
