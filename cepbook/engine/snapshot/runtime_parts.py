@@ -84,10 +84,15 @@ def runtime_parts(runtime: Any) -> RuntimeParts:
 _LEAVES = frozenset((type(None), bool, int, float, str, bytes, Decimal, BuiltinFunctionType))
 
 
+def _path_step(key: Any) -> str:
+    """Return the text of a key; its dots are escaped, so that no key reads like a path below another key."""
+    text = str(key)
+    return text.replace("\\", "\\\\").replace(".", "\\.") if "." in text or "\\" in text else text
+
+
 def _inside(kind: type, value: Any) -> Iterable[tuple[Any, Any]]:
     if kind is dict:
-        items: Iterable[tuple[Any, Any]] = value.items()
-        return items
+        return [(_path_step(key), element) for key, element in value.items()]
     if kind in (list, tuple):
         return enumerate(value)
     left_out = {*getattr(kind, "SAVED", ()), *getattr(kind, "PASSING", ()), CACHE_ATTRIBUTE}

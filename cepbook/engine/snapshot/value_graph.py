@@ -39,7 +39,7 @@ from cepbook.errors import SnapshotError
 GraphNode = list[Any]
 _ABSENT: GraphNode = []
 _LARGE = 1 << 62
-_ENGINE = ("cepbook.", "builtins", "collections")
+_ENGINE_PACKAGES = frozenset(("cepbook", "builtins", "collections"))
 
 
 class UnsavableValue(Exception):
@@ -51,19 +51,19 @@ class UnsavableValue(Exception):
 
 
 class GraphWriter:
-    """Writes values into one table of `nodes`. `named` returns the path of a part of the program, or None.
+    """Writes values into one table of `nodes`. `path_of` returns the path of a part of the program, or None.
 
     `outside` has state objects that are referenced and not written, by path.
     """
 
-    def __init__(self, named: Callable[[Any], str | None], outside: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, path_of: Callable[[Any], str | None], outside: Mapping[str, Any] | None = None) -> None:
         self.nodes: list[GraphNode] = []
         self.classes: list[tuple[str, tuple[str, ...]]] = []
         self.parts: list[str] = []
-        self._named = named
+        self._path_of = path_of
         self._outside = {id(value): path for path, value in (outside or {}).items()}
         self._numbers: dict[int, int] = {}  # by identity
-        self._held: list[Any] = []  # keeps the objects alive, so that their ids stay unique
+        self._sources: list[Any] = []  # keeps the objects alive, so that their ids stay unique
         self._open: list[tuple[GraphNode, Any]] = []  # nodes that are not filled yet
         self._classes: dict[tuple[type, tuple[str, ...]], int] = {}
         self._parts: dict[str, int] = {}
@@ -87,7 +87,7 @@ class GraphWriter:
         number = self._numbers.get(id(value))
         if number is None:
             number = self._numbers[id(value)] = len(self.nodes)
-            self._held.append(value)
+            self._sources.append(value)
             self.nodes.append(self._node(kind, value))
         return [number]
 
@@ -104,7 +104,7 @@ class GraphWriter:
             node = ["state"]
             self._open.append((node, value))
             return node
-        path = self._outside.get(id(value)) or self._named(value)
+        path = self._outside.get(id(value)) or self._path_of(value)
         if path is None:
             raise UnsavableValue(value)
         number = self._parts.setdefault(path, len(self._parts))
@@ -156,12 +156,12 @@ class GraphReader:
         self._nodes = nodes
         self._classes = [_class(name, tuple(names)) for name, names in classes]
         self._parts = parts
-        self._made: list[Any] = [None] * len(nodes)
+        self._built: list[Any] = [None] * len(nodes)
         tuples = [number for number, node in enumerate(nodes) if self._shell(number, node)]
         self._refuse_user_objects()
-        self._make_tuples(tuples)
+        self._build_tuples(tuples)
         later: list[tuple[Any, GraphNode]] = []
-        for value, node in zip(self._made, nodes, strict=True):
+        for value, node in zip(self._built, nodes, strict=True):
             fill = _REFILL.get(node[0])
             if fill is not None:
                 fill(self, value, node)
@@ -174,10 +174,10 @@ class GraphReader:
 
     def value(self, written: Any) -> Any:
         """Return the value of a representation."""
-        return self._made[written[0]] if type(written) is list else written
+        return self._built[written[0]] if type(written) is list else written
 
     def _values(self, written: Sequence[Any]) -> list[Any]:
-        values = self._made
+        values = self._built
         return [values[ref[0]] if type(ref) is list else ref for ref in written]
 
     def _shell(self, number: int, node: GraphNode) -> bool:
@@ -186,41 +186,42 @@ class GraphReader:
             return True
         if kind == "state":
             cls = self._classes[node[1]][0]
-            self._made[number] = object.__new__(cls)
+            self._built[number] = object.__new__(cls)
         elif kind == "part":
-            self._made[number] = self._parts[node[1]]
+            self._built[number] = self._parts[node[1]]
         elif kind == "deque":
-            self._made[number] = deque(maxlen=node[1])
+            self._built[number] = deque(maxlen=node[1])
         else:
-            self._made[number] = _SHELLS[kind](node)
+            self._built[number] = _SHELLS[kind](node)
         return False
 
     def _refuse_user_objects(self) -> None:
         """Raise TypeError if a container holds an object of a user, which it could hash or compare."""
         parts = [number for number, node in enumerate(self._nodes) if node[0] == "part"]
-        users = {number for number in parts if not type(self._made[number]).__module__.startswith(_ENGINE)}
+        packages = {number: type(self._built[number]).__module__.partition(".")[0] for number in parts}
+        users = {number for number, package in packages.items() if package not in _ENGINE_PACKAGES}
         for node in self._nodes if users else ():
             if node[0] != "state" and any(type(ref) is list and ref[0] in users for ref in node[1:]):
                 raise TypeError("an object of a registered function is no element of a container")
 
-    def _make_tuples(self, numbers: Sequence[int]) -> None:
-        nodes, waiting = self._nodes, dict.fromkeys(numbers)
-        for first in numbers:
-            if first not in waiting:
+    def _build_tuples(self, numbers: Sequence[int]) -> None:
+        """Build tuples after those inside them. A node is read twice at most."""
+        waiting, entered, path = set(numbers), set[int](), [*numbers]
+        while path:
+            number = path[-1]
+            if number not in waiting:
+                path.pop()
                 continue
-            path = [first]
-            while path:
-                node = nodes[path[-1]]
-                inner = [element[0] for element in node[1:] if type(element) is list and element[0] in waiting]
-                if not inner:
-                    number = path.pop()
-                    if number in waiting:
-                        self._made[number] = _TUPLES[node[0]](self._values(node[1:]))
-                        del waiting[number]
-                elif len(path) > len(numbers) or inner[0] == path[-1]:
-                    raise ValueError("a tuple that holds itself")
-                else:
-                    path.append(inner[0])
+            kind, *elements = self._nodes[number]
+            inner = [element[0] for element in elements if type(element) is list and element[0] in waiting]
+            if not inner:
+                self._built[number] = _TUPLES[kind](self._values(elements))
+                waiting.remove(number)
+            elif number in entered:
+                raise ValueError("a tuple that holds itself")
+            else:
+                entered.add(number)
+                path += inner
 
     def _fill_state(self, target: Any, node: GraphNode) -> None:
         for name, written in zip(self._classes[node[1]][1], node[2:], strict=True):

@@ -267,9 +267,10 @@ class RowMatcher:
             candidates: Sequence[int] = right
             if lead is not None:
                 value = self._columns[lead][0].at(p)
-                if value is not None and value == value and math.isfinite(value):
+                tolerance = self._rules.tolerance  # of the larger value, which may be that of the other row
+                if value is not None and math.isfinite(value) and tolerance < 1:
                     values, rows = sortable[lead]
-                    reach = 2 * max(self._rules.absolute, self._rules.tolerance * abs(value))
+                    reach = 2 * max(self._rules.absolute, tolerance * abs(value) / (1 - tolerance))
                     start, end = bisect_left(values, value - reach), bisect_left(values, value + reach)
                     candidates = rows[start : end + 1]
             for q in candidates:
@@ -459,7 +460,7 @@ def _same_mask(a: TypedColumn, b: TypedColumn, rules: MatchRules) -> _Mask:
             missing_a, missing_b = missing_a | np.isnan(x), missing_b | np.isnan(y)
         same = (x == y) | close | (np.isnan(x) & np.isnan(y))
         return np.asarray(np.where(missing_a | missing_b, missing_a & missing_b, same), dtype=bool)
-    if a.kind == b.kind == "object" and not _containers(a) and not _containers(b):
+    if a.kind == b.kind == "object" and _is_plain(a) and _is_plain(b):
         quick = np.asarray(a.values == b.values, dtype=bool) & ~either
         left = np.flatnonzero(~quick)
         quick[left] = [same_value(a.at(i), b.at(i), rules) for i in left.tolist()]
@@ -468,8 +469,10 @@ def _same_mask(a: TypedColumn, b: TypedColumn, rules: MatchRules) -> _Mask:
     return np.array([same_value(x, y, rules) for x, y in pairs], dtype=bool)
 
 
-def _containers(column: TypedColumn) -> bool:
-    return any(not issubclass(kind, str | int) and kind is not type(None) for kind in set(map(type, column.values)))
+def _is_plain(column: TypedColumn) -> bool:
+    """Return whether ``==`` means the same as `same_value` for all values: texts and whole numbers, but not booleans."""
+    kinds = set(map(type, column.values)) - {type(None)}
+    return all(issubclass(kind, str | int) and kind is not bool for kind in kinds)
 
 
 def _may_be_approximate(a: TypedColumn, b: TypedColumn) -> bool:

@@ -60,6 +60,20 @@ def test_goes_on_as_it_would_have() -> None:
     assert repr(seen(restored)) == repr(seen(runtime))
 
 
+def test_names_of_statements_with_dots_and_backslashes() -> None:
+    """`a.timed` was also the path of the timers of `a`, and one of the two lost its state."""
+    runtime, names = Runtime(), ["a", "a.timed", "a\\"]
+    runtime.deploy("create schema Tick(symbol string, price double)")
+    for name in names:
+        written = name.replace("\\", "\\\\")
+        runtime.deploy(f"@name('{written}') select count(*) as n from Tick#time(5 sec)")
+    assert list(runtime.statements) == names
+    runtime.send("Tick", {"symbol": "a", "price": 1.0})
+    restored = again(runtime)
+    restored.send("Tick", {"symbol": "a", "price": 1.0})
+    assert [restored.iterate(name) for name in names] == [[{"n": 2}]] * 3
+
+
 def test_any_changed_byte_is_refused() -> None:
     data = filled().snapshot()
     draw = random.Random(1)

@@ -29,7 +29,7 @@ def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:
 @pytest.mark.parametrize("reset", [False, True])
 def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "MUCH", 6_000)
-    monkeypatch.setattr(garbage, "_kept", 0)
+    monkeypatch.setattr(garbage, "_least_blocks", 0)
     cep = Workbench()
     former = []
     for _ in range(6):
@@ -42,7 +42,7 @@ def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch:
             cep.rewind()
             former.append(ref(cep.runtime))
         cep.replay([{"time": i, "price": 1.5 * i} for i in range(6_000)], type="Tick", time="time").run()
-        monkeypatch.setattr(garbage, "_kept", 0)
+        monkeypatch.setattr(garbage, "_least_blocks", 0)
     cep.rewind()
     assert [each() for each in former] == [None] * 6
 
@@ -56,7 +56,7 @@ def test_workbenches_of_the_past_go_when_nobody_has_them(monkeypatch: pytest.Mon
     monkeypatch.setattr(garbage, "MUCH", 6_000)
     seen = []
     for at in range(1_200, 6_000, 600):
-        monkeypatch.setattr(garbage, "_kept", 0)
+        monkeypatch.setattr(garbage, "_least_blocks", 0)
         seen.append(ref(replay.at(at)))
     assert [each() for each in seen[:-1]] == [None] * (len(seen) - 1)
 
@@ -102,6 +102,6 @@ def test_single_deployments_beside_many_statements_collect_seldom_and_leave_noth
     finally:
         gc.callbacks.remove(note)
     assert 2 not in collections
-    monkeypatch.setattr(garbage, "_kept", 0)
+    monkeypatch.setattr(garbage, "_least_blocks", 0)
     cep.run("@name('own') select * from Tick(price = 7)")
     assert former() is None

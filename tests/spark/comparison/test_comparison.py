@@ -135,6 +135,21 @@ def test_lists_and_nested_values_in_any_order() -> None:
     assert counts(compare({"q": here}, {"q": there[1:]})) == (2, 0, 1, 0)
 
 
+def test_a_boolean_is_no_number_beside_texts() -> None:
+    assert not same_value(True, 1, MatchRules())
+    here, there = (frame((1, "insert", "a", first), (2, "insert", "a", "text")) for first in (True, 1))
+    assert counts(compare({"q": here}, {"q": there})) == (1, 1, 0, 0)
+
+
+@pytest.mark.parametrize(("tolerance", "values"), [(0.6, (2.3, 2.4)), (1.5, (9.0, 10.0))])
+def test_a_large_tolerance_is_of_the_larger_value(tolerance: float, values: tuple[float, float]) -> None:
+    """The partner of 1.0 was searched among the values that differ by less than twice the tolerance of 1.0."""
+    here = frame(*[(1, "insert", "a", 1.0)] * 2)
+    there = frame(*[(1, "insert", "c", 3.0)] * 2, *((1, "insert", "a", value) for value in values))
+    assert all(same_value(1.0, value, MatchRules(tolerance)) for value in values)
+    assert counts(compare({"q": here}, {"q": there}, tolerance=tolerance)) == (2, 0, 0, 2)
+
+
 def test_many_rows_of_one_time_in_another_order() -> None:
     rows = [(i // 50, "insert", str(i % 7), i * 0.1) for i in range(1000)]
     other = [(t, k, s, x * (1 + 1e-13)) for t, k, s, x in sorted(rows, key=lambda r: (r[0], -r[3]))]
