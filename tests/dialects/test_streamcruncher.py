@@ -120,6 +120,8 @@ def test_every_row_has_a_doc_and_an_example_that_runs(row: object) -> None:
         ({"tables": {"t": 3}}, "is not understood"),
         ({"tables": {"t": {"columns": ["a"], "rows": [[1, 2]]}}}, "found the row"),
         ({"tables": {"t": {"columns": ["a", "a"], "rows": []}}}, "a column twice"),
+        ({"tables": {"t": {"columns": "name", "rows": []}}}, "is not understood"),
+        ({"tables": {"t": {"columns": ["a"], "rows": None}}}, "is not understood"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, object], fact: str) -> None:

@@ -29,7 +29,7 @@ def read_tables(tables: object) -> dict[str, tuple[tuple[str, ...], TableRows]]:
 
 
 def _table(name: str, table: Any) -> tuple[tuple[str, ...], TableRows]:
-    if isinstance(table, Mapping) and isinstance(table.get("columns"), Sequence) and "rows" in table:
+    if isinstance(table, Mapping) and _is_list(table.get("columns")) and _is_list(table.get("rows")):
         columns, rows = tuple(table["columns"]), table["rows"]
     elif isinstance(table, Sequence) and table and all(isinstance(row, Mapping) for row in table):
         columns = tuple(dict.fromkeys(key for row in table for key in row))
@@ -41,9 +41,13 @@ def _table(name: str, table: Any) -> tuple[tuple[str, ...], TableRows]:
     if len(set(columns)) < len(columns):
         raise UsageError(f"table `{name}` has a column twice: {', '.join(columns)}")
     for row in rows:
-        if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != len(columns):
+        if not _is_list(row) or len(row) != len(columns):
             raise UsageError(f"table `{name}` has {len(columns)} columns ({', '.join(columns)}), found the row {row!r}")
     return columns, tuple(tuple(row) for row in rows)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def create_window_for(name: str, columns: Sequence[str], rows: TableRows, taken: bool) -> ast.CreateWindow:

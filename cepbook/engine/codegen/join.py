@@ -113,7 +113,7 @@ class JoinCodegen(ViewCodegen):
         if self.inputs[at].code.steps.ticks:
             source.line("due = W.due")
             source.line("S, W = J, V")
-            source.line("if due != W.due: W.look()")
+            source.line("if due != W.due: W.update_due()")
         else:
             source.line("S, W = J, V")
 
@@ -202,7 +202,7 @@ class JoinCodegen(ViewCodegen):
                 code.number()
                 source.line(f"change{number} = W.arrive({input_.pipeline.item()}, now)", input_.pipeline.span)
         if self.steps.ticks:
-            source.line("V.look()")
+            source.line("V.update_due()")
         for number, change in enumerate(changes):
             with source.block(f"if {' and '.join(f'{other} is None' for other in changes if other != change)}:"):
                 source.line(f"return None if {change} is None else changed{number}(V, *{change})")
@@ -225,19 +225,20 @@ class JoinCodegen(ViewCodegen):
                 self.source.line(f"S.view = {input_.view}")
                 self.source.line("return S")
 
-    def form(self, namespace: Mapping[str, Any]) -> join_view.JoinSpec:
+    def spec(self, namespace: Mapping[str, Any]) -> join_view.JoinSpec:
         """Return what running joins share."""
         numbers, steps = range(len(self.inputs)), self.steps
         find = {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]}
-        gone = find
+        find_left = find
         if self._may_fail:
             report = partial(join_view.report_condition_failure, namespace)
-            gone = {n: partial(function, failing=join_view.ignore_condition_failure) for n, function in find.items()}
+            ignore = join_view.ignore_condition_failure
+            find_left = {n: partial(function, failing=ignore) for n, function in find.items()}
             find = {n: partial(function, failing=report) for n, function in find.items()}
         return join_view.JoinSpec(
             arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.buffers_input},
             find=find,
-            gone=gone,
+            find_left=find_left,
             changed={n: namespace[f"changed{n}"] for n in numbers},
             contents=namespace["joined_rows"],
             active=self.join.active,
@@ -298,7 +299,7 @@ class JoinCodegen(ViewCodegen):
         source, active = self.source, self.join.active[number]
         with source.block(f"def changed{number}(W, entered, left):"):
             if self.tables:
-                source.line("W.look_at_tables()")
+                source.line("W.copy_tables()")
             source.line("R = W.relations")
             guarded = self._may_fail
             if active and self._leaving:
@@ -311,7 +312,7 @@ class JoinCodegen(ViewCodegen):
                 return
             source.line("found, failing = [], failed" if guarded else "found = []")
             self.write_found(number, "entered", partial(self._append, number))
-            source.line("if W.form.listeners: W.form.notify(found)")
+            source.line("if W.spec.listeners: W.spec.notify(found)")
             former = "former" if self._leaving else "()"
             source.line(f"return (found, {former}) if found{' or former' * self._leaving} else None")
 

@@ -44,7 +44,7 @@ class JoinSpec:
     """The generated functions and facts that all joins of one statement share, by input.
 
     `arrive` takes events of inputs that are streams, `changed` takes their deltas. `find` returns combinations; only
-    `active` inputs, whose events make rows, have it. `gone` is `find` for left items, without reports of failures.
+    `active` inputs, whose events make rows, have it. `find_left` is `find` for left items, without reports of failures.
     `keeps` is True for inputs with windows, whose events are kept for others. `leaving` is True if left combinations
     are visible.
 
@@ -56,7 +56,7 @@ class JoinSpec:
 
     arrive: Mapping[int, ArriveFunction]
     find: Mapping[int, FindFunction]
-    gone: Mapping[int, FindFunction]
+    find_left: Mapping[int, FindFunction]
     changed: Mapping[int, ChangedFunction]
     contents: Callable[[InputRelations], list[Item]]
     active: tuple[bool, ...]
@@ -97,16 +97,16 @@ class JoinStream:
 class JoinView(WindowView):
     """The states of the inputs, each with a view of its own, and the relations."""
 
-    __slots__ = ("form", "relations", "states")
+    __slots__ = ("relations", "spec", "states")
 
-    def __init__(self, form: JoinSpec, states: list[StatementState], relations: InputRelations) -> None:
+    def __init__(self, spec: JoinSpec, states: list[StatementState], relations: InputRelations) -> None:
         super().__init__()
-        self.form = form
+        self.spec = spec
         self.states = states
         self.relations = relations
-        self.look()
+        self.update_due()
 
-    def look(self) -> None:
+    def update_due(self) -> None:
         """Set `due` to the earliest time at which an input must be advanced."""
         self.due = min((state.view.due for state in self.states), default=NEVER)
 
@@ -114,10 +114,10 @@ class JoinView(WindowView):
         """Let an event enter all inputs that read it, before combinations are made."""
         changes = []
         for number in numbers:
-            change = self.form.arrive[number](event, self.states[number], now)
+            change = self.spec.arrive[number](event, self.states[number], now)
             if change is not None:
                 changes.append((number, change))
-        self.look()
+        self.update_due()
         return self.all_changed(changes)
 
     def take_lots(self, lots: Sequence[Sequence[Item]], now: int) -> ViewDelta | None:
@@ -128,15 +128,15 @@ class JoinView(WindowView):
             change = state.view.take(lots[number], now)
             if change is not None:
                 changes.append((number, change))
-        self.look()
+        self.update_due()
         delta = self.all_changed(changes)
         if delta is None:
             return None
         batch, former = delta
-        return sorted(batch, key=self._place), sorted(former, key=self._place)
+        return sorted(batch, key=self._ordinals), sorted(former, key=self._ordinals)
 
-    def _place(self, item: Item) -> tuple[int, ...]:
-        return tuple(item[place] for place in self.form.ordinals)
+    def _ordinals(self, item: Item) -> tuple[int, ...]:
+        return tuple(item[place] for place in self.spec.ordinals)
 
     def advance(self, now: int) -> ViewDelta | None:
         changes = []
@@ -146,17 +146,17 @@ class JoinView(WindowView):
                 change = view.advance(now)
                 if change is not None:
                     changes.append((number, change))
-        self.look()
+        self.update_due()
         return self.all_changed(changes)
 
     def reevaluate(self, now: int) -> None:
         for state in self.states:
             state.view.reevaluate(now)
-        self.look()
+        self.update_due()
 
-    def look_at_tables(self) -> None:
+    def copy_tables(self) -> None:
         """Copy the present rows of tables, which do not report their changes."""
-        for number, items in self.form.tables:
+        for number, items in self.spec.tables:
             relation = self.relations[number]
             relation.change((), list(relation.rows.values()))
             relation.change(items(self.states[number]), ())
@@ -165,40 +165,40 @@ class JoinView(WindowView):
         """Return the delta of the combinations that the deltas of some inputs, in order, make together."""
         if len(changes) == 1:
             number, (entered, left) = changes[0]
-            return self.form.changed[number](self, entered, left)
-        form, relations = self.form, self.relations
-        if form.tables:
-            self.look_at_tables()
+            return self.spec.changed[number](self, entered, left)
+        spec, relations = self.spec, self.relations
+        if spec.tables:
+            self.copy_tables()
         former: dict[Any, Item] = {}
         batch: dict[Any, Item] = {}
-        if form.leaving:
+        if spec.leaving:
             for number, (_, left) in changes:
-                if left and form.active[number]:
-                    self._add(former, form.gone[number](relations, left))
+                if left and spec.active[number]:
+                    self._add(former, spec.find_left[number](relations, left))
         for number, (entered, left) in changes:
-            if form.keeps[number] or form.passing[number]:
-                relations[number].change(entered[::-1] if form.transient[number] else entered, left)
+            if spec.keeps[number] or spec.passing[number]:
+                relations[number].change(entered[::-1] if spec.transient[number] else entered, left)
         try:
             for number, (entered, _) in changes:
-                if form.active[number]:
-                    self._add(batch, form.find[number](relations, entered))
+                if spec.active[number]:
+                    self._add(batch, spec.find[number](relations, entered))
         finally:
             for number, (entered, _) in changes:
-                if form.passing[number]:
+                if spec.passing[number]:
                     relations[number].change((), entered)
-        if form.listeners:
-            form.notify(batch.values())
+        if spec.listeners:
+            spec.notify(batch.values())
         return (list(batch.values()), list(former.values())) if batch or former else None
 
     def _add(self, combinations: dict[Any, Item], items: list[Item]) -> None:
-        places = self.form.ordinals
+        places = self.spec.ordinals
         for item in items:
             combinations.setdefault(tuple(item[place] for place in places), item)
 
     def contents(self) -> Iterable[Item]:
-        self.look_at_tables()
-        combinations = self.form.contents(self.relations)
-        return sorted(combinations, key=self._place) if self.form.out_of_order else combinations
+        self.copy_tables()
+        combinations = self.spec.contents(self.relations)
+        return sorted(combinations, key=self._ordinals) if self.spec.out_of_order else combinations
 
     def retained(self) -> int:
         return sum(state.view.retained() for state in self.states)

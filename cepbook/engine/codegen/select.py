@@ -119,7 +119,7 @@ class _SelectText:
         source, writer = self.source, self.writer
         namespace = source.load(constants, self.text)
         joins, recognize = writer.body.joins, writer.body.pipeline.recognize
-        join = namespace["join_form"] = None if joins is None else joins.form(namespace)
+        join = namespace["join_form"] = None if joins is None else joins.spec(namespace)
         row_pattern = namespace[RECOGNIZE_PROGRAM] = None if recognize is None else recognize.form(namespace)
         if plan.output is not None:
             bind_limiter(steps, plan.output, namespace)

@@ -60,12 +60,12 @@ def dependencies_of(
     statements: Sequence[plan.StatementPlan],
     catalog: Catalog,
     types: Iterable[str],
-    also: Iterable[str] = (),
+    extra_stores: Iterable[str] = (),
 ) -> StatementDependencies:
     """Return the statements that `target` needs, with their contexts.
 
     These are all that insert into a stream or assign a variable that it reads, and those that they need in turn. A
-    ``create variable`` needs the statements that assign the variable. The stores `also` are needed, too, with all that
+    ``create variable`` needs the statements that assign the variable. All `extra_stores` are needed, too, with what
     fills them.
     """
     selects = {s.name: s for s in statements if isinstance(s, QueryStatement)}
@@ -74,7 +74,7 @@ def dependencies_of(
     readers: list[plan.StreamStatement] = [*selects.values(), *triggers.values()]
     assigned = {s.variable.name for s in statements if isinstance(s, plan.CreateVariableStatement) and s.name == target}
     changed = {reader.name: stores_written(reader, catalog) for reader in readers}
-    extra = _with_origins(set(also), statements)
+    extra = _with_origins(set(extra_stores), statements)
     waiting = [r for r in readers if r.name == target or assigned & r.assigned or extra & changed[r.name]]
     needed = {reader.name for reader in waiting}
     while waiting:
@@ -132,17 +132,17 @@ def _feeds(other: plan.StreamStatement, read: set[str], variables: set[str], cat
     return bool(variables & other.assigned)
 
 
-def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, tuple[str, ...]]:
+def properties_read(deps: StatementDependencies, catalog: Catalog) -> dict[str, tuple[str, ...]]:
     """Return the properties that the statements can read of each input type, in declaration order."""
     properties: dict[str, tuple[str, ...]] = {}
-    for name in line.inputs:
+    for name in deps.inputs:
         declared = catalog.event_types[name].properties
         seen: set[str] = set()
-        for statement in line.readers:
+        for statement in deps.readers:
             if any(catalog.is_a(name, read) for read in event_types_read(statement)):
                 whole = _sees_all(statement)
                 seen |= set(declared) if whole else _props(statement) | _of_tags(statement, name, catalog)
-        for context in line.contexts:
+        for context in deps.contexts:
             if isinstance(context, plan.CreateContextTreeStatement):
                 if any(catalog.is_a(name, read) for read in event_types_read(context)):
                     seen |= set(declared)  # its properties hold the events

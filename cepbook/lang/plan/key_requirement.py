@@ -46,8 +46,8 @@ def one_of(choices: Iterable[KeyChoice], reason: str) -> KeyRequirement:
     return KeyRequirement((choices,)) if choices else KeyRequirement(reason=reason)
 
 
-def equal_columns(name: str, columns: frozenset[str], reason: str = "") -> KeyRequirement:
-    """Require that all rows of a type or store that agree in one of `columns` reach the same task."""
+def equal_columns(name: str, columns: frozenset[str], reason: str) -> KeyRequirement:
+    """Require that rows of a type or store that agree in one of `columns` reach the same task."""
     return one_of([((name, columns),)] if columns else [], reason)
 
 

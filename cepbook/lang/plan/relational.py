@@ -120,14 +120,14 @@ class StoreLookup:
 
     @property
     def key_requirement(self) -> KeyRequirement:
-        """Nothing is kept, and each event must meet the rows of its own key."""
+        """An event retains nothing, and must reach the task with the rows of its key."""
         choices = equality_choices(self.conditions, (self.store.name, self.source.event_type))
         return one_of(choices, f"its condition does not look up rows of {self.store.name} by a key")
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec(PlanNode):
-    """One data window of `lang.windows.WINDOWS` with its bound parameters, in order.
+    """One data window of `lang.registry.windows.WINDOWS` with its bound parameters, in order.
 
     ``groupwin`` has the keys as `args` and applies to all windows behind it, up to ``merge`` (no args). A duration
     parameter is an `expr.Period` (numbers of seconds are converted by the binder). ``sort`` has its size as the only
@@ -159,7 +159,7 @@ class WindowSpec(PlanNode):
 
 
 def windows_key_requirement(windows: Sequence[WindowSpec], event_type: str, expiry_shows: bool) -> KeyRequirement:
-    """Return which events must be together in `windows`, at most one of which may keep events.
+    """Return which events must be together in `windows`. Besides ``groupwin`` at most one window divides by a key.
 
     `expiry_shows`: rows show the order in which events expire.
     """
@@ -190,8 +190,8 @@ class KeyContext:
     """The facts about the surroundings of a statement on which its key requirement depends.
 
     `stored_windows` has the data windows of each named window. `target` is the statement whose rows are wanted.
-    `clocked`: an advance of the clock may deliver rows. `required_streams` has by stream of a join the streams
-    that each row of its events has.
+    `clocked`: an advance of the clock may deliver rows. `required_streams` has, for each stream of a join, the streams
+    of which a row always has an event if it has one of that stream.
     """
 
     stored_windows: Mapping[str, tuple[WindowSpec, ...]]
@@ -226,9 +226,9 @@ class Windowed(PlanNode):
 class Derivation(PlanNode):
     """A derived-value window: each change of its input makes one derived event of type `event_type`.
 
-    `name` and `args` are those of `lang.windows`; the derived event has the statistic's own fields, then `extra`
-    columns, which are taken from the last event that arrived (null before the first). `keys` are those of ``groupwin``
-    before it (columns of their own, named in `event_type` before everything else), each group having its own values.
+    `name` and `args` are those of `lang.registry.windows`. The derived event has the statistic's own fields, then
+    `extra` columns, which are taken from the last event that arrived (null before the first). `keys` are those of
+    ``groupwin`` before it: columns that come first in `event_type`. Each group has its own values.
     Above it in the chain, `expr.Prop` and `expr.EventOf` refer to derived events.
     """
 
@@ -298,8 +298,8 @@ class StreamJoin(PlanNode):
         if keys is not None:
             grouped = {(prop.stream, prop.name) for key in keys if (prop := key.key_property) is not None}
             sides = [{i for i, columns in enumerate(g) if any((i, c) in grouped for c in columns)} for g in groups]
-            made_of = context.required_streams  # without an event of these all keys are null
-            groups = [g for g, own in zip(groups, sides, strict=True) if all(own & streams for streams in made_of)]
+            required = context.required_streams  # without an event of these all keys are null
+            groups = [g for g, own in zip(groups, sides, strict=True) if all(own & streams for streams in required)]
         choices = (tuple(zip(names, group, strict=True)) for group in groups if all(group))
         return one_of(choices, "its streams are not all joined by equal keys that divide them")
 
@@ -324,15 +324,15 @@ class RowDefinition(PlanNode):
 class Recognition(PlanNode):
     """``match_recognize``: runs of rows that a regular expression of variables describes; each makes one event.
 
-    The rows are those that enter `input` and pass `predicate`, one after the other, of each value of `keys` by itself;
-    what leaves takes matches with it that are not complete. Events are of type `event_type`, with the `measures` as
+    The rows are those that enter `input` and pass `predicate`, in order, for each value of `keys` by itself. A row that
+    leaves removes the incomplete matches that it is in. Events are of type `event_type`, with the `measures` as
     properties. In conditions stream `CURRENT_ROW` is the row that is tested and an `expr.Prior` one that came before it
     in the partition; stream `MATCHED_ROWS` has the rows matched so far, by variable, as it has those of a match in
     measures.
 
-    Without an `interval` a match is told of as soon as it is complete; else that long after its first row, as long as
-    it is then, with `or_terminated` before that if no row can make it longer any more. With `iterate_only` matches are
-    for the iterator alone.
+    Without an `interval` a match is emitted as soon as it is complete. With one it is emitted that long after its first
+    row, with all rows that it has then; with `or_terminated` earlier, as soon as no further row can extend it. With
+    `iterate_only` only the iterator shows matches.
     """
 
     input: Windowed | Derivation | SourceNode
@@ -370,7 +370,7 @@ class Selection(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall(PlanNode):
-    """One aggregate of `lang.aggregates.AGGREGATES`.
+    """One aggregate of `lang.registry.aggregates.AGGREGATES`.
 
     `args` are evaluated per event; no args for ``count(*)``, an `expr.EventOf` for ``first(*)``, ``window(*)``.
     `filter` counts an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever

@@ -120,12 +120,12 @@ def compile_automaton(pattern: RowRegex) -> Automaton:
     """Compile `pattern`. Raises RowPatternTooLarge."""
     builder = _Builder()
     root = builder.fragment(pattern)
-    root.lead((END_OF_MATCH,), builder)
+    root.connect((END_OF_MATCH,), builder)
     forks = tuple(
         tuple(f for f in builder.forks if END_OF_MATCH in then and all(branch.issubset(then) for branch in f))
         for then in builder.follow
     )
-    return Automaton(tuple(builder.variables), _some(root.begin), tuple(builder.follow), forks)
+    return Automaton(tuple(builder.variables), _positions(root.begin), tuple(builder.follow), forks)
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class _Builder:
                 return _Sequence([self.fragment(operand) for operand in pattern.operands])
             case RowAlternation():
                 fragments = [self.fragment(operand) for operand in pattern.operands]
-                self.forks.append(tuple(frozenset(_some(fragment.first)) for fragment in fragments))
+                self.forks.append(tuple(frozenset(_positions(fragment.first)) for fragment in fragments))
                 return _Alternation(fragments)
             case RowPermutation():
                 return self._permutation(pattern.operands, {})
@@ -192,7 +192,7 @@ def _in_order(*choices: Iterable[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(position for choice in choices for position in choice))
 
 
-def _then(first: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
+def _followed_by(first: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
     """Replace `_NOTHING` in `first` by `behind`."""
     if _NOTHING not in first:
         return tuple(first)
@@ -200,12 +200,12 @@ def _then(first: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
     return _in_order(first[:at], behind, first[at + 1 :])
 
 
-def _or(first: Sequence[int], behind: Sequence[int], enters: bool) -> tuple[int, ...]:
+def _prefer(first: Sequence[int], behind: Sequence[int], enters: bool) -> tuple[int, ...]:
     """Prefer `first` (`enters`) or `behind`. A fragment that may be empty lets `behind` in at its `_NOTHING`."""
-    return _in_order(_then(first, behind), behind) if enters else _in_order(behind, _some(first))
+    return _in_order(_followed_by(first, behind), behind) if enters else _in_order(behind, _positions(first))
 
 
-def _some(first: Sequence[int]) -> tuple[int, ...]:
+def _positions(first: Sequence[int]) -> tuple[int, ...]:
     return tuple(position for position in first if position != _NOTHING)
 
 
@@ -217,7 +217,7 @@ class _Fragment:
     first: tuple[int, ...]
     begin: tuple[int, ...]
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+    def connect(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
         """Let the positions `behind` follow the last positions; `optional`: what stands next may be empty."""
         raise NotImplementedError
 
@@ -227,7 +227,7 @@ class _Position(_Fragment):
         self.number = number
         self.first = self.begin = (number,)
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+    def connect(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
         before = builder.follow[self.number]  # of a permutation that is shared
         builder.follow[self.number] = positions = _in_order(before, behind)
         builder.steps += len(positions) - len(before)
@@ -240,13 +240,13 @@ class _Sequence(_Fragment):
         self.fragments = fragments
         self.first = self.begin = (_NOTHING,)
         for fragment in fragments:
-            self.first = _then(self.first, fragment.first)
-            self.begin = _then(self.begin, fragment.begin)
+            self.first = _followed_by(self.first, fragment.first)
+            self.begin = _followed_by(self.begin, fragment.begin)
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+    def connect(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
         for fragment in reversed(self.fragments):
-            fragment.lead(behind, builder, optional)
-            behind = _then(fragment.first, behind)
+            fragment.connect(behind, builder, optional)
+            behind = _followed_by(fragment.first, behind)
             optional = _NOTHING in fragment.first
 
 
@@ -255,13 +255,13 @@ class _Alternation(_Fragment):
         self.fragments = fragments
         self.first = _in_order(*(fragment.first for fragment in fragments))
         self.begin = _in_order(*(fragment.begin for fragment in fragments))
-        self._done: set[tuple[tuple[int, ...], bool]] = set()
+        self._connected: set[tuple[tuple[int, ...], bool]] = set()
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
-        if (behind, optional) not in self._done:
-            self._done.add((behind, optional))
+    def connect(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+        if (behind, optional) not in self._connected:
+            self._connected.add((behind, optional))
             for fragment in self.fragments:
-                fragment.lead(behind, builder, optional)
+                fragment.connect(behind, builder, optional)
 
 
 class _Loop(_Fragment):
@@ -274,9 +274,9 @@ class _Loop(_Fragment):
         self.first = fragment.first
         self.begin = fragment.begin
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+    def connect(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
         stays = self.stays and not (self.yields and optional)
-        self.fragment.lead(_or(self.fragment.first, behind, stays), builder)
+        self.fragment.connect(_prefer(self.fragment.first, behind, stays), builder)
 
 
 class _Upto(_Fragment):
@@ -285,11 +285,11 @@ class _Upto(_Fragment):
     def __init__(self, fragments: Sequence[_Fragment], enters: bool, at_once: bool) -> None:
         self.fragments = fragments
         self.enters = enters
-        self.first = _or(fragments[0].first, (_NOTHING,), enters)
-        self.begin = _or(fragments[0].begin, (_NOTHING,), at_once)
+        self.first = _prefer(fragments[0].first, (_NOTHING,), enters)
+        self.begin = _prefer(fragments[0].begin, (_NOTHING,), at_once)
 
-    def lead(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
+    def connect(self, behind: tuple[int, ...], builder: _Builder, optional: bool = False) -> None:
         then = behind
         for fragment in reversed(self.fragments):
-            fragment.lead(then, builder)
-            then = _or(fragment.first, behind, self.enters)
+            fragment.connect(then, builder)
+            then = _prefer(fragment.first, behind, self.enters)

@@ -97,30 +97,30 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
                 "  spark    not yet: its cycles follow all events and the clock",
             ]
         if statement.projection is not None:
-            line = dependencies_of(statement.name, known, compiled.catalog, compiled.catalog.event_types)
+            deps = dependencies_of(statement.name, known, compiled.catalog, compiled.catalog.event_types)
             types = compiled.catalog.event_types
-            clocks = event_time_properties({name: types[name].time_property for name in line.inputs}, compiled.catalog)
-            placed = place(line, compiled.catalog)
-            placement = bypass_engine(placed, line, compiled.catalog, runtime.config, clocks)
+            clocks = event_time_properties({name: types[name].time_property for name in deps.inputs}, compiled.catalog)
+            placed = place(deps, compiled.catalog)
+            placement = bypass_engine(placed, deps, compiled.catalog, runtime.config, clocks)
             lines += [
                 statement.name,
                 "  rows     runs it: generated Python in this process",
-                f"  replay   {_replayed(runtime, line)}",
+                f"  replay   {_replayed(runtime, deps)}",
                 f"  spark    {placement.path}: {placement.reason}",
             ]
     return "\n".join(lines) or "no select statement"
 
 
-def _replayed(runtime: Runtime, line: StatementDependencies) -> str:
-    if line.target not in runtime.statements:
+def _replayed(runtime: Runtime, deps: StatementDependencies) -> str:
+    if deps.target not in runtime.statements:
         return "decided when it is deployed, by all statements that it is connected with"
-    derived = {insert.target for s in line.readers for insert in s.inserts}
-    batch = runtime.batch([name for name in line.inputs if name not in derived] or line.inputs)
-    if line.target in batch.reasons:
-        return f"event by event: {batch.reasons[line.target]}"
-    if line.target in batch.merged:
-        return f"in batches, event after event through all that it is connected with: {batch.merged[line.target]}"
-    form = runtime.statement(line.target).program.kernel_form()
+    derived = {insert.target for s in deps.readers for insert in s.inserts}
+    batch = runtime.batch([name for name in deps.inputs if name not in derived] or deps.inputs)
+    if deps.target in batch.reasons:
+        return f"event by event: {batch.reasons[deps.target]}"
+    if deps.target in batch.merged:
+        return f"in batches, event after event through all that it is connected with: {batch.merged[deps.target]}"
+    form = runtime.statement(deps.target).program.kernel_form()
     if isinstance(form, str):
         return f"in batches: the loop runs inside the generated code. There is no kernel, because {form}"
     if not form.needs_kernels:

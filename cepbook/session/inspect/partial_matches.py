@@ -9,7 +9,7 @@ from typing import Any
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 
-SHOWN = 200
+MAX_PARTIALS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ def partial_matches(runtime: Runtime, statement: str, partition: int | None = No
     total = 0
     first: list[int | None] = []  # partitions with the first matches
     for summary in runtime.state(statement, None if partition is None else (partition,), partials=0):
-        if total < SHOWN and summary["partials"]["total"]:
+        if total < MAX_PARTIALS and summary["partials"]["total"]:
             first.append(summary["partition"])
         total += summary["partials"]["total"]
     rows = [
         PartialMatch(summary["partition"], **match)
-        for summary in runtime.state(statement, first, partials=SHOWN)
+        for summary in runtime.state(statement, first, partials=MAX_PARTIALS)
         for match in summary["partials"]["rows"]
     ]
-    return PartialMatches(total, tuple(rows[:SHOWN]))
+    return PartialMatches(total, tuple(rows[:MAX_PARTIALS]))

@@ -46,7 +46,7 @@ def partitions_frame(
 def partials_frame(runtime: Runtime, statement: str, partition: int | None = None, times: str = DATES) -> pd.DataFrame:
     """Return one row per partial match: partition (with a context), waiting_for, since, until, a column per tag.
 
-    `times` is the form of the times (`time_type`). Issues a MissingRowsWarning if there are more than `SHOWN`.
+    `times` is the form of the times (`time_type`). Issues a MissingRowsWarning if not all are listed (`MAX_PARTIALS`).
     Raises as `partial_matches` does.
     """
     matches = partial_matches(runtime, statement, partition)

@@ -470,7 +470,7 @@ def _same_mask(a: TypedColumn, b: TypedColumn, rules: MatchRules) -> _Mask:
 
 
 def _is_plain(column: TypedColumn) -> bool:
-    """Return whether ``==`` means the same as `same_value` for all values: texts and whole numbers, but not booleans."""
+    """Return whether ``==`` agrees with `same_value` for all values: texts and whole numbers, but not booleans."""
     kinds = set(map(type, column.values)) - {type(None)}
     return all(issubclass(kind, str | int) and kind is not bool for kind in kinds)
 

@@ -172,15 +172,16 @@ def _place_statements(
     """Return the dependencies and the placement of each statement of the request."""
     catalog, frames = runtime.catalog, request.frames
     plans = runtime.plans
-    lines = {name: dependencies_of(name, plans, catalog, frames) for name in _targets(plans, request.statements)}
+    dependencies = {name: dependencies_of(name, plans, catalog, frames) for name in _targets(plans, request.statements)}
     columns = {name: time_column(request.time, catalog.event_types[name]) for name in frames}
     clocks = event_time_properties(columns, catalog)
-    placements = {name: place(line, catalog, clocks) for name, line in lines.items()}
-    if streams is None:
-        placements = {n: bypass_engine(p, lines[n], catalog, runtime.config, clocks) for n, p in placements.items()}
-    else:
-        placements = {name: streams(_without_slices(placement), lines[name]) for name, placement in placements.items()}
-    return lines, placements
+    placements = {name: place(deps, catalog, clocks) for name, deps in dependencies.items()}
+    for name, placement in placements.items():
+        if streams is None:
+            placements[name] = bypass_engine(placement, dependencies[name], catalog, runtime.config, clocks)
+        else:
+            placements[name] = streams(_without_slices(placement), dependencies[name])
+    return dependencies, placements
 
 
 def plan_jobs(
@@ -193,13 +194,14 @@ def plan_jobs(
     """
     frames, time, until, leap = request.frames, request.time, request.until, request.leap
     _check_frames(frames, runtime.catalog, time, streams is not None)
-    lines, placements = _place_statements(runtime, request, streams)  # may raise: a session takes seconds to start
+    # before the session starts, which takes seconds: this may raise
+    dependencies, placements = _place_statements(runtime, request, streams)
     quiet_pandas_warning()
     session = request.session
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
     types, config = runtime.catalog.event_types, runtime.config
-    read = _properties_read(lines.values(), frames, runtime.catalog)
+    read = _properties_read(dependencies.values(), frames, runtime.catalog)
     reading = FrameReading(time, request.sequence, config.second, config.time_zone)
     tagged = tag_frames(session, frames, types, read, reading, streams=streams is not None)
     if until is not None:
@@ -208,7 +210,7 @@ def plan_jobs(
     even = by_key and is_worth_balancing(session, frames.values())
     jobs = []
     for group in _group_jobs(placements):
-        together = [lines[name] for name in group]
+        together = [dependencies[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
         program = _program(together, runtime, frames, read, request.start or 0)
         if streams is None and (placement.path != "native" or placement.window):  # else files are asked for times
@@ -216,7 +218,7 @@ def plan_jobs(
         if placement.window is not None:
             program = _for_vectorized_window(program, placement)
         elif placement.path != "native":  # which nothing feeds
-            others = dict.fromkeys(name for line in together for name in line.feeders if name not in group)
+            others = dict.fromkeys(name for deps in together for name in deps.feeders if name not in group)
             program = replace(program, upstream=tuple(others))
         unread = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = leap and placement.ticks and (placement.path == "by key" or unread)
@@ -235,7 +237,7 @@ def plan_jobs(
             if placement.path != "native" and (stops or not (leap and placement.ticks)):
                 events = push_down(events, _predicates(together, runtime.catalog, placement), program.inputs)
             events = task_events(tagged, events, program, placement, until, tasks, slices, even)
-        jobs.append(SparkJob(program, events, placement, {name: lines[name].feeders for name in group}))
+        jobs.append(SparkJob(program, events, placement, {name: dependencies[name].feeders for name in group}))
     check_functions_load(session, {name: f for job in jobs for name, f in job.program.functions.items()})
     return jobs, placements, tagged, session
 
@@ -260,14 +262,14 @@ def _with_times(
 
 
 def _predicates(
-    lines: Sequence[StatementDependencies], catalog: Catalog, placement: Placement
+    dependencies: Sequence[StatementDependencies], catalog: Catalog, placement: Placement
 ) -> Mapping[str, Alternatives]:
     """Return the predicates that Spark pushes down. Of a vectorized window it is the whole filter: no engine checks
     again.
     """
     form = placement.window
     if form is None:
-        return pushed_predicates(lines, catalog, placement.ticks)
+        return pushed_predicates(dependencies, catalog, placement.ticks)
     return {} if form.filter is None else {form.event_type: (tuple(expressions.conjuncts(form.filter)),)}
 
 
@@ -288,16 +290,16 @@ def single_statement_program(runtime: Runtime, target: str) -> tuple[TaskProgram
     catalog = runtime.catalog
     plans = runtime.plans
     (name,) = _targets(plans, [target])
-    line = dependencies_of(name, plans, catalog, catalog.event_types)
-    derived = {insert.target for s in line.readers for insert in s.inserts if insert.creates}
+    deps = dependencies_of(name, plans, catalog, catalog.event_types)
+    derived = {insert.target for s in deps.readers for insert in s.inserts if insert.creates}
     derived |= set(catalog.stores)
-    kinds = [kind for kind in line.inputs if kind not in derived]
+    kinds = [kind for kind in deps.inputs if kind not in derived]
     if len(kinds) != 1:
         raise UsageError(f"`{name}` reads {' and '.join(kinds) or 'no events'}, but a table holds events of one type")
-    line = replace(line, inputs=(kinds[0],))
-    read = _properties_read([line], {kinds[0]: None}, catalog)
-    program = _program([line], runtime, {kinds[0]: None}, read, runtime.now)
-    return replace(program, upstream=line.feeders), kinds[0]
+    deps = replace(deps, inputs=(kinds[0],))
+    read = _properties_read([deps], {kinds[0]: None}, catalog)
+    program = _program([deps], runtime, {kinds[0]: None}, read, runtime.now)
+    return replace(program, upstream=deps.feeders), kinds[0]
 
 
 def _group_jobs(placements: Mapping[str, Placement]) -> list[list[str]]:
@@ -368,24 +370,24 @@ def _targets(plans: Sequence[nodes.StatementPlan], names: Sequence[str] | None) 
     return [name for name in selects if name in set(names)]
 
 
-def _properties_read(lines: Any, frames: Mapping[str, Any], catalog: Catalog) -> dict[str, tuple[str, ...]]:
+def _properties_read(dependencies: Any, frames: Mapping[str, Any], catalog: Catalog) -> dict[str, tuple[str, ...]]:
     """Return by frame's type the properties that any of the statements reads, in declaration order."""
     properties_seen: dict[str, set[str]] = {name: set() for name in frames}
-    for line in lines:
-        for name, properties in properties_read(line, catalog).items():
+    for deps in dependencies:
+        for name, properties in properties_read(deps, catalog).items():
             properties_seen[name] |= set(properties)
     return {n: tuple(p for p in catalog.event_types[n].properties if p in properties_seen[n]) for n in frames}
 
 
 def _program(
-    lines: Sequence[StatementDependencies],
+    dependencies: Sequence[StatementDependencies],
     runtime: Runtime,
     frames: Mapping[str, Any],
     read: Mapping[str, tuple[str, ...]],
     start: int,
 ) -> TaskProgram:
-    targets = {line.target for line in lines}
-    needed = {id(s) for line in lines for s in (*line.contexts, *line.readers, *line.variables, *line.stores)}
+    targets = {deps.target for deps in dependencies}
+    needed = {id(s) for deps in dependencies for s in (*deps.contexts, *deps.readers, *deps.variables, *deps.stores)}
     modules = [d.plan for d in runtime.deployments.values()]
     pairs = [(p, m) for m in modules for p in m.statements]
     pairs = [(p, m) for p, m in pairs if id(p) in needed or isinstance(p, nodes.CreateExpressionStatement)]
@@ -399,7 +401,7 @@ def _program(
     created |= {p.created_store.name for p in chosen if p.created_store is not None}
     known = runtime.catalog.event_types
     types = tuple(t for t in known.values() if t.name not in created)
-    used = {name for line in lines for name in line.inputs}
+    used = {name for deps in dependencies for name in deps.inputs}
     inputs = tuple(
         (tag, name, read[name], tuple(column_name(tag, i) for i in range(len(read[name]))))
         for tag, name in enumerate(frames)

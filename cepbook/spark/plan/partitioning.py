@@ -84,7 +84,8 @@ def store_key_requirement(
         return equal_columns(name, keys, f"the table {name} has one row for the events of all keys")
     index = statement.created_index
     if index is not None and index.unique and index.store not in local:
-        return equal_columns(index.store, frozenset(name for name, _ in index.columns))
+        columns = frozenset(name for name, _ in index.columns)
+        return equal_columns(index.store, columns, f"the unique index of {index.store} has no columns")
     return NO_REQUIREMENT
 
 

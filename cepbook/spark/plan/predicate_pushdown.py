@@ -30,23 +30,25 @@ Alternatives = tuple[tuple[expr.BoundExpr, ...], ...]
 
 
 def pushed_predicates(
-    lines: Sequence[StatementDependencies], catalog: Catalog, ticks: bool
+    dependencies: Sequence[StatementDependencies], catalog: Catalog, ticks: bool
 ) -> Mapping[str, Alternatives]:
     """Return by input type what all events have in common that a statement can use; no entry if every event may be
     needed.
 
     With `ticks` the clock makes the statements deliver rows. Then any event that opens a partition may start a timer.
     """
-    statements = {s.name: s for deps in lines for s in deps.readers}.values()
-    if ticks and any(deps.contexts for deps in lines):
+    statements = {s.name: s for deps in dependencies for s in deps.readers}.values()
+    if ticks and any(deps.contexts for deps in dependencies):
         return {}
-    if any(deps.stores or deps.triggers or deps.variables for deps in lines) or any(map(_sees_rejected, statements)):
+    if any(deps.stores or deps.triggers or deps.variables for deps in dependencies):
         return {}
-    contexts = {c.context.name: c for deps in lines for c in deps.contexts}
+    if any(map(_sees_rejected, statements)):
+        return {}
+    contexts = {c.context.name: c for deps in dependencies for c in deps.contexts}
     if not all(_ignores_creation(s, contexts[s.context], catalog) for s in statements if s.context is not None):
         return {}
     predicates: dict[str, Alternatives] = {}
-    for name in dict.fromkeys(name for deps in lines for name in deps.inputs):
+    for name in dict.fromkeys(name for deps in dependencies for name in deps.inputs):
         filters = [f for s in statements for kind, f in _filters(s) if catalog.is_a(name, kind)]
         parts = tuple(tuple(takewhile(_is_event_condition, expr.conjuncts(f))) for f in filters)
         if all(parts):
