@@ -222,8 +222,9 @@ def test_keys_that_divide_statements(epl: str, choices: list[dict[str, set[str]]
 
 
 def test_requirements_add_up() -> None:
-    by_k, by_g = (equal_columns("Tick", frozenset({key})) for key in "kg")
+    by_k, by_g = (equal_columns("Tick", frozenset({key}), "no key") for key in "kg")
     refused = [KeyRequirement(reason=reason) for reason in ("first", "second")]
     assert (by_k + NO_REQUIREMENT, (by_k + by_g).choices) == (by_k, by_k.choices + by_g.choices)
     assert by_k + refused[0] + by_g + refused[1] == refused[0]
     assert (NO_REQUIREMENT.columns, by_k.columns) == (None, {"k"})
+    assert equal_columns("Tick", frozenset(), "no key").reason == "no key"
