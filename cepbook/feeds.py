@@ -91,22 +91,8 @@ class Feed:
     """
 
     __slots__ = (
-        "_batch",
-        "_dropped",
-        "_fresh",
-        "_lock",
-        "_log",
-        "_next",
-        "_pending",
-        "_retained",
-        "_rows",
-        "_segments",
-        "_subscribers",
-        "_total_insert",
-        "_total_remove",
-        "_width",
-        "capacity",
-        "names",
+        "_batch", "_dropped", "_fresh", "_lock", "_log", "_next", "_pending", "_retained", "_rows", "_segments",
+        "_subscribers", "_total_insert", "_total_remove", "_width", "capacity", "names",
     )  # fmt: skip
 
     def __init__(self, capacity: int | None = 100_000, log: int = 0, medium: SpillMedium = ANONYMOUS) -> None:

@@ -77,7 +77,7 @@ class PendingRows(NamedTuple):
     delta: Delta
 
 
-class RowOrigin(NamedTuple):
+class RowStimulus(NamedTuple):
     """The stimulus and the time at which a row was made."""
 
     number: int
@@ -248,7 +248,7 @@ class ProvenanceRerun(StatementRerun):
         snapshot = select is not None and select.output is not None and select.output.which == "snapshot"
         return not at.insert or (select is not None and select.selector == "rstream" and not snapshot)
 
-    def earlier_origin(self, at: DeliveredRow, shadow: Row | None) -> RowOrigin | None:
+    def earlier_origin(self, at: DeliveredRow, shadow: Row | None) -> RowStimulus | None:
         """Return the origin of a row of the last delivery if an output clause held the row back; else None.
 
         `shadow` is the row with hidden columns. None also for a row that ``output all`` and the like repeat.
@@ -256,13 +256,13 @@ class ProvenanceRerun(StatementRerun):
         output = None if self.select is None else self.select.output
         if output is None or output.which in ("snapshot", "first"):
             return None
-        pairs: list[tuple[RowOrigin, Row]] = []
+        pairs: list[tuple[RowStimulus, Row]] = []
         for number, delta in self.released:
             rows = (delta.insert if at.insert else delta.remove) or ()
-            pairs += [(RowOrigin(number, delta.time), row) for row in rows]
+            pairs += [(RowStimulus(number, delta.time), row) for row in rows]
         matching = [matches_row(row, at.row) and (shadow is None or self._same_group(row, shadow)) for _, row in pairs]
         if len(pairs) > at.place and matching[at.place]:
-            origin: RowOrigin | None = pairs[at.place][0]
+            origin: RowStimulus | None = pairs[at.place][0]
         else:
             origins = [row_origin for (row_origin, _), fit in zip(pairs, matching, strict=True) if fit]
             if self.shows_former_state(at) and self._fully:  # the row of the group before the interval
