@@ -17,7 +17,7 @@ from cepbook.engine.codegen.delta import EVICTED_BLOCK
 from cepbook.engine.codegen.emit import Emitter
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.expressions.to_python import CodeScope
-from cepbook.engine.fragments.codegen_context import CodegenContext, aggregate_indexes, row_expressions
+from cepbook.engine.fragments.codegen_context import CodegenContext, aggregate_indexes
 from cepbook.engine.output.clause_functions import write_clause_functions
 from cepbook.engine.output.collectors import CollectorOptions, DeferredRow, RowFactory
 from cepbook.engine.output.limiter import ClauseFunctions, LimiterSpec
@@ -83,7 +83,7 @@ class OutputRateCodegen(StatementCodegen):
         if steps.grouped:
             captured["k"] = "k"
         values = list(scope.aggregates)
-        for i in sorted(aggregate_indexes(*row_expressions(steps))):
+        for i in sorted(aggregate_indexes(*steps.projection.row_expressions)):
             copied = ".copy()" if steps.calls[i].reference else ""
             captured[f"now{i}"], values[i] = f"{values[i]}{copied}", f"now{i}"
         previous: dict[x.Prev, str] = {}
@@ -356,7 +356,7 @@ _OF_DELIVERY = (x.CurrentTimestamp, x.VariableRead, x.ContextProp, x.SubqueryRef
 
 def defers_rows(steps: PhysicalPlan, output: OutputClause) -> bool:
     """Return whether collected rows read values that must be read at delivery."""
-    deferred = any(isinstance(node, _OF_DELIVERY) for e in row_expressions(steps) for node in x.walk(e))
+    deferred = any(isinstance(node, _OF_DELIVERY) for e in steps.projection.row_expressions for node in x.walk(e))
     return deferred and output.which not in ("first", "snapshot")
 
 

@@ -14,11 +14,11 @@ from cepbook.engine.delivery.delta import INSERT
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code, unhashed
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.expressions.to_python import CodeScope, ReadableVariable
+from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.event_layout import arrival_layout, row_layout
 from cepbook.engine.output.row_order import RowOrder
 from cepbook.engine.physical.operators import Eviction
-from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.physical.plan import PhysicalPlan, expressions_after_windows
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall, OutputColumn
 from cepbook.lang.types import is_hashable
@@ -105,7 +105,7 @@ class CodegenContext:
             return {}
         read = [e for c in steps.aggregation.calls for e in (*c.args, c.filter, *(e for e, _ in c.criteria))]
         inner = aggregate_indexes(*(e for e in read if e is not None))
-        both = aggregate_indexes(steps.having) & aggregate_indexes(*row_expressions(steps)) - inner
+        both = aggregate_indexes(steps.having) & aggregate_indexes(*steps.projection.row_expressions) - inner
         return {i: f"g{i}" for i in sorted(both) if not self.values[i].isidentifier()}
 
     def _key_codes(self) -> tuple[str, ...]:
@@ -120,21 +120,8 @@ class CodegenContext:
         projection = self.steps.projection
         if not projection.arranged:
             return False
-        arrangement = RowOrder(
-            projection.distinct,
-            tuple(descending for _, descending in projection.order_by),
-            self._row_count(projection.limit),
-            self._row_count(projection.offset),
-            projection.distinct and self.steps.on_select is not None,
-        )
-        self.source.bind("arrange", arrangement)
+        self.source.bind("arrange", RowOrder.of(projection, self.base.variables, self.steps.on_select is not None))
         return True
-
-    def _row_count(self, e: x.BoundExpr | None) -> int | ReadableVariable | None:
-        if e is not None and e.variable_name:
-            return self.base.variables[e.variable_name]
-        count = None if e is None else e.constant
-        return count if isinstance(count, int) else None
 
     def arriving(self, now: str = "clock.now") -> CodeScope:
         """Return the scope of the arriving event (``p`` locals)."""
@@ -218,7 +205,7 @@ class CodegenContext:
             code = f"({self._values_of(scope)}{',' * (len(projection.columns) == 1)})"
         if not self.arranged:
             return code
-        key = "".join(f"{lower.value(scope, e)}, " for e, _ in projection.order_by)
+        key = "".join(f"{lower.value(scope, e)}, " for e in projection.row_keys)
         return f"(({key}), {code})"
 
     def record(self, scope: CodeScope, now: str, mark: str | None = None) -> str:
@@ -391,9 +378,7 @@ class CodegenContext:
     def reads_now(self) -> bool:
         """True if the windows, rows or aggregates of an arrival need engine time in the local ``now``."""
         steps = self.steps
-        exprs = [*row_expressions(steps), *(a for call in steps.calls for a in (*call.args, *(call.group_by or ())))]
-        exprs += [e for call in steps.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
-        exprs += [e for e in (steps.where, steps.having, *steps.keys) if e is not None]
+        exprs = [e for e in expressions_after_windows(steps) if e is not None]
         exprs += [e for w in steps.stages[0].windows for e in (*w.args, *(e for e, _ in w.criteria))]
         of_time = (x.CurrentTimestamp, x.SubqueryRef)
         clocked = steps.reclaims or any(isinstance(node, of_time) for e in exprs for node in x.walk(e))
@@ -464,11 +449,6 @@ def _shuffled(steps: PhysicalPlan) -> bool:
         return steps.buffers_input
     windows = steps.stages[-1].windows
     return any(w.row.grouping for w in windows) and any(w.row.gates for w in windows)
-
-
-def row_expressions(steps: PhysicalPlan) -> list[x.BoundExpr]:
-    """Return the expressions that rows and their order are made of."""
-    return [*(c.value for c in steps.projection.columns), *(e for e, _ in steps.projection.order_by)]
 
 
 def aggregate_indexes(*exprs: x.BoundExpr) -> set[int]:

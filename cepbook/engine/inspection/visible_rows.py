@@ -228,8 +228,7 @@ def _one_each(statement: RunningStatement) -> bool:
         return False
     if steps.having is not None or steps.on_select is not None:
         return False
-    projection = steps.row.projection
-    return not (projection.distinct or projection.limit or projection.offset) and steps.recognize is None
+    return not steps.row.projection.arranged and steps.recognize is None
 
 
 def _row_by_row(statement: RunningStatement) -> bool:
@@ -238,8 +237,7 @@ def _row_by_row(statement: RunningStatement) -> bool:
         return False
     if steps.having is not None or steps.filter is not None or len(steps.stages) != 1 or steps.recognize is not None:
         return False
-    projection = steps.row.projection
-    return not projection.arranged
+    return not steps.row.projection.arranged
 
 
 def _views(statement: RunningStatement, now: int, wanted: PartitionIds | None) -> list[tuple[Any, Sequence[Any]]]:

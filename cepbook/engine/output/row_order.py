@@ -5,12 +5,15 @@ Insert rows and remove rows are ordered separately. Sorting is stable, and null 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from cepbook.engine.expressions.hashable import hashable
 from cepbook.engine.expressions.to_python import ReadableVariable
+from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.nodes import Projection
 
 KeyedRow = tuple[tuple[Any, ...], Any]  # (sort key, row)
 
@@ -26,6 +29,20 @@ class RowOrder:
     limit: int | ReadableVariable | None
     offset: int | ReadableVariable | None
     distinct_last: bool = False  # distinct applies after the limit (recorded: ts_distinct_order)
+
+    @classmethod
+    def of(cls, projection: Projection, variables: Mapping[str, ReadableVariable], distinct_last: bool) -> RowOrder:
+        """Return the order of the rows of a projection, whose limits may be `variables`."""
+
+        def count(e: BoundExpr | None) -> int | ReadableVariable | None:
+            if e is not None and e.variable_name:
+                return variables[e.variable_name]
+            constant = None if e is None else e.constant
+            return constant if isinstance(constant, int) else None
+
+        descending = tuple(descending for _, descending in projection.order_by)
+        limits = count(projection.limit), count(projection.offset)
+        return cls(projection.distinct, descending, *limits, projection.distinct and distinct_last)
 
     def __call__(self, keyed: list[KeyedRow] | None) -> list[Any] | None:
         """Return the rows of (sort key, row) pairs in order; None if none is left."""

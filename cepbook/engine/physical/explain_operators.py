@@ -91,11 +91,7 @@ def _shown(step: op.Operator, steps: PhysicalPlan) -> Iterator[str]:
         case op.ProjectOperator(projection, having, kind):
             columns = ["*"] * projection.wildcard + [_column(c, steps, calls) for c in projection.columns]
             yield f"{', '.join(columns)} ({kind.replace('_', ' ')})"
-            if projection.order_by:
-                order = (f"{show_expr(e, calls)}{' desc' if down else ''}" for e, down in projection.order_by)
-                yield f"order by {', '.join(order)}"
-            if projection.limit is not None:
-                yield f"limit {show_expr(projection.limit)}"
+            yield from statements.show_arrangement(projection, calls)
             if having is not None:
                 yield f"having {show_expr(having, calls)}"
         case op.OutputRateOperator(output):

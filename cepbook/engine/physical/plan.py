@@ -353,8 +353,7 @@ class PhysicalPlan:
             return False
         if self.inputs or self.touches_store or self.lookup is not None or self.discards_events:
             return False
-        row = (self.having, *(c.value for c in self.projection.columns), *(e for e, _ in self.projection.order_by))
-        return self._follows_window and not lower.may_fail(*row)
+        return self._follows_window and not lower.may_fail(self.having, *self.projection.row_expressions)
 
     @property
     def _steady(self) -> bool:
@@ -465,9 +464,7 @@ class PhysicalPlan:
     @property
     def former_rows_may_fail(self) -> bool:
         """True if the row before a change may fail to be made; accumulators must be updated all the same."""
-        projection = self.projection
-        expressions = [*(c.value for c in projection.columns), *(e for e, _ in projection.order_by), self.having]
-        return self.makes_remove_rows and lower.may_fail(*expressions)
+        return self.makes_remove_rows and lower.may_fail(self.having, *self.projection.row_expressions)
 
     @property
     def reclaims(self) -> bool:
@@ -508,11 +505,8 @@ class PhysicalPlan:
 
 def expressions_after_windows(steps: PhysicalPlan) -> list[BoundExpr | None]:
     """Return the expressions that are evaluated for items after the windows: for rows, conditions and aggregates."""
-    expressions: list[BoundExpr | None] = [steps.where, steps.having, *steps.keys]
-    expressions += aggregate_inputs(steps.calls)
-    expressions += [column.value for column in steps.projection.columns]
-    expressions += [e for e, _ in steps.projection.order_by]
-    return expressions
+    clauses = steps.where, steps.having, *steps.keys
+    return [*clauses, *aggregate_inputs(steps.calls), *steps.projection.row_expressions]
 
 
 def aggregate_inputs(calls: tuple[p.AggregateCall, ...]) -> list[BoundExpr | None]:

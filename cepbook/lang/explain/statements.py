@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cepbook.lang.explain.context import show_context
 from cepbook.lang.explain.cycles import show_partitions
@@ -305,18 +305,24 @@ def _project(node: nodes.Projection, indent: str) -> list[str]:
     if node.wildcard:
         lines.append(f"{indent}  *")
     lines += [f"{indent}  {c.name}: {c.value.type} = {show_expr(c.value, calls)}" for c in node.columns]
-    if node.order_by:
-        order = ", ".join(f"{show_expr(e, calls)}{' desc' if down else ''}" for e, down in node.order_by)
-        lines.append(f"{indent}  order by {order}")
-    for word, count in (("limit", node.limit), ("offset", node.offset)):
-        if count is not None:
-            lines.append(f"{indent}  {word} {show_expr(count)}")
+    lines += [f"{indent}  {clause}" for clause in show_arrangement(node, calls)]
     return lines + _node(node.input, indent + "  ", calls)
+
+
+def show_arrangement(node: nodes.Projection, calls: list[str]) -> Iterator[str]:
+    """Yield the clauses that sort and limit rows: ``order by price desc``, ``limit 3``."""
+    for keyword, criteria in node.arrangement:
+        yield f"{keyword} {', '.join(show_criterion(*criterion, calls) for criterion in criteria)}"
+
+
+def show_criterion(e: x.BoundExpr, descending: bool, calls: list[str] | None = None) -> str:
+    """``price desc``"""
+    return f"{show_expr(e, calls)}{' desc' if descending else ''}"
 
 
 def show_window(window: nodes.WindowSpec) -> str:
     calls = [show_call(c) for c in window.calls]
-    order = [f"{show_expr(e)}{' desc' if down else ''}" for e, down in window.criteria]
+    order = [show_criterion(*criterion) for criterion in window.criteria]
     return f"{window.name}({', '.join([*(show_expr(a, calls) for a in window.args), *order, *window.options])})"
 
 
@@ -324,7 +330,7 @@ def show_call(call: nodes.AggregateCall) -> str:
     """``sum(distinct price, filter: volume > 1, group_by: (symbol))``"""
     words = [show_expr(a) for a in call.args] or (["*"] if aggregate_row(call.name).counts else [])
     if call.criteria:
-        words = [f"{show_expr(e)}{' desc' if down else ''}" for e, down in call.criteria]
+        words = [show_criterion(*criterion) for criterion in call.criteria]
     if call.index is not None:
         words.append(show_expr(call.index))
     if call.filter is not None:

@@ -117,8 +117,7 @@ class SelectStatement(StatementPlan):
 
     @property
     def _reads_prior_rows(self) -> bool:
-        columns = (column.value for column in self.root.columns)
-        return bool(find(Prior, *columns, *(e for e, _ in self.root.order_by)))
+        return bool(find(Prior, *self.root.row_expressions))
 
     def _shows_expiry_order(self, target: str) -> bool:
         """Return whether rows show the order of expiry: remove rows that are not those of groups."""

@@ -468,7 +468,26 @@ class Projection(PlanNode):
     @property
     def arranged(self) -> bool:
         """True if the rows of a delivery are sorted, made distinct or limited."""
-        return bool(self.distinct or self.order_by or self.limit or self.offset)
+        return self.distinct or any(self.arrangement)
+
+    @property
+    def arrangement(self) -> Iterator[tuple[str, tuple[tuple[BoundExpr, bool], ...]]]:
+        """The clauses that sort and limit the rows, as they are written: the keyword, then (expression, descending)."""
+        if self.order_by:
+            yield "order by", self.order_by
+        for keyword, count in (("limit", self.limit), ("offset", self.offset)):
+            if count is not None:
+                yield keyword, ((count, False),)
+
+    @property
+    def row_keys(self) -> tuple[BoundExpr, ...]:
+        """What is computed for each row to sort it."""
+        return tuple(e for e, _ in self.order_by)
+
+    @property
+    def row_expressions(self) -> tuple[BoundExpr, ...]:
+        """What is computed for each row: its columns and its keys."""
+        return (*(column.value for column in self.columns), *self.row_keys)
 
 
 # What may stand below each clause of the chain
