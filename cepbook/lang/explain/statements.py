@@ -116,6 +116,7 @@ def _split(statement: nodes.SplitStatement) -> list[str]:
         lines.append(f"  into {_event_type(branch.output_type)}{_insert(branch.insert)}")
         if branch.predicate is not None:
             lines.append(f"    where {show_expr(branch.predicate)}")
+        lines += [f"    {show_contained(selection)}" for selection in branch.contained]
         lines += ["    *"] * branch.wildcard
         lines += [f"    {c.name}: {c.value.type} = {show_expr(c.value)}" for c in branch.columns]
     return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
@@ -227,6 +228,7 @@ def show_output(output: nodes.OutputClause) -> list[str]:
         words.append(f"at {show_crontab(output.crontab)}")
     if output.when is not None:
         words.append(f"when {show_expr(output.when)}")
+    words += ["keeping every row"] * output.every_row
     lines = [" ".join(words), *(f"    then {_assignment(a)}" for a in output.then_set)]
     if output.and_terminated:
         condition = "" if output.terminated_when is None else f" and {show_expr(output.terminated_when)}"
@@ -249,9 +251,11 @@ def _node(node: nodes.RowNode, indent: str, calls: list[str]) -> list[str]:
             keys = f" by {', '.join(show_expr(k) for k in node.keys)}" if node.keys else ""
             lines = [f"{indent}aggregate{keys}"]
             lines += [f"{indent}  {show_call(c)}: {c.type}{' (ever)' if c.ever else ''}" for c in node.calls]
+            if node.levels:
+                levels = (", ".join(show_expr(node.keys[number]) for number in level) for level in node.levels)
+                lines.append(f"{indent}  grouping sets ({'), ('.join(levels)})")
             if node.reclaim is not None:
-                age, every = map(show_expr, node.reclaim)
-                lines.append(f"{indent}  groups untouched for {age} are forgotten, looked for every {every}")
+                lines.append(f"{indent}  {_reclaimed(*map(show_expr, node.reclaim))}")
             return lines + _node(node.input, indent + "  ", calls)
         case nodes.Selection():
             return [f"{indent}where {show_expr(node.predicate)}", *_node(node.input, indent + "  ", calls)]
@@ -320,10 +324,18 @@ def show_criterion(e: x.BoundExpr, descending: bool, calls: list[str] | None = N
     return f"{show_expr(e, calls)}{' desc' if descending else ''}"
 
 
+def _reclaimed(age: str, every: str) -> str:
+    return f"groups untouched for {age} are forgotten, looked for every {every}"
+
+
 def show_window(window: nodes.WindowSpec) -> str:
+    """``time(1 min)``, with its options and hints."""
     calls = [show_call(c) for c in window.calls]
     order = [show_criterion(*criterion) for criterion in window.criteria]
-    return f"{window.name}({', '.join([*(show_expr(a, calls) for a in window.args), *order, *window.options])})"
+    text = f"{window.name}({', '.join([*(show_expr(a, calls) for a in window.args), *order, *window.options])})"
+    if window.reclaim is None:
+        return text
+    return f"{text}: {_reclaimed(*(f'{span} units of the clock' for span in window.reclaim))};"
 
 
 def show_call(call: nodes.AggregateCall) -> str:

@@ -481,12 +481,12 @@ class Projection(PlanNode):
 
     @property
     def row_keys(self) -> tuple[BoundExpr, ...]:
-        """What is computed for each row to sort it."""
+        """The expressions that a row is sorted by."""
         return tuple(e for e, _ in self.order_by)
 
     @property
     def row_expressions(self) -> tuple[BoundExpr, ...]:
-        """What is computed for each row: its columns and its keys."""
+        """The expressions of a row: those of its columns, and its keys."""
         return (*(column.value for column in self.columns), *self.row_keys)
 
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+
 import pytest
 
 from cepbook.dialects.stages import show_stage
-from cepbook.errors import BindError, UsageError
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import BindError, CepbookError, UsageError
+from cepbook.lang.explain.statements import show_statement
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.traversal import transform, walk
 from tests.lang.binding import CATALOG
+
+ROOT = Path(__file__).resolve().parents[3]
 
 EPL = (
     "@name('out') context PerSymbol insert into Sums select irstream symbol, volume, sum(price) as s"
@@ -139,3 +151,46 @@ def test_unknown_stage() -> None:
 def test_errors_pass_through() -> None:
     with pytest.raises(BindError):
         show_stage("plan", "select nosuch from Tick", CATALOG)
+
+
+# Facts that follow from names, types or methods that are shown
+FOLLOWING = {
+    ("AggregateCall", "reference"), ("ContainedSelection", "scalar"), ("Insert", "inside"), ("Insert", "table"),
+    ("MergeActionPlan", "output_type"), ("PropertyAssignment", "primitive"), ("SourceNode", "store"),
+    ("VariableAssignment", "primitive"),
+}  # fmt: skip
+
+
+def corpus_plans() -> Iterator[nodes.StatementPlan]:
+    for file in sorted((ROOT / "tests" / "corpus").rglob("*.md")):
+        for fence in re.findall(r"```epl\n(.*?)```", file.read_text(encoding="utf-8"), flags=re.DOTALL):
+            with suppress(CepbookError):
+                yield from Runtime().compile(fence).statements
+
+
+def shows(plan: nodes.StatementPlan, node: nodes.PlanNode, name: str, default: object) -> bool:
+    """Whether the text of `plan` is another one if the field `name` of `node` is left out."""
+
+    def change(other: nodes.PlanNode) -> nodes.PlanNode:
+        return replace(other, **{name: default}) if other == node else other
+
+    try:
+        return show_statement(transform(plan, change)) != show_statement(plan)
+    except (IndexError, ValueError):  # the printer reads the field, which no plan leaves out in this place
+        return True
+
+
+@pytest.mark.histories  # it compiles the corpus
+def test_a_plan_shows_all_that_a_statement_says() -> None:
+    """Each field of a node that may be left out is shown in some statement of the corpus."""
+    seen, shown = set(), set()
+    for plan in corpus_plans():
+        for node in walk(plan):
+            for field in fields(node) if isinstance(node, nodes.PlanNode) and node is not plan else ():
+                key, value = (type(node).__name__, field.name), getattr(node, field.name)
+                left_out = field.default is MISSING or field.name == "span" or value == field.default
+                if not left_out and key not in shown:
+                    seen.add(key)
+                    shown |= {key} if shows(plan, node, field.name, field.default) else set()
+    assert ("Projection", "order_by") in shown
+    assert seen - shown == FOLLOWING
