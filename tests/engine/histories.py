@@ -165,10 +165,10 @@ class Run:
         }
 
 
-def slices(events: Sequence[Event], rank: int, columns: Any) -> list[ColumnBatch]:
+def slices(events: Sequence[Event], rank: int, columns: Any, *, arrays_only: bool = False) -> list[ColumnBatch]:
     """Consecutive events as one slice per type; `rank` is the position of the first.
 
-    Every other slice has arrays in place of lists.
+    Every other slice has arrays in place of lists; with `arrays_only` all have.
     """
     found = []
     for name in dict.fromkeys(e.type for e in events):
@@ -176,9 +176,8 @@ def slices(events: Sequence[Event], rank: int, columns: Any) -> list[ColumnBatch
         times = [e.time for _, e in mine]
         lists = {column: [e.values[column] for _, e in mine] for column in columns[name]}
         arrays = {column: array_of(values) for column, values in lists.items()}
-        given = (
-            lists if len(mine) % 2 else ArrayColumns(lists, arrays.__getitem__, array_of(times), slice(0, len(mine)))
-        )
+        as_arrays = ArrayColumns(lists, arrays.__getitem__, array_of(times), slice(0, len(mine)))
+        given = as_arrays if arrays_only or len(mine) % 2 == 0 else lists
         found.append(ColumnBatch(name, times, given, [i for i, _ in mine]))
     return found
 

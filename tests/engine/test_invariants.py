@@ -58,6 +58,7 @@ KEPT_BY = {
         "engine/codegen/test_fragments.py::test_random_statements_with_and_without_fragments",
     ),
     6: (
+        "engine/replay/test_corpus.py::test_traces_in_batches",
         "engine/replay/test_batch_replayer.py::test_one_type",
         "engine/replay/test_components.py::test_modules_of_several_components",
         "engine/replay/test_components.py::test_reasons_are_those_of_components",

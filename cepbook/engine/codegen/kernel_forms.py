@@ -65,6 +65,8 @@ def kernel_form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: boo
 def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> KernelForm:
     if not inserts_alone:
         raise _NO_KERNEL("not every event delivers exactly one row")
+    if steps.into is not None:
+        raise _NO_KERNEL("its aggregates are in a table")
     if len(steps.stages) != 1 or steps.subqueries or steps.levels or code.local or steps.reclaims or steps.watched:
         raise _NO_KERNEL("it has a clause without a kernel")
     (stage,) = steps.stages
