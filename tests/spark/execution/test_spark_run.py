@@ -446,10 +446,11 @@ def test_values_come_out_alike_on_all_paths(spark: SparkSession, declared: str, 
     """What tasks would make something else of is not left to Spark."""
     cep = Workbench()
     cep.run(f"create schema Nested(m map); create schema A(ts long, x {declared})")
-    cep.run("@name('plain') select x from A; @name('last') select last(x) as x from A#length(2)")
+    cep.run("@name('plain') select x from A; @name('whole') select * from A")
+    cep.run("@name('last') select last(x) as x from A#length(2)")
     run = cep.spark({"A": spark.sql(f"SELECT 1L AS ts, {given} AS x")}, time="ts", session=spark)
-    assert run.coverage["plain"].path == "row by row"
-    assert [run.to_arrow(name).column("x").to_pylist() for name in run.statements] == [[shown]] * 2
+    assert run.coverage["plain"].path == run.coverage["whole"].path == "row by row"
+    assert [run.to_arrow(name).column("x").to_pylist() for name in run.statements] == [[shown]] * 3
     compare(run, run).assert_same()
 
 

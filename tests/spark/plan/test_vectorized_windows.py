@@ -86,6 +86,7 @@ OUTSIDE = (
     ("select symbol, sum(volume) as s from Tick#time(1 sec) group by symbol", None),
     ("select irstream ts, sum(volume) as s from Tick#time(1 sec) group by symbol", None),
     ("context PerSymbol select irstream sum(volume) as s from Tick#length(3)", None),
+    ("context PerSymbol select *, sum(volume) as s from Tick#length(3)", None),
     ("context PerSymbol select sum(volume) + 1 as s from Tick#length(3)", None),
     ("context PerSymbol select sum(volume) as s from Tick#length(3) having sum(volume) > 3", None),
     ("context PerSymbol select sum(volume) as s from Tick#length(3) output every 2 events", None),
