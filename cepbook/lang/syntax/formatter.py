@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
 
 from cepbook.lang.syntax.reader import parser
@@ -315,16 +317,23 @@ def _clause_words(nodes: Sequence[LayoutItem]) -> frozenset[str]:
     return _SELECT if first in ("select", "insert", "context", "expression", "delete") else frozenset()
 
 
+@cache
+def _keyword_pairs() -> frozenset[tuple[str, str]]:
+    """Return keywords that stand side by side in the grammar: the second one begins no clause there."""
+    grammar = (files("cepbook.lang.syntax") / "grammar" / "epl.lark").read_text(encoding="utf-8")
+    return frozenset(re.findall(r'"(\w+)"(?= "(\w+)")', grammar))
+
+
 def _clauses(nodes: Sequence[LayoutItem], words: frozenset[str]) -> list[list[LayoutItem]]:
     """Split before the words that begin a clause."""
-    joined = {"insert": ("into",), "into": ("table",), "update": ("set",), "delete": ("from",), "create": ("context",)}
+    pairs = _keyword_pairs()
     parts: list[list[LayoutItem]] = [[]]
     before = ""
     for i, node in enumerate(nodes):
         word = node.word if isinstance(node, LayoutToken) else ""
         following = nodes[i + 1] if i + 1 < len(nodes) else None
         called = isinstance(following, LayoutToken) and following.text in (".", "=")
-        same = word in joined.get(before, ()) or (before == "insert" and word == "select")
+        same = (before, word) in pairs or (before == "insert" and word in ("into", "select"))
         if word in words and parts[-1] and not same and not called and before not in (".", "=", "@", ":"):
             comments = _own_comments(parts[-1])
             parts.append(comments)

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cepbook.errors import ParseError
+from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES, ClauseRow
+from cepbook.lang.syntax import formatter
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.lang.syntax.reader.lexer import tokenize
 from cepbook.lang.syntax.reader.parser import parse_epl
@@ -151,3 +153,10 @@ def test_thousands_of_brackets_in_a_row_take_no_square_of_the_time(text: str) ->
     began = time.process_time()
     format_epl(text)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("row", CLAUSES.values(), ids=lambda row: row.name)
+def test_no_line_of_a_clause_is_a_lone_keyword(row: ClauseRow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keyword that begins a clause in one place and ends one in another must not be split from its clause."""
+    monkeypatch.setattr(formatter, "SHORT", 0)
+    assert not CLAUSE_OF_KEYWORD.keys() & set(map(str.strip, check(row.example).splitlines()))
