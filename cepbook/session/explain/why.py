@@ -38,6 +38,7 @@ from cepbook.session.history.rerun_provenance import (
     PARTITION,
     DeliveredRow,
     ProvenanceRerun,
+    StimulusPlace,
     StimulusResult,
     key_column,
     matches_row,
@@ -131,19 +132,21 @@ def explain_again(
     return replace(explanation, time=at.time, cause=cause)
 
 
-def _explained_at(start: RerunStart, stimulus: int, leap: int | None, at: DeliveredRow) -> RowExplanation:
+def _explained_at(
+    start: RerunStart, stimulus: StimulusPlace, leap: StimulusPlace | None, at: DeliveredRow
+) -> RowExplanation:
     run, before, cause = _run_to(start, stimulus, leap)
     shadow = shadow_row(run, run.result.rows, at)
     origin = run.earlier_origin(at, shadow)
     if origin is None:
         return _explained(start.runtime, run, at, at.time, cause, before, shadow)
-    run, before, _ = _run_to(start, origin.number, leap)  # it was made then, and held back until now
+    run, before, _ = _run_to(start, origin.place, leap)  # it was made then, and held back until now
     shadow = shadow_row(run, run.result.unlimited, at._replace(time=origin.time)) or shadow
     return _explained(start.runtime, run, at, origin.time, cause, before, shadow, held_back=True)
 
 
 def _run_to(
-    start: RerunStart, stimulus: int, leap: int | None
+    start: RerunStart, stimulus: StimulusPlace, leap: StimulusPlace | None
 ) -> tuple[ProvenanceRerun, RetainedRows, Sequence[LogEntry]]:
     run = ProvenanceRerun(*start, shadows=True, leap=leap)
     stimuli = run.stimuli_from(stimulus)
@@ -154,15 +157,15 @@ def _run_to(
 
 
 class _Leap(NamedTuple):
-    """A clock stop that passed due times. `stop` is the number of the stimulus that delivers the row if the clock stops
+    """A clock stop that passed due times. `stop` is the place of the stimulus that delivers the row if the clock stops
     at each due time, and `due` is its time. None: the stops deliver other rows.
     """
 
-    stop: int | None
+    stop: StimulusPlace | None
     due: int
 
 
-def _leap(start: RerunStart, stimulus: int, at: DeliveredRow) -> _Leap | None:
+def _leap(start: RerunStart, stimulus: StimulusPlace, at: DeliveredRow) -> _Leap | None:
     """Return when a row was due that a leap of the clock delivers; None if it was no leap, or all rows belong to its
     end.
 
@@ -180,13 +183,13 @@ def _leap(start: RerunStart, stimulus: int, at: DeliveredRow) -> _Leap | None:
     delivery = _delivery(whole.result, first, at, by_number=not whole.is_incomplete)
     expected = deque(whole.result.delivered)
     split = ProvenanceRerun(*start, shadows=False, leap=stimulus)
-    for number, log_entries in enumerate(split.stimuli_from(stimulus), stimulus):
+    for log_entries in split.stimuli_from(stimulus.first_stop):
         split.play(log_entries)
         for delta in split.result.delivered:
             if not expected or not _alike(delta, expected[0]):
                 expected.clear()
             elif expected.popleft() is delivery:
-                return _Leap(number, delta.time)
+                return _Leap(split.place, delta.time)
         if not expected or split.runtime.now >= whole.runtime.now:
             break
     limited = whole.select is not None and whole.select.output is not None
@@ -206,16 +209,16 @@ def uncalled_functions_note(functions: Sequence[str]) -> str:
     return f"it calls the Python function{'s' * (len(functions) > 1)} {names}: not run again unless asked (calls=True)"
 
 
-def _stimulus(run: ProvenanceRerun, at: DeliveredRow) -> int | None:
-    fits: list[int] = []
-    for number, log_entries in enumerate(run.all_stimuli()):
+def _stimulus(run: ProvenanceRerun, at: DeliveredRow) -> StimulusPlace | None:
+    fits: list[StimulusPlace] = []
+    for log_entries in run.all_stimuli():
         before = run.count
         if not run.runtime.now <= at.time <= log_entries[-1].time:  # no delivery of this stimulus can have that time
             run.play_silently(log_entries)
             continue
         run.play(log_entries)
         if run.count > before and _delivery(run.result, before, at, by_number=not run.is_incomplete) is not None:
-            fits.append(number)
+            fits.append(run.place)
     return fits[-1] if fits else None
 
 

@@ -31,6 +31,7 @@ from cepbook.session.history.rerun_statement import IdentitySink, StatementRerun
 from cepbook.session.history.rerun_windows import rows_equal
 
 _FIELDS = {of: {f.name for f in fields(of) if f.init} for of in (plan.SelectStatement, plan.OnSelectStatement)}
+NEVER_BEFORE = -(1 << 63)  # an earlier time than any
 PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # names that no column of a user can have
 ShadowStatement = tuple[RunningStatement, Callable[[Any], Row]]
 
@@ -70,17 +71,34 @@ class StimulusResult:
     matches: list[Mapping[str, Any]] = field(default_factory=list)
 
 
-class PendingRows(NamedTuple):
-    """Rows that stimulus `number` made, before any output clause."""
+class StimulusPlace(NamedTuple):
+    """The place of a stimulus in a rerun: the number of its log entries; timers that fire as the clock moves to these
+    come before them (`own` is False), in the order of their `time`.
 
-    number: int
+    It is the same with and without shadows, whose own timers are further stimuli.
+    """
+
+    entries: int
+    own: bool
+    time: int
+
+    @property
+    def first_stop(self) -> StimulusPlace:
+        """A place before those of all timers that fire ahead of the entries."""
+        return StimulusPlace(self.entries, False, NEVER_BEFORE)
+
+
+class PendingRows(NamedTuple):
+    """Rows that a stimulus made, before any output clause."""
+
+    place: StimulusPlace
     delta: Delta
 
 
 class RowStimulus(NamedTuple):
     """The stimulus and the time at which a row was made."""
 
-    number: int
+    place: StimulusPlace
     time: int
 
 
@@ -113,7 +131,8 @@ class ProvenanceRerun(StatementRerun):
     """A rerun whose `result` holds the deliveries of the last stimulus. `sent_events` are the sent events by identity.
 
     `select` is the target if it is a select statement. `windows` are its shadows by stream; subqueries follow the
-    streams. The stimulus number `leap`, a clock stop, is split: the clock stops at every due time on the way.
+    streams. The stimulus at `leap`, a clock stop, is split: the clock stops at every due time on the way. `place` is
+    that of the present stimulus.
     """
 
     target: plan.StreamStatement | plan.CreateVariableStatement
@@ -125,7 +144,7 @@ class ProvenanceRerun(StatementRerun):
         target: plan.StreamStatement | plan.CreateVariableStatement,
         *,
         shadows: bool,
-        leap: int | None = None,
+        leap: StimulusPlace | None = None,
     ) -> None:
         super().__init__(runtime, event_log, target)
         self.select = self.target if isinstance(self.target, plan.SelectStatement) else None
@@ -134,7 +153,7 @@ class ProvenanceRerun(StatementRerun):
         self._muted = False
         self.sent_events: dict[int, SentEvent] = {}
         self.on_delivery: Callable[[ProvenanceRerun], Any] | None = None  # called at each delivery
-        self._number = -1  # of the current stimulus
+        self.place = StimulusPlace(-1, own=True, time=0)
         self._waiting: list[PendingRows] = []  # rows that the output clause holds back
         self.released: list[PendingRows] = []  # rows that it released with the last delivery
         self._delivering: set[object] = set()  # partitions with rows in the current delivery
@@ -156,30 +175,35 @@ class ProvenanceRerun(StatementRerun):
 
     def stimuli(self) -> Iterator[list[LogEntry]]:
         """Yield the stimuli. Timers that fire before an event, as the clock moves to it, are stimuli of their own."""
-        for log_entries in super().stimuli():
+        for number, log_entries in enumerate(super().stimuli()):
             first = log_entries[0]
             due = None if first.type_name is None else self.runtime.next_due
             while due is not None and self.runtime.now < first.time and due <= first.time:
                 stop = max(due, self.runtime.now) if first.stepping else first.time
+                self.place = StimulusPlace(number, own=False, time=stop)
                 yield [LogEntry((0, 0), stop)]
                 due = self.runtime.due_after(stop)
+            self.place = StimulusPlace(number, own=True, time=first.time)
             yield log_entries
 
     def all_stimuli(self) -> Iterator[list[LogEntry]]:
         """Yield the stimuli and a last stop of the clock at the present."""
-        for number, log_entries in enumerate(self._to_now()):
-            if number == self._leap:
+        for log_entries in self._to_now():
+            place = self.place
+            if place == self._leap:
                 due = self.runtime.next_due
                 while due is not None and due < log_entries[0].time:
                     stop = max(due, self.runtime.now)
+                    self.place = StimulusPlace(place.entries, own=False, time=stop)
                     yield [LogEntry((0, 0), stop)]
                     due = self.runtime.due_after(stop)
+                self.place = place
             yield log_entries
 
-    def stimuli_from(self, number: int) -> Iterator[list[LogEntry]]:
-        """Yield the stimuli from `number` on. Those before are played silently."""
-        for count, log_entries in enumerate(self.all_stimuli()):
-            if count < number:
+    def stimuli_from(self, place: StimulusPlace) -> Iterator[list[LogEntry]]:
+        """Yield the stimuli from `place` on. Those before are played silently."""
+        for log_entries in self.all_stimuli():
+            if self.place < place:
                 self.play_silently(log_entries)
             else:
                 yield log_entries
@@ -187,7 +211,12 @@ class ProvenanceRerun(StatementRerun):
     def _to_now(self) -> Iterator[list[LogEntry]]:
         yield from self.stimuli()
         if self._origin.now > self.runtime.now:
+            self.place = self._place_of_now
             yield [LogEntry((0, 0), self._origin.now)]
+
+    @property
+    def _place_of_now(self) -> StimulusPlace:
+        return StimulusPlace(self.place.entries + 1, own=True, time=self._origin.now)
 
     def is_clock_leap(self, log_entries: list[LogEntry]) -> bool:
         """Return True if the entries are a clock stop that passes a due time."""
@@ -198,13 +227,11 @@ class ProvenanceRerun(StatementRerun):
         return alone and due is not None and due < first.time
 
     def play(self, log_entries: list[LogEntry]) -> None:
-        self._number += 1
         self.result = StimulusResult()
         super().play(log_entries)
 
     def play_silently(self, log_entries: list[LogEntry]) -> None:
         """Play the entries without a result: most of the log precedes the question."""
-        self._number += 1
         self._muted = True
         try:
             super().play(log_entries)
@@ -212,7 +239,7 @@ class ProvenanceRerun(StatementRerun):
             self._muted = False
 
     def advance_to_now(self) -> None:
-        self._number += 1
+        self.place = self._place_of_now
         self.result = StimulusResult()
         super().advance_to_now()
 
@@ -237,7 +264,7 @@ class ProvenanceRerun(StatementRerun):
 
     def _unlimited(self, delta: Delta) -> None:
         self.result.unlimited.append(delta)
-        self._waiting.append(PendingRows(self._number, delta))
+        self._waiting.append(PendingRows(self.place, delta))
 
     def shows_former_state(self, at: DeliveredRow) -> bool:
         """Return True if the row shows the state before the stimulus: a remove row, or a row of ``rstream``.
@@ -257,9 +284,9 @@ class ProvenanceRerun(StatementRerun):
         if output is None or output.which in ("snapshot", "first"):
             return None
         pairs: list[tuple[RowStimulus, Row]] = []
-        for number, delta in self.released:
+        for place, delta in self.released:
             rows = (delta.insert if at.insert else delta.remove) or ()
-            pairs += [(RowStimulus(number, delta.time), row) for row in rows]
+            pairs += [(RowStimulus(place, delta.time), row) for row in rows]
         matching = [matches_row(row, at.row) and (shadow is None or self._same_group(row, shadow)) for _, row in pairs]
         if len(pairs) > at.place and matching[at.place]:
             origin: RowStimulus | None = pairs[at.place][0]
@@ -268,7 +295,7 @@ class ProvenanceRerun(StatementRerun):
             if self.shows_former_state(at) and self._fully:  # the row of the group before the interval
                 origins.reverse()
             origin = origins[-1] if origins else None
-        return None if origin is None or origin.number == self._number else origin
+        return None if origin is None or origin.place == self.place else origin
 
     @property
     def _fully(self) -> bool:

@@ -1,0 +1,66 @@
+"""Why rows were delivered, in random histories: the event that set a row off and the window then, computed again."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cepbook import Workbench
+from tests.engine.histories import GAPS
+from tests.random_cases import seeds
+
+STATEMENTS = {  # by statement, its window: the latest events, or those of the latest milliseconds
+    "select id from A#length(3)": (3, None),
+    "select id, x from A#time(1 sec)": (None, 1000),
+    "select id, sum(x) as s from A#time(7 msec)": (None, 7),
+    "select id, k, count(*) as c from A#time(1 sec) group by k": (None, 1000),
+    "select irstream id from A#time(2 sec)": (None, 2000),
+}
+pytestmark = pytest.mark.histories
+
+
+def random_frame(random: Random, first_id: int, time: int) -> pd.DataFrame:
+    rows = []
+    for id_ in range(first_id, first_id + random.randint(1, 12)):
+        time += random.choice(GAPS)
+        rows.append({"id": id_, "k": random.choice("ab"), "x": random.randint(0, 2), "t": time})
+    return pd.DataFrame(rows)
+
+
+def random_workbench(random: Random, epl: str) -> tuple[Workbench, list[tuple[int, int]]]:
+    """Replay some frames, and send events between them. Return the workbench with id and time of each event."""
+    cep, events = Workbench(), list[tuple[int, int]]()
+    cep.run(f"create schema A(id int, k string, x int, t long); @name('out') {epl}")
+    for _ in range(random.randint(1, 3)):
+        now = cep.runtime.now
+        frame = random_frame(random, len(events), now)
+        cep.replay(frame, "A", time="t", leap=random.random() < 0.3).run()
+        events += zip(frame["id"].tolist(), frame["t"].tolist(), strict=True)
+        for _ in range(random.choice((0, 0, 1, 2))):
+            events.append((len(events), cep.runtime.now))
+            cep.send("A", {"id": events[-1][0], "k": "a", "x": 1, "t": 0})
+    return cep, events
+
+
+def window_after(events: list[tuple[int, int]], id_: int, latest: int | None, span: int | None) -> list[int]:
+    """Return the ids in the window right after the event with an id has entered."""
+    now = events[id_][1]
+    before = [other for other, time in events[: id_ + 1] if span is None or time > now - span]
+    return before if latest is None else before[-latest:]
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("epl", STATEMENTS)
+def test_the_event_and_the_window_of_each_insert_row(epl: str, seed: int) -> None:
+    random = Random(seed)
+    cep, events = random_workbench(random, epl)
+    rows = cep.changes("out")
+    answers: list[tuple[int, Any, list[int]]] = []
+    for number, (kind, id_) in enumerate(zip(rows["kind"], rows["id"].tolist(), strict=True)):
+        if kind == "insert":
+            why = cep.why("out", row=number)
+            answers.append((id_, why.stimulus and why.stimulus.event["id"], [e["id"] for e in why.windows[0].events]))
+    assert answers == [(id_, id_, window_after(events, id_, *STATEMENTS[epl])) for id_, _ in events]
