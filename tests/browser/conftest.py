@@ -38,7 +38,7 @@ def chromium() -> Iterator[Browser]:
 
     from tests.browser import lab
 
-    expect.set_options(timeout=20_000)  # ms; beside other tests a page of a machine with two cores answers late
+    expect.set_options(timeout=lab.ANSWER * 1000)  # ms
     executable = lab.find_chromium()
     if executable is None:
         reason = "no Chromium or Chrome found; install one or set CEPBOOK_CHROMIUM to its path"

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Dialog, Error, Locator, Page, Route, sync_playwright
@@ -32,7 +32,9 @@ LAB_FLAGS = [
     "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly", "--LabServerApp.workspaces_dir=workspaces",
 ]  # fmt: skip
+T = TypeVar("T")
 WIDTH, HEIGHT = 1400, 1000
+ANSWER = 20  # seconds; beside other tests a page of a machine with two cores answers late
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 HEIGHTS = (3_000, 6_000, 12_000, 16_000)  # Chromium's largest picture is 16,384 pixels high
 
@@ -289,6 +291,14 @@ class LabPage:
                 self.page.evaluate(_AS_IT_WAS)
                 self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
                 self.page.mouse.move(0, 0)
+
+
+def settled(page: Page, read: Callable[[], T], accept: Callable[[T], object]) -> T:
+    """What `read` gives as soon as `accept` holds for it; what it gives after `ANSWER` seconds if it never does."""
+    end = time.monotonic() + ANSWER
+    while not accept(value := read()) and time.monotonic() < end:
+        page.wait_for_timeout(100)
+    return value
 
 
 @contextmanager

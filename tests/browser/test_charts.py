@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import HEIGHT, WIDTH, write_notebook
+from tests.browser.lab import HEIGHT, WIDTH, settled, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -61,10 +61,11 @@ def test_charts_in_a_page(open_lab: OpenNotebook, lab_root: Path, screenshot_dir
         notebook.run_all()
         first, second = (notebook.cell(number).locator(".cepbook-chart") for number in (3, 4))
         notebook.cell(3).scroll_into_view_if_needed()
-        expect(first.locator(".cc-note")).to_have_text("200,000 rows", timeout=20_000)
+        expect(first.locator(".cc-note")).to_have_text("200,000 rows")
         expect(first.locator(".cc-plot")).to_have_attribute("aria-label", ANY_EXTREMES)
         expect(first.locator(".cc-legend button")).to_have_count(3)
-        assert first.locator("canvas").first.evaluate(INKED) > 1_000
+        canvas = first.locator("canvas").first
+        assert settled(page, lambda: canvas.evaluate(INKED), lambda inked: inked > 1_000) > 1_000
 
         whole = first.locator(".cc-range").inner_text()
         drag(first, 0.3, 0.4)
@@ -88,7 +89,7 @@ def test_charts_in_a_page(open_lab: OpenNotebook, lab_root: Path, screenshot_dir
             for theme in ("JupyterLab Dark", "JupyterLab Light"):
                 change_theme(notebook, theme)
                 notebook.cell(3).screenshot(path=screenshot_dir / f"chart-{width}-{theme.split()[1].lower()}.png")
-                assert first.evaluate(INSIDE) == []
+                assert settled(page, lambda: first.evaluate(INSIDE), lambda outside: not outside) == []
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         saved = next(o for o in notebook.cells()[3]["outputs"] if "text/plain" in o["data"])["data"]
         assert "911" in saved["text/plain"] and "-788" in saved["text/plain"] and "data:image/png" in saved["text/html"]

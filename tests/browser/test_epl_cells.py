@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.lab import NotebookPage, settled, write_notebook
 
 CELLS = [
     "%load_ext cepbook",
@@ -41,11 +41,16 @@ _WORD = """([i, word]) => {
 _LANGUAGES = "() => window.cepbookPanel.content.widgets.map(w => w.model.getMetadata('magics_language') ?? null)"
 
 
+def coloured(page: NotebookPage, index: int, words: set[str]) -> dict[str, str]:
+    """The colours of a cell, once all `words` have one."""
+    colours = settled(page.page, lambda: page.page.evaluate(_COLOURS, index), lambda found: words <= set(found))
+    assert words <= set(colours), colours
+    return colours
+
+
 def check_colours(page: NotebookPage) -> None:
-    page.page.wait_for_function("() => document.querySelectorAll('.jp-CodeCell .cm-line span').length > 4")
     page.cell(1)
-    colours = page.page.evaluate(_COLOURS, 1)
-    assert {"%%epl", "select", "schema", "// all of them", "'out'"} <= set(colours), colours
+    colours = coloured(page, 1, {"%%epl", "select", "schema", "// all of them", "'out'"})
     assert colours["select"] == colours["schema"] != colours["// all of them"]
     assert "select" not in page.page.evaluate(_COLOURS, 2), "a Python cell stays Python"
 
@@ -57,7 +62,7 @@ def check_typing(page: NotebookPage) -> None:
     keyboard.type("%%epl")
     keyboard.press("Enter")
     keyboard.type("@name('big') select * from Tr")
-    assert {"%%epl", "from"} <= set(page.page.evaluate(_COLOURS, 3))
+    coloured(page, 3, {"%%epl", "from"})
     keyboard.press("Tab")
     page.page.locator(".jp-Completer-item", has_text="Trade").wait_for()
     keyboard.press("Enter")
@@ -65,9 +70,7 @@ def check_typing(page: NotebookPage) -> None:
         "() => window.cepbookPanel.content.widgets[3].model.sharedModel.getSource().endsWith('from Trade')"
     )
     keyboard.press("Shift+Tab")
-    tooltip = page.page.locator(".jp-Tooltip")
-    tooltip.wait_for()
-    assert "event type Trade" in (tooltip.text_content() or "")
+    expect(page.page.locator(".jp-Tooltip")).to_contain_text("event type Trade")
     keyboard.press("Escape")
 
 
@@ -78,28 +81,25 @@ def check_advice(page: NotebookPage) -> None:
     keyboard.press("Control+End")
     keyboard.type(" where prise > 1")
     mark = page.cell(3).locator(".cm-lintRange-error")
-    mark.wait_for()
-    assert mark.text_content() == "prise"
+    expect(mark).to_have_text("prise")  # not of the word that is half typed
     mark.hover()
-    told = page.page.locator(".cm-tooltip-lint")
-    told.wait_for()
-    assert "did you mean `price`?" in (told.text_content() or "")
+    advice = page.page.locator(".cm-tooltip-lint")
+    expect(advice).to_contain_text("did you mean `price`?")
     page.page.wait_for_timeout(1500)  # longer than a question to the kernel takes
-    assert told.is_visible()
+    expect(advice).to_be_visible()
     for _ in "ise > 1":
         keyboard.press("Backspace")
     keyboard.type("ice > 1")
     mark.wait_for(state="detached")
     page.cell(1).locator(".cm-line span", has_text="select").first.hover()
     help_ = page.page.locator(".cepbook-help")
-    help_.wait_for()
-    assert "select" in (help_.text_content() or "")
+    expect(help_).to_contain_text("select")
     page.page.mouse.move(0, 0)
     help_.wait_for(state="detached")
     page.page.mouse.move(*page.page.evaluate(_WORD, [1, "Trade"]))
-    help_.wait_for()
-    told = help_.text_content() or ""
-    assert told.startswith("event type Trade\n  symbol  string\n  price   double\n  created in cell [2]"), told
+    expect(help_).to_contain_text("event type Trade")
+    shown = help_.text_content() or ""
+    assert shown.startswith("event type Trade\n  symbol  string\n  price   double\n  created in cell [2]"), shown
     page.page.mouse.move(0, 0)
 
 
@@ -108,13 +108,11 @@ def check_events(page: NotebookPage) -> None:
     page.cell(TYPED).locator(".cm-content").click()
     page.page.keyboard.type("%%events\nTrade = {symbol = 'A', prise = 1.0}")
     mark = page.cell(TYPED).locator(".cm-lintRange-error")
-    mark.wait_for()
-    assert mark.text_content() == "prise"
+    expect(mark).to_have_text("prise")
     mark.hover()
-    told = page.page.locator(".cm-tooltip-lint")
-    told.wait_for()
-    assert "event type `Trade` has no property `prise`" in (told.text_content() or "")
-    assert "did you mean `price`?" in (told.text_content() or "")
+    advice = page.page.locator(".cm-tooltip-lint")
+    expect(advice).to_contain_text("event type `Trade` has no property `prise`")
+    expect(advice).to_contain_text("did you mean `price`?")
     page.page.mouse.move(*page.page.evaluate(_WORD, [TYPED, "Trade"]))
     expect(page.page.locator(".cepbook-help")).to_contain_text("event type Trade")
     page.page.mouse.move(0, 0)

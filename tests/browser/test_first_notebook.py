@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import OpenNotebook
 
 NOTEBOOK = "notebooks/01_first_stream.ipynb"
@@ -26,12 +28,11 @@ def test_first_notebook(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: 
         page.screenshot(screenshot_dir / "01_first_stream.png")
         assert page.errors() == []
 
-        views = [page.cell(index).locator(".cepbook-view") for index in page.with_output(WIDGET)]
-        shown = [view.first for view in views if view.count()]
-        assert shown, "the notebook shows no live view"
-        row = shown[0].locator(DATA_ROW).first
-        row.wait_for(state="visible")
-        assert (row.text_content() or "").strip(), "the first row of the live view is empty"
+        index = page.index("%view")
+        assert index in page.with_output(WIDGET), "the notebook shows no live view"
+        row = page.cell(index).locator(f".cepbook-view {DATA_ROW}").first
+        expect(row).to_be_visible()
+        expect(row).not_to_be_empty()
 
         charts = page.with_output(CHART)
         assert charts, "the notebook draws no chart"

@@ -132,8 +132,8 @@ def test_hostile_texts_are_shown_as_text(notebook: NotebookPage, place: str) -> 
     cell = notebook.cell(list(PLACES).index(place))
     within = PANE if place in TABS else ".jp-OutputArea"
     if place in TABS:
-        cell.get_by_role("tab", name=TABS[place], exact=True).click(timeout=10_000)
-        cell.locator(f"{PANE} .cv-row:not([hidden])").nth(1).wait_for(timeout=10_000)
+        cell.get_by_role("tab", name=TABS[place], exact=True).click()
+        cell.locator(f"{PANE} .cv-row:not([hidden])").nth(1).wait_for()
     wanted = PLACES[place][1]
     for _ in range(50):
         shown, attributes, elements = cell.evaluate(_TEXTS, within)

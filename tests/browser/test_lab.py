@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import OpenNotebook
 
 CELLS = [
@@ -42,8 +44,8 @@ def test_the_page_object_sees_what_a_person_would(open_lab: OpenNotebook, lab_ro
         assert page.errors() == ["cell 3: NameError: name 'undefined_name' is not defined"]
         assert page.cells()[4]["count"] is None, "an unexpected error stops the run"
         first = page.cell(0)
-        assert first.locator("button", has_text="press").is_visible()
-        assert first.locator(".probe").text_content() == "3 rows"
+        expect(first.locator("button", has_text="press")).to_be_visible()
+        expect(first.locator(".probe")).to_have_text("3 rows")
         assert page.index("1 / 0") == 1
         assert set(page.external) == {"http://example.invalid/x.png"}
         assert page.page_errors == []

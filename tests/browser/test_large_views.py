@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import write_notebook
+from tests.browser.lab import settled, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -72,8 +72,7 @@ def test_a_thousand_partitions(open_lab: OpenNotebook, lab_root: Path, screensho
         last.click()
         table = rise.get_by_role("tabpanel", name="Stream").locator(".cv-scroll")
         expect(rise.locator(".cv-detail").filter(visible=True)).to_have_count(2)
-        page.wait_for_timeout(300)
-        assert table.evaluate(_LAST_VISIBLE)
+        assert settled(page, lambda: table.evaluate(_LAST_VISIBLE), bool)
         assert notebook.errors() == []
         assert (notebook.external, notebook.page_errors) == ([], [])
 
@@ -153,7 +152,6 @@ def test_a_tree_of_ten_thousand_partitions_and_a_large_window_in_order(
             change_theme(notebook, theme)
             for width in (640, 1500):
                 page.set_viewport_size({"width": width, "height": 900})
-                page.wait_for_timeout(300)
                 expect(rows.nth(1)).to_contain_text("Each trader = T07")
                 for cell, name in ((2, "tree"), (3, "sorted")):
                     path = screenshot_dir / f"large-{name}-{theme.split()[1].lower()}-{width}.png"

@@ -35,14 +35,14 @@ def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pat
         control = page.locator(".cepbook-progress")
         view = page.locator(".cepbook-view")
         control.wait_for()
-        expect(control).to_have_attribute("data-state", "running", timeout=20_000)
+        expect(control).to_have_attribute("data-state", "running")
         page.wait_for_function(f"() => ({_INSERTED})() > 0")
         running = page.evaluate(_INSERTED)
         page.wait_for_function(f"n => ({_INSERTED})() > n", arg=running)
 
         control.get_by_role("button", name="Pause").click()
-        expect(control).to_have_attribute("data-state", "paused", timeout=5_000)
-        expect(view.locator(".cv-state")).to_have_text("paused", timeout=5_000)
+        expect(control).to_have_attribute("data-state", "paused")
+        expect(view.locator(".cv-state")).to_have_text("paused")
         held = page.evaluate(_INSERTED)
         page.wait_for_timeout(600)
         assert page.evaluate(_INSERTED) == held, "rows came while the replay was paused"
@@ -56,7 +56,7 @@ def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pat
         control.get_by_role("button", name="Resume").click()
         page.wait_for_function(f"n => ({_INSERTED})() > n", arg=held)
         control.get_by_role("button", name="Stop").click()
-        expect(control).to_have_attribute("data-state", "stopped", timeout=5_000)
+        expect(control).to_have_attribute("data-state", "stopped")
         page.wait_for_function(_FINISHED)
         assert notebook.errors() == []
         assert "events stopped, clock" in notebook.cells()[2]["outputs"][-1]["data"]["text/plain"]
@@ -83,24 +83,24 @@ def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
         page = notebook.page
         notebook.run_cell(*range(4))
         state = page.locator(".cepbook-view .cv-state")
-        expect(state).to_have_text("finished", timeout=20_000)
+        expect(state).to_have_text("finished")
         notebook.run_cell(4, wait=False)
-        expect(state).to_have_text("live", timeout=20_000)
+        expect(state).to_have_text("live")
         page.wait_for_function(f"() => 0 < ({_INSERTED})() && ({_INSERTED})() < 6000")
         running = "window.cepbookPanel.content.widgets[4].model.executionState === 'running'"
         assert page.evaluate(f"() => {running}")  # the kernel is idle for a moment whenever it has heard the page
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
         page.wait_for_function(f"() => !({running})")
-        expect(state).to_have_text("paused", timeout=20_000)
+        expect(state).to_have_text("paused")
         told = notebook.cell(4).locator(".jp-OutputArea")
         expect(told).to_contain_text("interrupted: the replay is paused at")
         assert "Traceback" not in told.inner_text() and "KeyboardInterrupt" not in told.inner_text()
         page.evaluate(_RUN)  # all cells at once: the kernel is busy from when the view is displayed on
-        expect(state).to_have_text("no answer from the kernel", timeout=20_000)
+        expect(state).to_have_text("no answer from the kernel")
         notebook.cell(2).screenshot(path=screenshot_dir / "blocking-unheard.png")
         page.wait_for_function("() => window.cepbookPanel.content.widgets[3].model.executionState !== 'running'")
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
-        expect(state).to_have_text("paused", timeout=20_000)
+        expect(state).to_have_text("paused")
         assert (notebook.external, notebook.page_errors) == ([], [])
 
 
@@ -120,17 +120,17 @@ def test_a_replay_that_cannot_keep_its_speed_says_so_and_is_interrupted(
         page = notebook.page
         page.evaluate(_RUN)
         bar = page.locator(".cepbook-progress")
-        expect(bar.locator(".cp-line").first).to_contain_text("s behind the wall clock", timeout=20_000)
+        expect(bar.locator(".cp-line").first).to_contain_text("s behind the wall clock")
         expect(bar.locator(".cp-state")).to_have_text("running")
         page.set_viewport_size({"width": 640, "height": 1000})
         notebook.cell(3).screenshot(path=screenshot_dir / "lagging-640.png")
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
-        expect(bar).to_have_attribute("data-state", "paused", timeout=5_000)
+        expect(bar).to_have_attribute("data-state", "paused")
         told = notebook.cell(3).locator(".jp-OutputArea")
         expect(told).to_contain_text("interrupted: the replay is paused at")
         assert "Cancelled" not in told.inner_text() and "Traceback" not in told.inner_text()
         bar.get_by_role("button", name="Stop").click()
-        expect(bar).to_have_attribute("data-state", "stopped", timeout=5_000)
+        expect(bar).to_have_attribute("data-state", "stopped")
         assert (notebook.external, notebook.page_errors) == ([], [])
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import write_notebook
+from tests.browser.lab import settled, write_notebook
 from tests.browser.test_saved_views import _WITHOUT_KERNEL
 from tests.browser.test_themes import change_theme
 
 HOSTILE = "<img src=x onerror=document.title='attacked'>"
+FITS = "node => node.scrollWidth <= node.clientWidth + 1"
 CELLS = [
     "%load_ext cepbook\n"
     "import asyncio\n"
@@ -44,10 +45,11 @@ def test_live_sources(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pa
         notebook.run_all()
         control = page.locator(".cepbook-live")
         quotes, orders = control.get_by_role("row").nth(1), control.get_by_role("row").nth(2)
-        expect(quotes.locator(".cp-of-reconnections .cp-value")).to_contain_text("1 (", timeout=10_000)
+        expect(quotes.locator(".cp-of-reconnections .cp-value")).to_contain_text("1 (")
         expect(quotes.locator(".cp-of-late .cp-value")).not_to_have_text("")
         expect(orders.locator(".cp-of-state .cp-value")).to_have_text("failed")
         expect(orders).to_contain_text(HOSTILE)
+        expect(control.locator("summary")).to_have_count(2)
         for summary in control.locator("summary").all():
             summary.click()
         expect(control.get_by_role("table", name="rejected items")).to_contain_text("is double")
@@ -57,15 +59,14 @@ def test_live_sources(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pa
             change_theme(notebook, theme)
             for width in (1400, 560):
                 page.set_viewport_size({"width": width, "height": 1000})
-                page.wait_for_timeout(100)
-                assert control.evaluate("node => node.scrollWidth <= node.clientWidth + 1"), "it fits"
+                assert settled(page, lambda: control.evaluate(FITS), bool), (theme, width)
                 control.screenshot(path=screenshot_dir / f"live-{theme.rpartition(' ')[2].lower()}-{width}.png")
         page.set_viewport_size({"width": 1400, "height": 1000})
         expect(control.get_by_role("table", name="sources").get_by_role("row")).to_have_count(3)
         control.get_by_role("button", name="Resume").click()
         expect(control).to_have_attribute("data-state", "running")
         control.get_by_role("button", name="Stop").click()
-        expect(control).to_have_attribute("data-state", "stopped", timeout=5_000)
+        expect(control).to_have_attribute("data-state", "stopped")
         expect(control.locator(".cp-troubles")).to_have_text("1 source failed")
         expect(control.get_by_role("button", name="Stop")).to_be_disabled()
         expect(control.locator("details[open]")).to_have_count(2)  # drawn anew, and open as before

@@ -10,7 +10,7 @@ import pandas as pd
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.lab import NotebookPage, settled, write_notebook
 from tests.browser.test_saved_views import _REOPEN
 from tests.browser.test_themes import _CONTRASTS, READABLE, change_theme
 
@@ -40,6 +40,7 @@ CELLS = [
     "%epl record recorded.md --title tried",
 ]
 TUNE, WHY, WHY_NOT, SCENARIO, EXPECTED, UNEXPECTED, REPORT, VIEW, LIVE, STOP, INTO, FRAME, RECORD = range(3, 16)
+INSTANT = re.compile(r"\d\d:\d\d:\d\d\.\d+")
 # Contrast of each text of an output with what lies behind it.
 TEXTS = _CONTRASTS.replace("svg text", "td, th, div:not(:has(*)), pre").replace(".fill", ".color")
 
@@ -65,12 +66,12 @@ def check_tune(notebook: NotebookPage) -> None:
     slider.focus()
     for _ in range(60):  # to where no price is above
         page.keyboard.press("ArrowRight")
-    expect(labels.filter(has_text="14.0")).to_have_count(0, timeout=20_000)
+    expect(labels.filter(has_text="14.0")).to_have_count(0)
     for _ in range(120):
         page.keyboard.press("ArrowLeft")
-    expect(labels.filter(has_text="10.0").first).to_be_attached(timeout=20_000)
+    expect(labels.filter(has_text="10.0").first).to_be_attached()
     cell.get_by_role("button", name="Apply").click()
-    expect(cell.get_by_text("assigned: ")).to_be_visible(timeout=20_000)  # behind what the slider has asked for
+    expect(cell.get_by_text("assigned: ")).to_be_visible()  # behind what the slider has asked for
 
 
 def check_clock(notebook: NotebookPage) -> None:
@@ -79,13 +80,15 @@ def check_clock(notebook: NotebookPage) -> None:
     before = clock.inner_text()
     expect(run(notebook, LIVE).last).to_contain_text(", live")
     notebook.cell(VIEW)
-    expect(clock).not_to_have_text(before, timeout=10_000)
+    expect(clock).not_to_have_text(before)
     notebook.page.wait_for_timeout(300)
-    stopped = run(notebook, STOP).last.inner_text()
+    clock_text = run(notebook, STOP).last
+    expect(clock_text).to_contain_text(INSTANT)
+    stopped = clock_text.inner_text()
     assert "live" not in stopped and stopped > before
     notebook.cell(VIEW)
-    now = re.findall(r"\d\d:\d\d:\d\d\.\d+", stopped)[0]
-    expect(clock).to_have_text(now, timeout=10_000)
+    now = INSTANT.findall(stopped)[0]
+    expect(clock).to_have_text(now)
     notebook.page.wait_for_timeout(600)
     assert clock.inner_text() == now
 
@@ -95,19 +98,19 @@ def check_taking(notebook: NotebookPage, folder: Path) -> None:
     page = notebook.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     view = notebook.cell(VIEW).locator(".cepbook-view")
-    with page.expect_download(timeout=10_000) as download:
+    with page.expect_download() as download:
         view.get_by_role("button", name="CSV").click()
     download.value.save_as(folder / "mean.csv")
     with (folder / "mean.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert download.value.suggested_filename == "mean.csv" and [row["mean"] for row in rows] == ["10.0", "14.0", "13.0"]
-    with page.expect_download(timeout=10_000) as download:
+    with page.expect_download() as download:
         view.get_by_role("button", name="Parquet").click()
     download.value.save_as(folder / "mean.parquet")
     assert list(pd.read_parquet(folder / "mean.parquet")["mean"]) == [10.0, 14.0, 13.0]
     view.get_by_role("tab", name="Groups").click()
     view.get_by_role("button", name="Copy").click()
-    expect(view.locator(".cv-taken")).to_have_text("copied 2 rows", timeout=10_000)
+    expect(view.locator(".cv-taken")).to_have_text("copied 2 rows")
     assert page.evaluate("() => navigator.clipboard.readText()").splitlines() == ["symbol\tmean", "A\t13.0", "B\t14.0"]
 
 
@@ -144,7 +147,8 @@ def check_looks(notebook: NotebookPage, pictures: Path) -> None:
                 cell = notebook.cell(number)
                 cell.screenshot(path=pictures / f"magics-{number}-{width}-{theme.split()[1].lower()}.png")
                 if number == UNEXPECTED:
-                    assert cell.locator("table").evaluate(_FITS), (theme, width)
+                    fits = settled(notebook.page, lambda cell=cell: cell.locator("table").evaluate(_FITS), bool)
+                    assert fits, (theme, width)
                 if number in (WHY, WHY_NOT, SCENARIO):
                     contrasts = output(notebook, number).last.evaluate(TEXTS)
                     assert len(contrasts) >= 4 and min(contrasts) >= READABLE, (number, theme, contrasts)
@@ -169,8 +173,9 @@ def test_magics_in_the_browser(open_lab: OpenNotebook, lab_root: Path, screensho
         check_report(notebook, lab_root, screenshot_dir)
         notebook.page.evaluate(_REOPEN, "magics.ipynb")
         notebook.cell(TUNE).locator(".cepbook-saved").first.wait_for()
-        shown = output(notebook, TUNE).first.inner_text()
-        assert "saved picture" in shown and "controls of threshold, strict" in shown
-        assert output(notebook, TUNE).nth(1).inner_text().startswith("tuned: threshold = 0.0")
+        saved = output(notebook, TUNE)
+        expect(saved.first).to_contain_text("saved picture")
+        expect(saved.first).to_contain_text("controls of threshold, strict")
+        expect(saved.nth(1)).to_have_text(re.compile("^tuned: threshold = 0.0"))
         notebook.cell(TUNE).screenshot(path=screenshot_dir / "magics-tune-saved.png")
         assert (notebook.external, notebook.page_errors) == ([], [])

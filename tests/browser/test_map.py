@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import write_notebook
+from tests.browser.lab import settled, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -44,7 +44,7 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
         notebook.run_cell(*range(4))
         picture = notebook.cell(2).locator(".cepbook-flow")
         high = picture.locator("[data-node='statement high']")
-        expect(high).to_contain_text("20 events", timeout=10_000)
+        expect(high).to_contain_text("20 events")
         expect(picture.locator("[data-node='store Newest']")).to_contain_text("holds 2")
         assert picture.locator("img").count() == 0
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
@@ -60,15 +60,14 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
         saved = notebook.cells()[2]["outputs"][0]["data"]
         assert "<img" in saved["text/html"] and "holds 2" in saved["text/html"]
         notebook.run_cell(4, wait=False)
-        expect(picture.locator("[data-node='statement high']")).to_contain_text("/s", timeout=20_000)
+        expect(picture.locator("[data-node='statement high']")).to_contain_text("/s")
         page.wait_for_timeout(3_000)  # figures grow
         assert picture.evaluate(OUTSIDE) == []
         labels = picture.evaluate(LABELS)
         assert len(labels) > 28 and len(set(labels)) == len(labels), "names that begin alike are told apart"
         for width in (640, 700, 1000, 1440, 1500):
             page.set_viewport_size({"width": width, "height": 900})
-            page.wait_for_timeout(600)
-            assert notebook.cell(2).evaluate(SCROLLED) == [], width
+            assert settled(page, lambda: notebook.cell(2).evaluate(SCROLLED), lambda found: not found) == [], width
             notebook.cell(2).screenshot(path=screenshot_dir / f"map-busy-{width}.png")
         page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.interrupt()")
         page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.lab import NotebookPage, settled, write_notebook
 from tests.browser.test_saved_views import _REOPEN, SAVED
 from tests.browser.test_themes import change_theme
 
@@ -30,6 +31,9 @@ CELLS = [
     "        cep.send('Tick', symbol='AB'[i % 2], price=float(i), note='<b>' + 'n' * i)\n"
     "    except Exception:\n        pass\n    cep.advance(by='1 sec')",
 ]
+
+
+FITS = "node => node.scrollWidth <= node.clientWidth"
 
 
 def item(panel: Locator, name: str) -> Locator:
@@ -96,13 +100,13 @@ def check_sidebar(notebook: NotebookPage, pictures: Path) -> None:
     panel = page.locator("#cepbook-panel .cepbook-panel")
     expect(item(panel, "mean").locator(".cc-figure")).to_have_text("20")
     detail = check_details(panel, "mean")
-    assert panel.evaluate("node => node.scrollWidth <= node.clientWidth")
+    assert settled(page, lambda: panel.evaluate(FITS), bool)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         change_theme(notebook, theme)
         panel.screenshot(path=pictures / f"panel-side-{theme.split()[1].lower()}.png")
     page.screenshot(path=pictures / "panel-side-page.png")
     rows = page.locator(".jp-Notebook .cepbook-view .cv-scroll[aria-label^=stream] .cv-row:not([hidden])")
-    assert rows.count() > 10, "rows were lost while the cell was out of sight for a moment"
+    expect(rows.nth(10), "rows were lost while the cell was out of sight for a moment").to_be_attached()
     page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
     expect(page.locator("#cepbook-panel .cepbook-panel")).to_have_count(0)  # nothing is read for it
     page.evaluate("() => window.jupyterapp.commands.execute('cepbook:show-panel')")
@@ -128,7 +132,7 @@ def test_the_panel(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
         page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
         notebook.run_cell(*range(5))
         panel = notebook.cell(2).locator(".cepbook-panel")
-        expect(item(panel, "high").locator(".cc-figure")).to_have_text("14", timeout=10_000)
+        expect(item(panel, "high").locator(".cc-figure")).to_have_text("14")
         expect(item(panel, HOSTILE)).to_have_count(1)
         check_details(panel, "high")
         assert panel.locator("img, b").count() == 0
@@ -137,7 +141,7 @@ def test_the_panel(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
             for theme in ("JupyterLab Dark", "JupyterLab Light"):
                 change_theme(notebook, theme)
                 notebook.cell(2).screenshot(path=screenshot_dir / f"panel-{width}-{theme.split()[1].lower()}.png")
-            assert panel.evaluate("node => node.scrollWidth <= node.clientWidth")
+            assert settled(page, lambda: panel.evaluate(FITS), bool), width
         page.set_viewport_size({"width": 1400, "height": 1000})
         item(panel, "high").first.click()
         check_keyboard(notebook, panel)
@@ -145,10 +149,11 @@ def test_the_panel(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
         check_sidebar(notebook, screenshot_dir)
         assert notebook.errors() == [] and notebook.dialogs == []
         page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.restart()")
-        expect(page.locator("#cepbook-panel")).to_contain_text("has no cepbook", timeout=20_000)
-        assert page.locator("#cepbook-panel .cepbook-panel").count() == 0
+        expect(page.locator("#cepbook-panel")).to_contain_text("has no cepbook")
+        expect(page.locator("#cepbook-panel .cepbook-panel")).to_have_count(0)
         notebook.cell(2).locator(".cepbook-saved").wait_for()
         page.evaluate(_REOPEN, "panel.ipynb")
-        shown = notebook.cell(2).locator(".jp-OutputArea-output").last.inner_text()
-        assert shown.startswith(SAVED) and "threshold" in shown
+        picture = notebook.cell(2).locator(".jp-OutputArea-output").last
+        expect(picture).to_have_text(re.compile(rf"^\s*{SAVED}"))
+        expect(picture).to_contain_text("threshold")
         assert (notebook.external, notebook.page_errors) == ([], [])

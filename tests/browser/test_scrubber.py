@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import HEIGHT, WIDTH, write_notebook
+from tests.browser.lab import HEIGHT, WIDTH, settled, write_notebook
 from tests.browser.test_themes import change_theme
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -61,7 +61,7 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         chart.wait_for()
         notebook.cell(2).scroll_into_view_if_needed()
         control, view = (notebook.cell(2).locator(name) for name in (".cepbook-progress", ".cepbook-view"))
-        expect(control).to_have_attribute("data-state", "finished", timeout=20_000)
+        expect(control).to_have_attribute("data-state", "finished")
         expect(control.locator("select")).to_have_value("sums")  # the one that is viewed, not the first
         expect(control.locator(".cp-ends")).to_have_text("00:00:00.00000:04:59.900")
         view.get_by_role("tab", name="Partitions").click()
@@ -81,7 +81,7 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
             change_theme(notebook, theme)
             notebook.cell(2).screenshot(path=screenshot_dir / f"scrub-{theme.split()[1].lower()}.png")
         page.set_viewport_size({"width": 640, "height": 1000})
-        assert control.evaluate(INSIDE)
+        assert settled(page, lambda: control.evaluate(INSIDE), bool)
         notebook.cell(2).screenshot(path=screenshot_dir / "scrub-640.png")
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         control.get_by_role("button", name="Now").click()
@@ -180,6 +180,7 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
         control.get_by_role("button", name="Now").click()
         expect(at).to_have_text("showing the present")
         control.get_by_role("button", name="Next due").click()
+        expect(control.locator(".cp-clock")).not_to_have_text(present)
         expect(state).to_have_text("paused")
         before = control.locator(".cp-clock").inner_text()
         control.get_by_role("button", name="+1 s").click()
@@ -191,7 +192,7 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
             page.set_viewport_size({"width": width, "height": 1000})
             for theme in ("JupyterLab Dark", "JupyterLab Light"):
                 change_theme(notebook, theme)
-                assert control.evaluate(INSIDE)
+                assert settled(page, lambda: control.evaluate(INSIDE), bool)
                 control.screenshot(path=screenshot_dir / f"driven-{theme.split()[1].lower()}-{width}.png")
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
@@ -206,7 +207,7 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
         fewer.get_by_role("button", name="Replay again").click()
         expect(fewer.locator(".cv-body").first).to_contain_text("100.0")
         expect(fewer.get_by_role("button", name="Replay again")).to_be_hidden()
-        expect(state).to_have_text("finished", timeout=20_000)  # the same bar
+        expect(state).to_have_text("finished")  # the same bar
         assert control.locator(".cp-count").inner_text().split()[0] == events.split()[0]
         notebook.run_cell(5)
         expect(control.locator(".cp-range")).to_be_disabled()

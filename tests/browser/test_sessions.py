@@ -93,7 +93,7 @@ def test_a_session_is_saved_loaded_and_fed_from_outside(
         run(notebook, LIVE)
         run(notebook, AWAIT)
         notebook.cell(VIEW)
-        expect(view.locator(".cv-body").first).to_contain_text("live39", timeout=20_000)
+        expect(view.locator(".cv-body").first).to_contain_text("live39")
         expect(view).to_contain_text("+40")
         notebook.cell(VIEW).screenshot(path=screenshot_dir / "session-live.png")
         wrong = [each for each in notebook.errors() if not each.startswith(f"cell {DROP}:")]
@@ -130,22 +130,22 @@ def test_cells_that_run_again_leave_little_behind(open_lab: OpenNotebook, lab_ro
 
         def replay() -> None:
             bar = run(notebook, REPLAY).last
-            expect(bar.locator(".cp-state")).to_have_text("finished", timeout=20_000)
+            expect(bar.locator(".cp-state")).to_have_text("finished")
 
         for number in range(REPLAY):
             run(notebook, number)
         for _ in range(3):
             replay()
-        widgets, before = run(notebook, COUNT).last.inner_text(), nodes()
-        comms = notebook.page.evaluate(_MODELS)
+        before = nodes()
+        widgets, comms = run(notebook, COUNT).last.inner_text(), notebook.page.evaluate(_MODELS)
         for _ in range(10):
             replay()
+        assert nodes() - before <= 10 * NODES
         assert run(notebook, COUNT).last.inner_text() == widgets
         assert notebook.page.evaluate(_MODELS) == comms
-        assert nodes() - before <= 10 * NODES
         for number, what in ((2, ".cepbook-view"), (3, ".cepbook-flow"), (4, ".cepbook-panel")):
             expect(notebook.cell(number).locator(what)).to_have_count(1)
             expect(notebook.cell(number).locator(what)).to_be_visible()
         view = notebook.cell(2).locator(".cepbook-view")
-        expect(view.locator(".cv-body").first).to_contain_text("199", timeout=10_000)
+        expect(view.locator(".cv-body").first).to_contain_text("199")
         assert (notebook.errors(), notebook.page_errors) == ([], [])

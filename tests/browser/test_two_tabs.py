@@ -31,20 +31,24 @@ def viewing(open_lab: OpenNotebook, path: Path) -> Iterator[NotebookPage]:
         yield tab
 
 
-def second_tab(first: NotebookPage, path: str) -> NotebookPage:
+@contextmanager
+def second_tab(first: NotebookPage, path: str) -> Iterator[NotebookPage]:
     """The notebook in a workspace of its own. None is reset: JupyterLab may load the page once more for that."""
     second = NotebookPage(first.page.context.new_page())
-    second.page.goto(f"{first.page.url.split('/lab')[0]}/lab/workspaces/second-{path.removesuffix('.ipynb')}")
-    enter(second.page, path)
-    return second
+    try:
+        second.page.goto(f"{first.page.url.split('/lab')[0]}/lab/workspaces/second-{path.removesuffix('.ipynb')}")
+        enter(second.page, path)
+        yield second
+    finally:
+        second.page.close()  # other tests use the context, too
 
 
 def test_an_updated_view_changes_the_notebook_in_one_tab(open_lab: OpenNotebook, lab_root: Path) -> None:
-    with viewing(open_lab, lab_root / "tabs.ipynb") as first:
-        second = second_tab(first, "tabs.ipynb")
+    with viewing(open_lab, lab_root / "tabs.ipynb") as first, second_tab(first, "tabs.ipynb") as second:
         first.run_cell(3)
         second.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
-        assert first.page.evaluate(_DIRTY) and not second.page.evaluate(_DIRTY)
+        first.page.wait_for_function(_DIRTY, polling=100)
+        assert not second.page.evaluate(_DIRTY)
 
 
 # as a live source does: no cell of the page runs
@@ -89,12 +93,12 @@ def test_a_reloaded_tab_whose_pictures_are_the_saved_ones_is_not_changed(
 def test_of_two_tabs_in_which_nothing_ran_the_one_opened_first_saves(open_lab: OpenNotebook, lab_root: Path) -> None:
     with viewing(open_lab, lab_root / "both.ipynb") as first:
         reload(first, "both.ipynb")
-        second = second_tab(first, "both.ipynb")
-        second.page.evaluate(_SENDS, CELLS[3])
-        for tab in (first, second):
-            tab.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
-        first.page.wait_for_function(_DIRTY, polling=100)
-        assert not second.page.evaluate(_DIRTY)
-        first.page.evaluate("() => window.cepbookPanel.dispose()")
-        second.page.evaluate(_SENDS, CELLS[3].replace("1000 * i", "10**6 + 1000 * i").replace("700", "900"))
-        second.page.wait_for_function(_DIRTY, polling=100)
+        with second_tab(first, "both.ipynb") as second:
+            second.page.evaluate(_SENDS, CELLS[3])
+            for tab in (first, second):
+                tab.page.wait_for_function(_PICTURE, arg="700 insert rows", polling=100)
+            first.page.wait_for_function(_DIRTY, polling=100)
+            assert not second.page.evaluate(_DIRTY)
+            first.page.evaluate("() => window.cepbookPanel.dispose()")
+            second.page.evaluate(_SENDS, CELLS[3].replace("1000 * i", "10**6 + 1000 * i").replace("700", "900"))
+            second.page.wait_for_function(_DIRTY, polling=100)

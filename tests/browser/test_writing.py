@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.lab import NotebookPage, settled, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -45,16 +45,17 @@ def check_cells(notebook: NotebookPage) -> None:
     page = notebook.page
     type_at_end(notebook, notebook.cell(3), "%%epl\n")
     page.keyboard.press("Tab")  # on an empty line
-    page.locator(".jp-Completer-item", has_text="create schema: an event type").wait_for(timeout=10_000)
+    page.locator(".jp-Completer-item", has_text="create schema: an event type").wait_for()
     page.keyboard.press("Escape")
     type_at_end(notebook, notebook.cell(3), "select: a p")
     for _ in ": a p":
         page.keyboard.press("Backspace")
     page.keyboard.press("Tab")
     offered = page.locator(".jp-Completer-item", has_text="an event that does not come")
-    offered.wait_for(timeout=10_000)
+    offered.wait_for()
     offered.click()
-    assert "timer:interval(1 min) and not Other" in page.evaluate(_SOURCE, 3)
+    source = settled(page, lambda: page.evaluate(_SOURCE, 3), lambda text: "not Other" in text)
+    assert "timer:interval(1 min) and not Other" in source
     notebook.cell(2).locator(".cm-content").click()
     button = page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Lay the EPL")
     button.click()
@@ -63,18 +64,18 @@ def check_cells(notebook: NotebookPage) -> None:
     page.keyboard.press("Control+z")
     notebook.cell(4).locator(".cm-content").click()
     page.keyboard.press("Alt+Shift+F")
-    page.get_by_text("only EPL is formatted").wait_for(timeout=10_000)
+    page.get_by_text("only EPL is formatted").wait_for()
 
 
 def check_file(notebook: NotebookPage, pictures: Path) -> None:
     page = notebook.page
     page.evaluate(_OPEN, "module.epl")
     file = page.locator(".epl-file")
-    expect(file.locator(".cm-line span", has_text="select").first).to_be_visible(timeout=10_000)
+    expect(file.locator(".cm-line span", has_text="select").first).to_be_visible()
     type_at_end(notebook, file, "@name('other') select prise from Quote")
     mark = file.locator(".cm-lintRange-error")
-    mark.wait_for(timeout=10_000)
-    assert mark.text_content() == "prise"
+    mark.wait_for()
+    expect(mark).to_have_text("prise")
     mark.hover()
     expect(page.locator(".cm-tooltip-lint")).to_contain_text("did you mean `price`?")
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
@@ -86,10 +87,10 @@ def check_file(notebook: NotebookPage, pictures: Path) -> None:
         page.keyboard.press("Backspace")
     type_at_end(notebook, file, "price from Tra")  # a name of the notebook's kernel
     page.keyboard.press("Tab")
-    page.locator(".jp-Completer-item", has_text="Trade").first.wait_for(timeout=10_000)
+    page.locator(".jp-Completer-item", has_text="Trade").first.wait_for()
     page.keyboard.press("Enter")
     expect(file.locator(".cm-line").last).to_have_text("@name('other') select price from Trade")
-    mark.wait_for(state="detached", timeout=10_000)
+    mark.wait_for(state="detached")
     file.locator(".cm-line span", has_text="like").first.hover()
     expect(page.locator(".cepbook-help")).to_contain_text("like")
     page.mouse.move(0, 0)

@@ -83,7 +83,7 @@ def drawn(*left_out: str, seed: int) -> Iterator[tuple[str, Workbench]]:
     draw = random.Random(seed)
     paths = [path for path in sorted(CORPUS.rglob("*.md")) if path.parent.name not in ("invalid", "errors")]
     for path in draw.sample(paths, 30):
-        cases = [each for each in read(path).cases if not set(left_out) & set(each.tags)]
+        cases = [entry for entry in read(path).cases if not set(left_out) & set(entry.tags)]
         for case in draw.sample(cases, min(2, len(cases))):
             made: list[Noting] = []
 
@@ -101,8 +101,8 @@ def contradictions(workbench: Workbench, fired: RowExplanation) -> Iterator[str]
     known = workbench.runtime.catalog.event_types
     for piece in fired.provenance or ():
         if piece.time is not None and not any(
-            each.type_name == piece.type_name and each.time == piece.time and dict(each.event) == dict(piece.event)
-            for each in workbench._engine.event_log.entries_since((0, 0), set(known), known)
+            entry.type_name == piece.type_name and entry.time == piece.time and dict(entry.event) == dict(piece.event)
+            for entry in workbench._engine.event_log.entries_since((0, 0), set(known), known)
         ):
             yield f"{piece} never came"
     target = workbench.runtime.statement(fired.statement).plan
@@ -151,8 +151,8 @@ def _expected(target: plan.SelectStatement, made: Sequence[ProvenanceEvent]) -> 
         if call.args and not isinstance(call.args[0], x.Prop):
             continue
         values = [piece.event.get(call.args[0].name) if call.args else 1 for piece in made]
-        given = [each for each in values if each is not None and each == each]
-        if len(given) < len(values) and any(each != each for each in values):
+        given = [entry for entry in values if entry is not None and entry == entry]
+        if len(given) < len(values) and any(entry != entry for entry in values):
             continue
         if call.name == "count":
             yield column.name, len(given)

@@ -81,18 +81,20 @@ CASES: list[tuple[str, str, int, dict[str, Any], list[Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("epl", "row", "shown", "made"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_each_kind_of_statement(epl: str, row: int, shown: dict[str, Any], made: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("epl", "row", "expected", "provenance"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_each_kind_of_statement(epl: str, row: int, expected: dict[str, Any], provenance: list[Any]) -> None:
     cep = bench(epl)
     name = "q" if "q" in cep.runtime.statements else "Kept"
     fired = cep.why(name, row=row)
-    assert (fired.basis, fired.row) == ("run again", shown)
-    found = short(fired.provenance)
-    assert found is not None and sorted(found, key=repr) == sorted(made, key=repr)
+    assert (fired.basis, fired.row) == ("run again", expected)
+    events = short(fired.provenance)
+    assert events is not None and sorted(events, key=repr) == sorted(provenance, key=repr)
 
 
 @pytest.mark.parametrize(
-    ("clause", "row", "shown", "made", "then"),
+    ("clause", "row", "expected", "provenance", "then"),
     [
         ("output every 4 events", 1, 3, [1, 2], 2),
         ("output last every 4 events", 0, 7, [3, 4], None),
@@ -103,28 +105,30 @@ def test_each_kind_of_statement(epl: str, row: int, shown: dict[str, Any], made:
     ],
 )
 def test_a_row_that_an_output_clause_held_back(
-    clause: str, row: int, shown: int, made: list[int], then: int | None
+    clause: str, row: int, expected: int, provenance: list[int], then: int | None
 ) -> None:
     cep = bench(f"@name('q') select sum(x) as s from A#length(2) {clause}")
     fired = cep.why("q", row=row)
-    assert fired.row == {"s": shown} and fired.provenance is not None
-    assert [piece.event["x"] for piece in fired.provenance] == made
-    told = () if then is None else (f"it was made at 00:00:0{then}.000, and the output clause held it back until then",)
-    assert fired.notes == told
+    assert fired.row == {"s": expected} and fired.provenance is not None
+    assert [piece.event["x"] for piece in fired.provenance] == provenance
+    note = f"it was made at 00:00:0{then}.000, and the output clause held it back until then"
+    assert fired.notes == (() if then is None else (note,))
 
 
 @pytest.mark.histories  # it asks of every row of 48 statements
-@pytest.mark.parametrize("shown", ["sum(x) as s", "k, sum(x) as s", "k, x, sum(x) as s", "sum(x) as s, count(*) as n"])
+@pytest.mark.parametrize(
+    "columns", ["sum(x) as s", "k, sum(x) as s", "k, x, sum(x) as s", "sum(x) as s, count(*) as n"]
+)
 @pytest.mark.parametrize("selector", ["", "irstream ", "rstream "])
 @pytest.mark.parametrize("which", ["all every 2 events", "last every 3 sec", "all every 3 sec", "snapshot every 3 sec"])
-def test_rows_that_an_output_clause_has_again(shown: str, selector: str, which: str) -> None:
+def test_rows_that_an_output_clause_has_again(columns: str, selector: str, which: str) -> None:
     """Of each row the events are those of its group, as they were: by their sum, also where it is repeated."""
     windows = ("", "#length(2)", "#length_batch(3)", "#keepall")
-    first = len(shown + selector + which) % 4
+    first = len(columns + selector + which) % 4
     for window in [*windows[first:], *windows[:first]][: several(1)]:
-        group = "" if shown == "sum(x) as s" else "group by k "
+        group = "" if columns == "sum(x) as s" else "group by k "
         feed = tuple(("A", k, n) for n, k in enumerate("abaacbbbac", 1))
-        cep = bench(f"@name('q') select {selector}{shown} from A{window} {group}output {which}", feed)
+        cep = bench(f"@name('q') select {selector}{columns} from A{window} {group}output {which}", feed)
         cep.advance(by="7 sec")
         for number in range(len(cep.changes("q"))):
             fired = cep.why("q", row=number)
@@ -143,8 +147,8 @@ def test_rows_that_an_output_clause_has_again(shown: str, selector: str, which: 
 def test_a_row_that_is_repeated_says_so() -> None:
     cep = bench("@name('q') select irstream k, sum(x) as s from A group by k output all every 2 events")
     again = "nothing changed its group since the delivery before: the output clause has its row again"
-    told = {(row["kind"], row["k"], row["s"]): cep.why("q", row=n).notes for n, row in cep.changes("q").iterrows()}
-    assert told["insert", "a", 8] == () and told["insert", "b", 2] == told["remove", "b", 2] == (again,)
+    notes = {(row["kind"], row["k"], row["s"]): cep.why("q", row=n).notes for n, row in cep.changes("q").iterrows()}
+    assert notes["insert", "a", 8] == () and notes["insert", "b", 2] == notes["remove", "b", 2] == (again,)
 
 
 def test_subqueries_and_stores_are_shown_as_they_were() -> None:
@@ -167,7 +171,7 @@ def test_a_variable_tells_what_assigned_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "row", "shown", "made"),
+    ("text", "row", "expected", "provenance"),
     [
         ("select k, x from A (partition store last 2) as w where w.$row_status is new", -1, {"k": "a", "x": 4}, [4]),
         ("select k, x from A (partition store last 2) as w where w.$row_status is dead", -1, {"k": "b", "x": 2}, [2]),
@@ -180,7 +184,7 @@ def test_a_variable_tells_what_assigned_it() -> None:
         ),
     ],
 )
-def test_a_query_that_is_run_in_cycles(text: str, row: int, shown: dict[str, Any], made: list[int]) -> None:
+def test_a_query_that_is_run_in_cycles(text: str, row: int, expected: dict[str, Any], provenance: list[int]) -> None:
     cep = Workbench()
     cep.run(TYPES)
     cep.run(text, dialect="streamcruncher", name="q")
@@ -188,8 +192,8 @@ def test_a_query_that_is_run_in_cycles(text: str, row: int, shown: dict[str, Any
         cep.send("A", k=k, x=x)
         cep.advance(by="1 sec")
     fired = cep.why("q", row=row)
-    assert (fired.basis, dict(fired.row)) == ("run again", shown)
-    assert fired.provenance is not None and [piece.event["x"] for piece in fired.provenance] == made
+    assert (fired.basis, dict(fired.row)) == ("run again", expected)
+    assert fired.provenance is not None and [piece.event["x"] for piece in fired.provenance] == provenance
     assert all(piece.type_name == "A" for piece in fired.provenance)
 
 
@@ -227,8 +231,8 @@ def test_rows_of_the_corpus() -> None:
 
 
 def _is_of_pattern(workbench: Workbench, name: str) -> bool:
-    found = workbench.runtime.statement(name).plan
-    return isinstance(found, nodes.SelectStatement) and found.source.pattern is not None
+    target = workbench.runtime.statement(name).plan
+    return isinstance(target, nodes.SelectStatement) and target.source.pattern is not None
 
 
 def test_of_two_deliveries_of_one_instant_each_is_made_of_what_was_held() -> None:

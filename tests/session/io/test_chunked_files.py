@@ -75,13 +75,13 @@ def test_snapshots_find_their_place_in_it() -> None:
 
 
 def test_rows_that_are_not_in_order_are_sorted() -> None:
-    given = frame()
-    given.loc[200, "t"] = 5
-    given.to_parquet("a.parquet")
+    events = frame()
+    events.loc[200, "t"] = 5
+    events.to_parquet("a.parquet")
     cep, whole = bench(), bench()
     assert not isinstance(source(cep, "a.parquet"), ChunkedFileSource)
     cep.replay("a.parquet", type="A", time="t").run()
-    whole.replay(given, type="A", time="t").run()
+    whole.replay(events, type="A", time="t").run()
     pd.testing.assert_frame_equal(cep.changes("s"), whole.changes("s"))
     swapped = pd.concat([frame().iloc[64:128], frame().iloc[:64], frame().iloc[128:]])
     swapped.to_parquet("b.parquet", index=False)
@@ -90,13 +90,13 @@ def test_rows_that_are_not_in_order_are_sorted() -> None:
 
 
 def test_a_mistake_in_the_last_piece_is_told_before_any_event() -> None:
-    given = frame().astype({"x": "Int64"})
-    given.loc[290, "x"] = 2**40
-    given.to_parquet("a.parquet")
+    events = frame().astype({"x": "Int64"})
+    events.loc[290, "x"] = 2**40
+    events.to_parquet("a.parquet")
     cep = bench()
     with pytest.raises(EventError, match=r"column `x` of `A`, row 290: .*1099511627776 is outside"):
         cep.replay("a.parquet", type="A", time="t")
-    given.drop(columns="d").to_parquet("b.parquet")
+    events.drop(columns="d").to_parquet("b.parquet")
     with pytest.raises(EventError, match=r"the file 'b.parquet' for event type `A` lacks the column `d`"):
         cep.replay("b.parquet", type="A", time="t")
     assert cep.feed("s").deliveries == 0
@@ -119,12 +119,12 @@ def test_pieces_go_when_they_are_done() -> None:
         gc.enable()
 
 
-def written(given: pd.DataFrame, path: str) -> str:
+def written(events: pd.DataFrame, path: str) -> str:
     """Into a file of the kind that its name says."""
     if ".csv" in path:
-        given.to_csv(path, index=False)
+        events.to_csv(path, index=False)
     else:
-        given.to_json(path, orient="records", lines=True)
+        events.to_json(path, orient="records", lines=True)
     return path
 
 
@@ -166,9 +166,9 @@ ODD = "create schema A(t long, k string, x int, d double, flag boolean, thing Ob
 def test_pieces_are_read_where_they_are_what_the_whole_is(
     kind: str, column: str, values: Any, in_pieces: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = frame().drop(columns="other").assign(flag=True, thing="a").astype(object)
-    given[column] = pd.Series([values(i) for i in range(len(given))], dtype=object)
-    path = written(given, f"a.{kind}")
+    events = frame().drop(columns="other").assign(flag=True, thing="a").astype(object)
+    events[column] = pd.Series([values(i) for i in range(len(events))], dtype=object)
+    path = written(events, f"a.{kind}")
 
     def replayed(size: int) -> pd.DataFrame | str:
         monkeypatch.setattr(chunked_files, "SIZE", size)
@@ -192,11 +192,11 @@ def test_pieces_are_read_where_they_are_what_the_whole_is(
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_mistakes_in_texts_are_told_as_of_the_whole_before_any_event(kind: str) -> None:
     cep = bench()
-    given = frame().drop(columns="other").astype(object)
-    given.loc[290, "x"] = "many"
-    path = written(given, f"a.{kind}")
-    told = r"'a.csv', line 292, column `x`: 'many' is no int" if kind == "csv" else "column `x` of `A`, row 290: "
-    with pytest.raises(EventError, match=told):
+    events = frame().drop(columns="other").astype(object)
+    events.loc[290, "x"] = "many"
+    path = written(events, f"a.{kind}")
+    message = r"'a.csv', line 292, column `x`: 'many' is no int" if kind == "csv" else "column `x` of `A`, row 290: "
+    with pytest.raises(EventError, match=message):
         cep.replay(path, type="A", time="t")
     with Path(path).open("a") as file:
         file.write('{"broken\n')
@@ -222,12 +222,12 @@ def test_mistakes_in_texts_are_told_as_of_the_whole_before_any_event(kind: str) 
 @pytest.mark.parametrize("path", ["a.parquet", "a.csv", "a.jsonl"])
 def test_a_look_at_the_past_does_not_check_the_file_again(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads up to that instant; a file that has changed since is looked at anew."""
-    given = frame().drop(columns="other")
-    given.to_parquet(path) if path.endswith("parquet") else written(given, path)
+    events = frame().drop(columns="other")
+    events.to_parquet(path) if path.endswith("parquet") else written(events, path)
     cep, plain = bench(), bench()
     replay = cep.replay(path, type="A", time="t", keep=50)
     replay.run()
-    plain.replay(given, type="A", time="t", until=300).run()
+    plain.replay(events, type="A", time="t", until=300).run()
     read: list[int] = []
     real = chunked_files.files.read_chunks
 
@@ -238,12 +238,12 @@ def test_a_look_at_the_past_does_not_check_the_file_again(path: str, monkeypatch
 
     monkeypatch.setattr(chunked_files.files, "read_chunks", counting)
     assert replay.at(300).iterate("s") == plain.iterate("s")
-    assert sum(read) < len(given), "to be checked it would be read to its end"
+    assert sum(read) < len(events), "to be checked it would be read to its end"
     assert replay.at(900).iterate("s") != plain.iterate("s")
-    more = pd.concat([given, given.iloc[-1:].assign(t=9_000)])
+    more = pd.concat([events, events.iloc[-1:].assign(t=9_000)])
     more.to_parquet(path) if path.endswith("parquet") else written(more, path)
     read.clear()
-    assert replay.at(300).iterate("s") == plain.iterate("s") and sum(read) > len(given)
+    assert replay.at(300).iterate("s") == plain.iterate("s") and sum(read) > len(events)
 
 
 # ---------------------------------------------------------------- checked while they are read
@@ -283,37 +283,37 @@ def test_the_first_row_of_a_huge_file_does_not_wait_for_the_last(path: str, unti
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_mistakes_of_a_huge_file_are_told_with_their_place(kind: str) -> None:
     """Behind the pieces that came: of 64 rows, and so the first 640."""
-    given = frame(900).drop(columns="other").astype(object)
-    given.loc[700, "x"] = "many"
-    path = written(given, f"a.{kind}")
+    events = frame(900).drop(columns="other").astype(object)
+    events.loc[700, "x"] = "many"
+    path = written(events, f"a.{kind}")
     cep = bench()
     assert begun(source(cep, path))
-    told = r"'a.csv', line 702, column `x`: 'many' is no int"
-    told = told if kind == "csv" else r"'a.jsonl': column `x` of .* row 700"
-    with pytest.raises(EventError, match=told + r".* \(the first 640 rows of the file came\)"):
+    message = r"'a.csv', line 702, column `x`: 'many' is no int"
+    message = message if kind == "csv" else r"'a.jsonl': column `x` of .* row 700"
+    with pytest.raises(EventError, match=message + r".* \(the first 640 rows of the file came\)"):
         cep.replay(path, type="A", time="t").run()
     assert cep.feed("s").deliveries == 640
-    given.loc[700, "x"], given.loc[700, "t"] = 1, 5
+    events.loc[700, "x"], events.loc[700, "t"] = 1, 5
     late = bench()
     with pytest.raises(EventError, match=rf"'b.{kind}': row 700 of `A` goes back in time: .*005 after .*640 rows"):
-        late.replay(written(given, f"b.{kind}"), type="A", time="t").run()
-    given.loc[700, "t"], given.loc[704, "t"] = given.loc[699, "t"], 5  # as a piece begins
+        late.replay(written(events, f"b.{kind}"), type="A", time="t").run()
+    events.loc[700, "t"], events.loc[704, "t"] = events.loc[699, "t"], 5  # as a piece begins
     with pytest.raises(EventError, match=r"row 704 of `A` goes back in time"):
-        bench().replay(written(given, f"c.{kind}"), type="A", time="t").run()
+        bench().replay(written(events, f"c.{kind}"), type="A", time="t").run()
 
 
 @pytest.mark.usefixtures("huge")
 def test_what_is_odd_where_a_huge_file_is_looked_at_is_checked_before() -> None:
-    given = frame(900).drop(columns="other")
+    events = frame(900).drop(columns="other")
     cep = bench()
-    cep.replay(written(given.iloc[::-1], "a.csv"), type="A", time="t").run()  # is sorted
-    assert cep.feed("s").deliveries == len(given)
-    assert not begun(source(cep, written(given, "a.csv.gz")))
-    assert not begun(source(cep, written(given, "b.csv"), late="drop", sort=False))
-    broken = given.assign(k=[f"two\nlines {i}" for i in range(900)])
+    cep.replay(written(events.iloc[::-1], "a.csv"), type="A", time="t").run()  # is sorted
+    assert cep.feed("s").deliveries == len(events)
+    assert not begun(source(cep, written(events, "a.csv.gz")))
+    assert not begun(source(cep, written(events, "b.csv"), late="drop", sort=False))
+    broken = events.assign(k=[f"two\nlines {i}" for i in range(900)])
     assert not begun(source(cep, written(broken, "c.csv"))), "lines begin in cells"
     with pytest.raises(EventError, match="line 900, column `x`: 'many' is no int"):
-        wrong = given.astype(object)
+        wrong = events.astype(object)
         wrong.loc[898, "x"] = "many"
         cep.replay(written(wrong, "d.csv"), type="A", time="t")
 
@@ -323,6 +323,6 @@ def test_values_of_another_kind_further_on_are_refused() -> None:
     """A whole file of them would be texts: nobody says that 1 was meant."""
     cep = Workbench()
     cep.run("create schema A(t long, thing Object); @name('s') select * from A")
-    given = pd.DataFrame({"t": range(900), "thing": [i if i != 700 else "text" for i in range(900)]})
+    events = pd.DataFrame({"t": range(900), "thing": [i if i != 700 else "text" for i in range(900)]})
     with pytest.raises(EventError, match=r"'a.csv': column `thing` is of another kind from row 640 on"):
-        cep.replay(written(given, "a.csv"), type="A", time="t").run()
+        cep.replay(written(events, "a.csv"), type="A", time="t").run()
