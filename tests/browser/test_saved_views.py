@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.lab import NotebookPage, settled, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -62,9 +62,10 @@ def check_saved(page: NotebookPage) -> None:
     for number, (live, shown) in ELEMENTS.items():
         picture = output(page, number)
         picture.locator(".cepbook-saved").wait_for()
-        text = picture.evaluate(TEXTS)
+        text = settled(page.page, lambda of=picture: of.evaluate(TEXTS), lambda text, of=shown: of in text)
         assert text.startswith(SAVED) and shown in text, (number, text)
-        assert page.cell(number).locator(live).count() == 0 and picture.locator(CONTROLS).count() == 0
+        expect(page.cell(number).locator(live)).to_have_count(0)
+        expect(picture.locator(CONTROLS)).to_have_count(0)
         assert "model not found" not in page.cell(number).inner_text().lower()
     assert not page.page.evaluate("() => window.cepbookPanel.context.model.dirty")
 
@@ -72,7 +73,7 @@ def check_saved(page: NotebookPage) -> None:
 def check_live(page: NotebookPage) -> None:
     for number, (live, _) in ELEMENTS.items():
         page.cell(number).locator(live).first.wait_for()
-        assert page.cell(number).locator(".cepbook-saved").count() == 0
+        expect(page.cell(number).locator(".cepbook-saved")).to_have_count(0)
 
 
 def check_looks(page: NotebookPage, pictures: Path) -> None:
