@@ -480,6 +480,11 @@ class Projection(PlanNode):
                 yield keyword, ((count, False),)
 
     @property
+    def limits(self) -> list[tuple[str, tuple[tuple[BoundExpr, bool], ...]]]:
+        """The clauses of the arrangement that leave out rows."""
+        return [clause for clause in self.arrangement if clause[0] != "order by"]
+
+    @property
     def row_keys(self) -> tuple[BoundExpr, ...]:
         """The expressions that a row is sorted by."""
         return tuple(e for e, _ in self.order_by)

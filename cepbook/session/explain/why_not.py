@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cepbook.display import format_count
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.expressions.primitives import TypedEvent, deep_copied
@@ -550,6 +551,10 @@ class _Judge:
             note = rows if due is None else f"{rows}, next due at {clock_text(due, self._runtime.config.second)}"
             self.retained = self.retained or bool(passed)
             yield ProbeStep("output", False, self._text(target.output), note=note)
+        elif passed and target.root.limits:
+            limits = (f"{keyword} {self._text(count)}" for keyword, ((count, _), *_) in target.root.limits)
+            note = f"its row is left out; {format_count(len(passed), 'row')} made"
+            yield ProbeStep("limit", False, " ".join(limits), note=note)
         elif target.selector == "rstream":
             self.retained = True
             yield ProbeStep("select", False, "rstream", note="only rows of events that leave are delivered")

@@ -21,7 +21,7 @@ MAX_ROWS_TRIED = 500  # maximum number of rows that a condition is tried on
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
     """One step that an event has to pass: a ``context``, a ``filter``, a ``window``, ``where``, a ``join``, a
-    ``pattern``, ``having``, ``output``, ``when`` of a merge, an ``insert`` of a split stream, a ``cycle``.
+    ``pattern``, ``having``, ``limit``, ``output``, ``when`` of a merge, an ``insert`` of a split stream, a ``cycle``.
 
     `passed` is None if it is unknown. `text` is the condition or clause, `values` are the values that it compares.
     """

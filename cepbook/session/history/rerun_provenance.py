@@ -388,7 +388,7 @@ class ProvenanceRerun(StatementRerun):
             statement = self._attach("combined", shadow, lambda delta: self.result.joined.append(delta))
             if statement is not None:
                 self.combinations = statement, statement.outlet.layout.event
-        if target.into is None and (self.conditions or target.output is not None):
+        if target.into is None and (self.conditions or target.output is not None or target.root.limits):
             self._attach_before_output(target.root, extra, options)
 
     def _attach_within(self, number: int, source: plan.SourceNode, partition: tuple[plan.OutputColumn, ...]) -> None:

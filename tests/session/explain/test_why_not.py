@@ -160,3 +160,23 @@ def test_who_assigns_a_part_of_a_variable_needs_who_assigned_it() -> None:
     cep.send("Cut", x=1.0)
     fired = cep.why("q")
     assert (fired.basis, fired.row, short(fired.provenance)) == ("run again", {"top": {"px": 1.0}}, [("c", 1.0, 0)])
+
+
+@pytest.mark.parametrize(
+    ("epl", "limits"),
+    [
+        ("select x from E limit 0", "limit 0"),
+        ("select e.x as x from E#lastevent as e, F#keepall as f order by e.x limit 0", "limit 0"),
+        ("select x from E#keepall having x > 2 order by x limit 5 offset most", "limit 5 offset most"),
+        ("select x, sum(x) as s from E#keepall group by x limit most offset 3", "limit most offset 3"),
+    ],
+)
+def test_a_limit_that_leaves_out_the_row_is_named(epl: str, limits: str) -> None:
+    cep = Workbench()
+    cep.run(f"create variable int most = 1; create schema E(x int); create schema F(x int); @name('q') {epl}")
+    cep.send("F", x=1)
+    cep.send("E", x=3)
+    (outcome,) = cep.why("q", -1).courses
+    *_, last = outcome.stages
+    assert (last.name, last.text, last.note) == ("limit", limits, "its row is left out; 1 row made")
+    assert outcome.outcome != "delivered"
