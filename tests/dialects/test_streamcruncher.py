@@ -132,6 +132,17 @@ def test_settings_that_make_no_sense(settings: dict[str, object], fact: str) -> 
     assert "q" not in workbench.runtime.statements
 
 
+@pytest.mark.parametrize("others", [[], [["b", 1.5]]])
+def test_whole_numbers_beyond_a_long_are_objects(others: list[list[object]]) -> None:
+    workbench = Workbench()
+    workbench.run("create schema s(id long, k string)")
+    rows = [["a", 2**1070], *others]
+    query = "select w.id as id from s (partition store last 3) as w, known where w.k = known.k"
+    run(workbench, query, tables={"known": {"columns": ["k", "n"], "rows": rows}})
+    assert str(workbench.runtime.catalog.event_types["known"].properties["n"]) == "object"
+    assert [[row["k"], row["n"]] for row in workbench.iterate("known")] == rows
+
+
 def test_a_table_may_be_there_already() -> None:
     workbench = Workbench()
     workbench.run("create schema s(id long, k string); create window known#keepall as (k string)")

@@ -70,7 +70,10 @@ def widen_rows(rows: TableRows, types: Sequence[Type]) -> TableRows:
     )
 
 
+_TYPES = {bool: t.BOOLEAN, int: t.LONG, float: t.DOUBLE, str: t.STRING, type(None): t.NULL}
+
+
 def _type(values: Sequence[object]) -> Type:
-    kinds = {bool: t.BOOLEAN, int: t.LONG, float: t.DOUBLE, str: t.STRING, type(None): t.NULL}
-    joined_type = common_type([kinds.get(type(value), t.OBJECT) for value in values])
+    no_long = any(type(value) is int and not -(2**63) <= value < 2**63 for value in values)
+    joined_type = None if no_long else common_type([_TYPES.get(type(value), t.OBJECT) for value in values])
     return t.OBJECT if joined_type is None or joined_type == t.NULL else joined_type
