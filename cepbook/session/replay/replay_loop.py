@@ -262,7 +262,8 @@ class ReplayLoop:
             if self.controls.interrupted:
                 return False
             self._stopped_at = stop = max(due, engine.now)
-            engine.advance_to(stop)
+            # with nothing that waits this is the only due time, but a rerun may have timers of its own
+            engine.advance_to(stop, stepping=engine.next_due == stop)
             due = engine.due_after(stop)
             if self.controls.condition is not None and self.controls.condition.fired():
                 return False

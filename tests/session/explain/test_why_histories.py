@@ -34,14 +34,16 @@ def random_frame(random: Random, first_id: int, time: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def random_workbench(random: Random, epl: str) -> tuple[Workbench, list[tuple[int, int]]]:
-    """Replay some frames, and send events between them. Return the workbench with id and time of each event."""
+def random_workbench(random: Random, epl: str, *, leaps: float = 0.3) -> tuple[Workbench, list[tuple[int, int]]]:
+    """Replay some frames, a part of them by leaps of the clock, and send events between them. Return the workbench with
+    id and time of each event.
+    """
     cep, events = Workbench(), list[tuple[int, int]]()
     cep.run(f"{SCHEMA} @name('out') {epl}")
     for _ in range(random.randint(1, 3)):
         now = cep.runtime.now
         frame = random_frame(random, len(events), now)
-        cep.replay(frame, "A", time="t", leap=random.random() < 0.3).run()
+        cep.replay(frame, "A", time="t", leap=random.random() < leaps).run()
         events += zip(frame["id"].tolist(), frame["t"].tolist(), strict=True)
         for _ in range(random.choice((0, 0, 1, 2))):
             events.append((len(events), cep.runtime.now))
@@ -68,6 +70,23 @@ def test_the_event_and_the_window_of_each_insert_row(epl: str, seed: int) -> Non
             why = cep.why("out", row=number)
             answers.append((id_, why.stimulus and why.stimulus.event["id"], [e["id"] for e in why.windows[0].events]))
     assert answers == [(id_, id_, window_after(events, id_, *STATEMENTS[epl])) for id_, _ in events]
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("epl", STATEMENTS)
+def test_the_bar_of_each_event_in_a_marble_diagram(epl: str, seed: int) -> None:
+    cep, events = random_workbench(Random(seed), epl, leaps=0)
+    latest, span = STATEMENTS[epl]
+    expected = []
+    for id_, time in events:
+        if span is None:
+            assert latest is not None
+            left = events[id_ + latest][1] if id_ + latest < len(events) else None
+        else:
+            left = time + span if time + span <= cep.runtime.now else None
+        expected.append((id_, time, left))
+    marble = cep.marble("out", events=200)
+    assert [(bar.event["id"], bar.arrived, bar.left) for bar in marble.bars] == expected
 
 
 PROVENANCE = {  # by statement, the columns with the ids of the events behind a row
