@@ -416,7 +416,7 @@ def test_a_long_gap_is_passed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None
     engine = FakeEngine(due=tuple(range(1, 2001)))
     advance = engine.advance_to
 
-    def slow(time: int, *, stepping: bool) -> None:
+    def slow(time: int, *, stepping: bool = False) -> None:
         clock[0] += 0.001
         advance(time)
 
@@ -434,7 +434,7 @@ def test_what_waits_at_an_instant_is_not_asked_again_by_the_wall_clock() -> None
     engine = FakeEngine(due=(5, 700))
     advance = engine.advance_to
 
-    def again(time: int, *, stepping: bool) -> None:
+    def again(time: int, *, stepping: bool = False) -> None:
         advance(time)
         engine.due = [time, *engine.due]
 
