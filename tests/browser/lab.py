@@ -301,6 +301,19 @@ def settled(page: Page, read: Callable[[], T], accept: Callable[[T], object]) ->
     return value
 
 
+def take_picture(target: Locator, path: Path) -> None:
+    """Save a picture of `target`, and begin anew, for at most `ANSWER` seconds, if it is drawn anew meanwhile."""
+    end = time.monotonic() + ANSWER
+    while True:
+        try:
+            target.screenshot(path=path)
+        except Error as exc:
+            if "not attached" not in exc.message or time.monotonic() > end:
+                raise
+        else:
+            return
+
+
 @contextmanager
 def lab_page(browser: Browser, server: LabServer, *, timeout: float = 120) -> Iterator[LabPage]:
     """JupyterLab, restored, in a browser context of its own."""

@@ -8,7 +8,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import write_notebook
+from tests.browser.lab import take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -77,7 +77,7 @@ def test_no_widget_has_a_serious_finding(open_lab: OpenNotebook, lab_root: Path,
                     cell.scroll_into_view_if_needed()
                     expect(output(cell)).to_be_visible()
                     findings[name, theme, state] = output(cell).evaluate(FINDINGS)
-                    cell.screenshot(path=screenshot_dir / f"{name}, {theme}, {state}.png")
+                    take_picture(cell, screenshot_dir / f"{name}, {theme}, {state}.png")
         lines = [f"{' · '.join(place)}: {line}" for place, serious in findings.items() for line in serious]
         assert not lines, "\n".join(lines)
         assert len(findings) == 4 * len(WIDGETS)

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import HEIGHT, WIDTH, settled, write_notebook
+from tests.browser.lab import HEIGHT, WIDTH, settled, take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -88,7 +88,7 @@ def test_charts_in_a_page(open_lab: OpenNotebook, lab_root: Path, screenshot_dir
             page.set_viewport_size({"width": width, "height": HEIGHT})
             for theme in ("JupyterLab Dark", "JupyterLab Light"):
                 change_theme(notebook, theme)
-                notebook.cell(3).screenshot(path=screenshot_dir / f"chart-{width}-{theme.split()[1].lower()}.png")
+                take_picture(notebook.cell(3), screenshot_dir / f"chart-{width}-{theme.split()[1].lower()}.png")
                 assert settled(page, lambda: first.evaluate(INSIDE), lambda outside: not outside) == []
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         saved = next(o for o in notebook.cells()[3]["outputs"] if "text/plain" in o["data"])["data"]

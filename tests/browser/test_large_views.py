@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import settled, write_notebook
+from tests.browser.lab import settled, take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -66,7 +66,7 @@ def test_a_thousand_partitions(open_lab: OpenNotebook, lab_root: Path, screensho
         expect(mean.locator(".cv-footer")).to_contain_text("5 events")
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             change_theme(notebook, theme)
-            notebook.cell(2).screenshot(path=screenshot_dir / f"large-{theme.split()[1].lower()}.png")
+            take_picture(notebook.cell(2), screenshot_dir / f"large-{theme.split()[1].lower()}.png")
 
         last = rise.locator(".cv-insert").filter(visible=True).last
         last.click()
@@ -155,7 +155,7 @@ def test_a_tree_of_ten_thousand_partitions_and_a_large_window_in_order(
                 expect(rows.nth(1)).to_contain_text("Each trader = T07")
                 for cell, name in ((2, "tree"), (3, "sorted")):
                     path = screenshot_dir / f"large-{name}-{theme.split()[1].lower()}-{width}.png"
-                    notebook.cell(cell).screenshot(path=path)
+                    take_picture(notebook.cell(cell), path)
         page.set_viewport_size({"width": 1500, "height": 900})
         tree.locator(".cv-filter").fill("")
         expect(footer).to_contain_text("100 PerVenue · 10,000 Each")

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import _FINISHED, write_notebook
+from tests.browser.lab import _FINISHED, take_picture, write_notebook
 
 CELLS = [
     "%load_ext cepbook\n"
@@ -97,7 +97,7 @@ def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
         assert "Traceback" not in told.inner_text() and "KeyboardInterrupt" not in told.inner_text()
         page.evaluate(_RUN)  # all cells at once: the kernel is busy from when the view is displayed on
         expect(state).to_have_text("no answer from the kernel")
-        notebook.cell(2).screenshot(path=screenshot_dir / "blocking-unheard.png")
+        take_picture(notebook.cell(2), screenshot_dir / "blocking-unheard.png")
         page.wait_for_function("() => window.cepbookPanel.content.widgets[3].model.executionState !== 'running'")
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
         expect(state).to_have_text("paused")
@@ -123,7 +123,7 @@ def test_a_replay_that_cannot_keep_its_speed_says_so_and_is_interrupted(
         expect(bar.locator(".cp-line").first).to_contain_text("s behind the wall clock")
         expect(bar.locator(".cp-state")).to_have_text("running")
         page.set_viewport_size({"width": 640, "height": 1000})
-        notebook.cell(3).screenshot(path=screenshot_dir / "lagging-640.png")
+        take_picture(notebook.cell(3), screenshot_dir / "lagging-640.png")
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
         expect(bar).to_have_attribute("data-state", "paused")
         told = notebook.cell(3).locator(".jp-OutputArea")

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import settled, write_notebook
+from tests.browser.lab import settled, take_picture, write_notebook
 from tests.browser.test_saved_views import _WITHOUT_KERNEL
 from tests.browser.test_themes import change_theme
 
@@ -60,7 +60,7 @@ def test_live_sources(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pa
             for width in (1400, 560):
                 page.set_viewport_size({"width": width, "height": 1000})
                 assert settled(page, lambda: control.evaluate(FITS), bool), (theme, width)
-                control.screenshot(path=screenshot_dir / f"live-{theme.rpartition(' ')[2].lower()}-{width}.png")
+                take_picture(control, screenshot_dir / f"live-{theme.rpartition(' ')[2].lower()}-{width}.png")
         page.set_viewport_size({"width": 1400, "height": 1000})
         expect(control.get_by_role("table", name="sources").get_by_role("row")).to_have_count(3)
         control.get_by_role("button", name="Resume").click()
@@ -70,12 +70,12 @@ def test_live_sources(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pa
         expect(control.locator(".cp-troubles")).to_have_text("1 source failed")
         expect(control.get_by_role("button", name="Stop")).to_be_disabled()
         expect(control.locator("details[open]")).to_have_count(2)  # drawn anew, and open as before
-        control.screenshot(path=screenshot_dir / "live-ended.png")
+        take_picture(control, screenshot_dir / "live-ended.png")
         assert notebook.errors() == []
         page.evaluate(_WITHOUT_KERNEL, "live_sources.ipynb")
         picture = notebook.cell(1).locator(".jp-OutputArea-output").first
         expect(picture).to_contain_text("lost connections")
         expect(picture).to_contain_text(HOSTILE)
-        picture.screenshot(path=screenshot_dir / "live-saved.png")
+        take_picture(picture, screenshot_dir / "live-saved.png")
         assert picture.locator("button, img").count() == 0 and page.title() != "attacked"
         assert notebook.external == []

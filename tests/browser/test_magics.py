@@ -10,7 +10,7 @@ import pandas as pd
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, settled, write_notebook
+from tests.browser.lab import NotebookPage, settled, take_picture, write_notebook
 from tests.browser.test_saved_views import _REOPEN
 from tests.browser.test_themes import _CONTRASTS, READABLE, change_theme
 
@@ -145,7 +145,7 @@ def check_looks(notebook: NotebookPage, pictures: Path) -> None:
             change_theme(notebook, theme)
             for number in (TUNE, WHY, WHY_NOT, SCENARIO, EXPECTED, UNEXPECTED, VIEW):
                 cell = notebook.cell(number)
-                cell.screenshot(path=pictures / f"magics-{number}-{width}-{theme.split()[1].lower()}.png")
+                take_picture(cell, pictures / f"magics-{number}-{width}-{theme.split()[1].lower()}.png")
                 if number == UNEXPECTED:
                     fits = settled(notebook.page, lambda cell=cell: cell.locator("table").evaluate(_FITS), bool)
                     assert fits, (theme, width)
@@ -177,5 +177,5 @@ def test_magics_in_the_browser(open_lab: OpenNotebook, lab_root: Path, screensho
         expect(saved.first).to_contain_text("saved picture")
         expect(saved.first).to_contain_text("controls of threshold, strict")
         expect(saved.nth(1)).to_have_text(re.compile("^tuned: threshold = 0.0"))
-        notebook.cell(TUNE).screenshot(path=screenshot_dir / "magics-tune-saved.png")
+        take_picture(notebook.cell(TUNE), screenshot_dir / "magics-tune-saved.png")
         assert (notebook.external, notebook.page_errors) == ([], [])

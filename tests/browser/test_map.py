@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import settled, write_notebook
+from tests.browser.lab import settled, take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -49,7 +49,7 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
         assert picture.locator("img").count() == 0
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             change_theme(notebook, theme)
-            notebook.cell(2).screenshot(path=screenshot_dir / f"map-{theme.split()[1].lower()}.png")
+            take_picture(notebook.cell(2), screenshot_dir / f"map-{theme.split()[1].lower()}.png")
         high.focus()
         page.keyboard.press("Enter")
         expect(picture.locator(".cepbook-view .cv-name")).to_have_text("high")
@@ -68,7 +68,7 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
         for width in (640, 700, 1000, 1440, 1500):
             page.set_viewport_size({"width": width, "height": 900})
             assert settled(page, lambda: notebook.cell(2).evaluate(SCROLLED), lambda found: not found) == [], width
-            notebook.cell(2).screenshot(path=screenshot_dir / f"map-busy-{width}.png")
+            take_picture(notebook.cell(2), screenshot_dir / f"map-busy-{width}.png")
         page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.interrupt()")
         page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
         assert notebook.dialogs == []

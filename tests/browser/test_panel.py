@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, settled, write_notebook
+from tests.browser.lab import NotebookPage, settled, take_picture, write_notebook
 from tests.browser.test_saved_views import _REOPEN, SAVED
 from tests.browser.test_themes import change_theme
 
@@ -84,7 +84,7 @@ def check_why(notebook: NotebookPage, pictures: Path) -> None:
     expect(why).to_contain_text("why high delivered + at 00:00:19.000")
     expect(why).to_contain_text("symbol=B  price=19.0")
     assert why.locator("b, img").count() == 0
-    notebook.cell(3).screenshot(path=pictures / "why-row.png")
+    take_picture(notebook.cell(3), pictures / "why-row.png")
     notebook.page.keyboard.press("Escape")
     expect(why).to_be_hidden()
     notebook.page.keyboard.press("ArrowUp")
@@ -103,7 +103,7 @@ def check_sidebar(notebook: NotebookPage, pictures: Path) -> None:
     assert settled(page, lambda: panel.evaluate(FITS), bool)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         change_theme(notebook, theme)
-        panel.screenshot(path=pictures / f"panel-side-{theme.split()[1].lower()}.png")
+        take_picture(panel, pictures / f"panel-side-{theme.split()[1].lower()}.png")
     page.screenshot(path=pictures / "panel-side-page.png")
     rows = page.locator(".jp-Notebook .cepbook-view .cv-scroll[aria-label^=stream] .cv-row:not([hidden])")
     expect(rows.nth(10), "rows were lost while the cell was out of sight for a moment").to_be_attached()
@@ -140,7 +140,7 @@ def test_the_panel(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
             page.set_viewport_size({"width": width, "height": 1000})
             for theme in ("JupyterLab Dark", "JupyterLab Light"):
                 change_theme(notebook, theme)
-                notebook.cell(2).screenshot(path=screenshot_dir / f"panel-{width}-{theme.split()[1].lower()}.png")
+                take_picture(notebook.cell(2), screenshot_dir / f"panel-{width}-{theme.split()[1].lower()}.png")
             assert settled(page, lambda: panel.evaluate(FITS), bool), width
         page.set_viewport_size({"width": 1400, "height": 1000})
         item(panel, "high").first.click()

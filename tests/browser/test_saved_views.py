@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, settled, write_notebook
+from tests.browser.lab import NotebookPage, settled, take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -84,7 +84,7 @@ def check_looks(page: NotebookPage, pictures: Path) -> None:
             change_theme(page, theme)
             for number in ELEMENTS:
                 cell = page.cell(number)
-                cell.screenshot(path=pictures / f"saved-{number}-{width}-{theme.split()[1].lower()}.png")
+                take_picture(cell, pictures / f"saved-{number}-{width}-{theme.split()[1].lower()}.png")
                 assert output(page, number).evaluate(CUT) == [], (number, width)
             for chart in page.cell(6).locator("svg.marks").all():
                 assert chart.evaluate("node => node.getBoundingClientRect().right") < width

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import HEIGHT, WIDTH, settled, write_notebook
+from tests.browser.lab import HEIGHT, WIDTH, settled, take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -71,7 +71,7 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         expect(control.locator(".cp-at")).to_have_text("showing 00:02:03.450")
         control.get_by_role("button", name="bookmark this instant").click()
         expect(chart.locator(".cc-state")).to_have_text("past · 00:02:03.450")
-        notebook.cell(3).screenshot(path=screenshot_dir / "scrub-chart.png")
+        take_picture(notebook.cell(3), screenshot_dir / "scrub-chart.png")
         control.locator("select").select_option(HOSTILE)
         control.get_by_role("button", name="next delivery").click()
         expect(view.locator(".cv-clock")).to_have_text("00:02:30.000")
@@ -79,10 +79,10 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         expect(view.locator(".cv-clock")).to_have_text("00:02:03.450")
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             change_theme(notebook, theme)
-            notebook.cell(2).screenshot(path=screenshot_dir / f"scrub-{theme.split()[1].lower()}.png")
+            take_picture(notebook.cell(2), screenshot_dir / f"scrub-{theme.split()[1].lower()}.png")
         page.set_viewport_size({"width": 640, "height": 1000})
         assert settled(page, lambda: control.evaluate(INSIDE), bool)
-        notebook.cell(2).screenshot(path=screenshot_dir / "scrub-640.png")
+        take_picture(notebook.cell(2), screenshot_dir / "scrub-640.png")
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         control.get_by_role("button", name="Now").click()
         expect(view.locator(".cv-clock")).to_have_text("00:04:59.900")
@@ -100,7 +100,7 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         expect(view.locator(".cv-why")).to_be_hidden()
         expect(rows.filter(has_text="00:02:03.4")).not_to_have_count(0)
         expect(stream).not_to_contain_text("00:04:")
-        notebook.cell(2).screenshot(path=screenshot_dir / "scrub-stream.png")
+        take_picture(notebook.cell(2), screenshot_dir / "scrub-stream.png")
         control.get_by_role("button", name="Now").click()
         expect(rows.filter(has_text="00:04:59.9")).not_to_have_count(0)
 
@@ -193,7 +193,7 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
             for theme in ("JupyterLab Dark", "JupyterLab Light"):
                 change_theme(notebook, theme)
                 assert settled(page, lambda: control.evaluate(INSIDE), bool)
-                control.screenshot(path=screenshot_dir / f"driven-{theme.split()[1].lower()}-{width}.png")
+                take_picture(control, screenshot_dir / f"driven-{theme.split()[1].lower()}-{width}.png")
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
         # A statement that is deployed when the replay is over says that the events are past, and replays them.
@@ -202,7 +202,7 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
         notebook.run_cell(4)
         fewer = notebook.cell(4).locator(".cepbook-view")
         expect(fewer.locator(".cv-empty").first).to_contain_text("events came before this statement was deployed")
-        notebook.cell(4).screenshot(path=screenshot_dir / "driven-past.png")
+        take_picture(notebook.cell(4), screenshot_dir / "driven-past.png")
         events = control.locator(".cp-count").inner_text()
         fewer.get_by_role("button", name="Replay again").click()
         expect(fewer.locator(".cv-body").first).to_contain_text("100.0")

@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.lab import NotebookPage, take_picture, write_notebook
 from tests.browser.test_magics import TEXTS, output, run
 from tests.browser.test_themes import READABLE, change_theme
 
@@ -61,15 +61,14 @@ def check_answers(notebook: NotebookPage, pictures: Path) -> None:
             for number, text in said.items():
                 shown = output(notebook, number).last
                 expect(shown).to_contain_text(text)
-                notebook.cell(number).screenshot(
-                    path=pictures / f"session-{number}-{width}-{theme.split()[1].lower()}.png"
-                )
+                path = pictures / f"session-{number}-{width}-{theme.split()[1].lower()}.png"
+                take_picture(notebook.cell(number), path)
                 contrasts = shown.evaluate(TEXTS)
                 assert len(contrasts) >= 4 and min(contrasts) >= READABLE, (number, theme, contrasts)
             shown = output(notebook, DROP).last
             expect(shown).to_contain_text("--cascade")
             expect(shown).to_contain_text("settled")
-            notebook.cell(DROP).screenshot(path=pictures / f"session-drop-{width}-{theme.split()[1].lower()}.png")
+            take_picture(notebook.cell(DROP), pictures / f"session-drop-{width}-{theme.split()[1].lower()}.png")
             assert min(shown.evaluate(TEXTS)) >= 3.5  # the red of JupyterLab behind errors
     notebook.page.set_viewport_size({"width": 1400, "height": 1000})
 
@@ -95,7 +94,7 @@ def test_a_session_is_saved_loaded_and_fed_from_outside(
         notebook.cell(VIEW)
         expect(view.locator(".cv-body").first).to_contain_text("live39")
         expect(view).to_contain_text("+40")
-        notebook.cell(VIEW).screenshot(path=screenshot_dir / "session-live.png")
+        take_picture(notebook.cell(VIEW), screenshot_dir / "session-live.png")
         wrong = [each for each in notebook.errors() if not each.startswith(f"cell {DROP}:")]
         assert (wrong, notebook.page_errors, notebook.external) == ([], [], [])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import write_notebook
+from tests.browser.lab import take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -75,6 +75,6 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             change_theme(notebook, theme)
             for number, name in ((3, "table"), (4, "window"), (5, "join"), (7, "list")):
-                notebook.cell(number).screenshot(path=screenshot_dir / f"stores-{name}-{theme.split()[1].lower()}.png")
+                take_picture(notebook.cell(number), screenshot_dir / f"stores-{name}-{theme.split()[1].lower()}.png")
         assert notebook.errors() == []
         assert (notebook.external, notebook.page_errors) == ([], [])

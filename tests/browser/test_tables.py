@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import write_notebook
+from tests.browser.lab import take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -58,7 +58,7 @@ def test_tables_fit_a_narrow_page(open_lab: OpenNotebook, lab_root: Path, screen
         assert page.errors() == []
         for number in (*range(2, 8), EVENTS, CONTEXTS):
             shown = page.cell(number).locator(".jp-OutputArea-output").first
-            page.cell(number).screenshot(path=screenshot_dir / f"why-{number}-{theme.split()[1].lower()}.png")
+            take_picture(page.cell(number), screenshot_dir / f"why-{number}-{theme.split()[1].lower()}.png")
             expect(shown.get_by_role("columnheader").last).to_be_in_viewport(ratio=1)
             assert shown.evaluate(_WIDER) <= 0, number
         for number, tab in ((LATEST, "Stream"), (LATEST, "Window"), (TOTAL, "Stream"), (TOTAL, "Partitions")):
@@ -67,7 +67,7 @@ def test_tables_fit_a_narrow_page(open_lab: OpenNotebook, lab_root: Path, screen
             pane = view.get_by_role("tabpanel", name=tab).locator(".cv-scroll")
             expect(pane.locator(".cv-row").first).to_be_visible()
             assert pane.evaluate(_WIDER) <= 0, (number, tab)
-            page.cell(number).screenshot(path=screenshot_dir / f"narrow-{number}-{tab}-{theme.split()[1].lower()}.png")
+            take_picture(page.cell(number), screenshot_dir / f"narrow-{number}-{tab}-{theme.split()[1].lower()}.png")
         footer = page.cell(TOTAL).locator(".cv-footer")
         expect(footer).to_contain_text("arrivals are counted from 2024-03-04 08:00:00 on")
         first = page.cell(3)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage
+from tests.browser.lab import NotebookPage, take_picture
 
 MIME = "application/vnd.vegalite.v5+json"
 READABLE = 4.0  # contrast of text, after WCAG; 4.5 is its bar for small text, of which JupyterLab's own falls short
@@ -47,5 +47,5 @@ def test_saved_charts_can_be_read_in_both_themes(open_lab: OpenNotebook, screens
             chart.locator("svg.marks text").first.wait_for()
             contrasts = chart.evaluate(_CONTRASTS)
             assert len(contrasts) >= 5 and min(contrasts) >= READABLE, (theme, min(contrasts))
-            page.cell(index).screenshot(path=screenshot_dir / f"{notebook}-{theme.rpartition(' ')[2].lower()}.png")
+            take_picture(page.cell(index), screenshot_dir / f"{notebook}-{theme.rpartition(' ')[2].lower()}.png")
         assert page.external == []

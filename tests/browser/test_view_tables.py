@@ -11,7 +11,7 @@ import pandas as pd
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.lab import NotebookPage, take_picture, write_notebook
 from tests.browser.test_themes import change_theme
 
 COUNT = 150_000  # more than the memory of a feed has
@@ -190,6 +190,6 @@ def test_tables_of_a_view(open_lab: OpenNotebook, lab_root: Path, screenshot_dir
             change_theme(notebook, theme)
             for width in (700, 1440):
                 notebook.page.set_viewport_size({"width": width, "height": 1000})
-                notebook.cell(VIEW).screenshot(path=screenshot_dir / f"table-{theme.split()[1].lower()}-{width}.png")
+                take_picture(notebook.cell(VIEW), screenshot_dir / f"table-{theme.split()[1].lower()}-{width}.png")
         assert notebook.errors() == []
         assert (notebook.external, notebook.page_errors) == ([], [])
