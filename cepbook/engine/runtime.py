@@ -115,14 +115,18 @@ class Runtime(EventEngine):
     def set_variable(self, name: str, value: object) -> None:
         """Assign a variable; None is null. Errors: UsageError (unknown name, constant, value that does not fit)."""
         self.entered()
+        fitting = self.assignable_value(name, value)
+        with self.turn:
+            self.registry.variables[name].set(fitting)
+            if self._queue:
+                self.turn.drain()
+
+    def assignable_value(self, name: str, value: object) -> Any:
+        """Return `value` in the type of a variable. Errors: those of `set_variable`."""
         variable = find_variable(name, self.registry.variables)
         if self.catalog.variables[name].constant:
             raise UsageError(f"`{name}` is a constant, it cannot be set")
-        fitting = convert_value(name, value, variable.type)
-        with self.turn:
-            variable.set(fitting)
-            if self._queue:
-                self.turn.drain()
+        return convert_value(name, value, variable.type)
 
     @property
     def deployments(self) -> Mapping[str, Deployment]:

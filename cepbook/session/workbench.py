@@ -305,11 +305,14 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         Nothing done there affects this workbench.
         """
         with self._lock:
-            twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
-            twin._engine = EngineHandle(initial_runtime(self.runtime, self._start), twin._lock, self._capacity)
-            twin._functions = dict(self._functions)
-            twin._cells = cells.CellRuns(self._cells)
-            twin._engine.follow_deployments()
+            return self._rehearsal({})
+
+    def _rehearsal(self, values: Mapping[str, Any]) -> Workbench:
+        twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
+        twin._engine = EngineHandle(initial_runtime(self.runtime, self._start, values), twin._lock, self._capacity)
+        twin._functions = dict(self._functions)
+        twin._cells = cells.CellRuns(self._cells)
+        twin._engine.follow_deployments()
         return twin
 
     def past(self) -> rerun_workbench.RecordedHistory:
@@ -327,23 +330,22 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     ) -> Workbench:
         """Return a second workbench in which the latest events happen again; this one is unchanged.
 
-        `values` sets variables there, and `epl` adds statements. `past` is the history to repeat, by default everything
-        known now; a `ForgottenWarning` is issued if earlier events are unknown. Raises UsageError for an unknown
-        variable, and as `run` does.
+        Variables have the `values` there before any statement is deployed. `epl` adds statements. `past` is the history
+        to repeat, by default everything known now; a `ForgottenWarning` is issued if earlier events are unknown. Raises
+        UsageError for an unknown variable, and as `run` does.
         """
         with self._lock:
             if past is not None and not isinstance(past, rerun_workbench.RecordedHistory):
                 raise UsageError(f"`past` is what `Workbench.past()` gives, not {describe_value(past)}")
             known = past or rerun_workbench.recorded_history(self.runtime, self._engine.event_log, self._start)
-            twin = self.rehearsal()
+            fitting = {name: fitting_value(self.runtime, name, value) for name, value in (values or {}).items()}
+            twin = self._rehearsal({name: self.runtime.assignable_value(name, v) for name, v in fitting.items()})
         if past is None and not known.complete:
             fact = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
             hint = "`cep.rehearsal()` and a replay there take all"
             warnings.warn(
                 f"{fact}\n  hint: {hint}", rerun_workbench.ForgottenWarning, stacklevel=3
             )  # above the check of arguments
-        for name, value in (values or {}).items():
-            twin.set(name, value)
         if epl is not None:
             twin.run(epl, parameters=parameters)
         rerun_workbench.WorkbenchRerun(twin.runtime, twin._engine.event_log).relive(known)

@@ -20,6 +20,7 @@ from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.tree_context import TreeContext
 from cepbook.engine.cycles.cycle_program import compile_cycles, sql_scope
 from cepbook.engine.delivery.delivery_splitter import compile_delivery_key
+from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.services import EngineServices
@@ -214,7 +215,7 @@ def _initial(statement: p.CreateVariableStatement, scope_in: ScopeFactory, plan:
         return None
     compute = compile_initial_value(statement.initial, scope_in)
     try:
-        return compute()
+        return deep_copied(compute())  # an array of its own, also if the module is deployed again
     except Exception as failure:
         message = f"the initial value of `{statement.variable.name}` failed: {exception_text(failure)}"
         raise BindError((Diagnostic("initial-value", message, statement.initial.span),), plan.source) from failure

@@ -7,8 +7,8 @@ and a target. This module also exports all other nodes of a plan, so that reader
 # ruff: noqa: F403, F405
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from cepbook.lang.plan import traversal
@@ -275,6 +275,9 @@ class CreateVariableStatement(StatementPlan):
     @property
     def output_type(self) -> EventType:
         return EventType(f"<{self.name}>", {self.variable.name: self.variable.type})
+
+    def with_initial_values(self, values: Mapping[str, BoundExpr]) -> CreateVariableStatement:
+        return replace(self, initial=values.get(self.variable.name, self.initial))
 
     priority: ClassVar[int] = 0
 

@@ -3,7 +3,7 @@
 # ruff: noqa: F403, F405
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -208,6 +208,13 @@ class StatementPlan(PlanNode):
     def created_variable(self) -> VariableType | None:
         """The variable that the statement creates."""
         return None
+
+    def with_initial_values(self, values: Mapping[str, BoundExpr]) -> StatementPlan:
+        """Return the statement with another initial value if it creates one of these variables.
+
+        An assignment would come behind the statements that read the variable when they are deployed.
+        """
+        return self
 
 
 HIDES_EVENTS = "it may hide events from other statements (@Drop)"

@@ -471,9 +471,6 @@ class EngineHandle(SinkHooks):
         self.partition_lifetimes = PartitionLifetimes()
         self._attend(runtime)
         self.follow_deployments()
-        for name, _, value, constant in runtime.external_variables():  # behind the deployments that declare them
-            if not constant:
-                self.event_log.record_assignment(runtime.now, name, value)
         self._restarting = False
 
     def _attend(self, runtime: Runtime) -> None:

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path as File
 from typing import Any, BinaryIO
@@ -26,6 +27,7 @@ from cepbook.errors import UsageError
 from cepbook.feed_segments import Segment, SpillFile
 from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.lang.plan.catalog import FunctionType
+from cepbook.lang.plan.expressions import Const
 from cepbook.session.core.cell_deployments import CellRun, CellRuns
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.io.output.row_writer import take_mode
@@ -34,11 +36,12 @@ from cepbook.session.io.waiting_events import plain_offsets
 Path = str | PathLike[str]
 
 
-def initial_runtime(runtime: Runtime, start: int) -> Runtime:
+def initial_runtime(runtime: Runtime, start: int, values: Mapping[str, Any] | None = None) -> Runtime:
     """Return a runtime with the same functions, event types and statements in which nothing has happened, its clock at
     `start`.
 
-    Variables have the values that were assigned from outside.
+    Variables have the `values` from the start, so that the sizes of windows follow them; others the values that were
+    assigned from outside.
     """
     fresh = Runtime(runtime.config, start=start)
     catalog, deployments = runtime.catalog, runtime.deployments
@@ -48,17 +51,17 @@ def initial_runtime(runtime: Runtime, start: int) -> Runtime:
     for event_type in catalog.event_types.values():
         if event_type.name not in from_epl:
             fresh.define(event_type)
-    assigned = {name: (type_, value, constant) for name, type_, value, constant in runtime.external_variables()}
     declared_in_epl = {name for deployment in deployments.values() for name in deployment.variables}
-    for name, (type_, value, constant) in assigned.items():
+    initial_values: dict[str, Const] = {}
+    for name, type_, assigned, constant in runtime.external_variables():
+        value = assigned if values is None else values.get(name, assigned)
         if name not in declared_in_epl:
             fresh.define_variable(name, type_, value, constant=constant)
+        elif not constant:
+            initial_values[name] = Const(type_, value)
     for deployment in deployments.values():
-        fresh.deploy(deployment.plan, deployment_id=deployment.id)
-        for name in deployment.variables:
-            # windows with an expression see an assignment even of the same value
-            if name in assigned and fresh.get_variable(name) != assigned[name][1]:
-                fresh.set_variable(name, assigned[name][1])
+        statements = [statement.with_initial_values(initial_values) for statement in deployment.plan.statements]
+        fresh.deploy(replace(deployment.plan, statements=tuple(statements)), deployment_id=deployment.id)
     return fresh
 
 
