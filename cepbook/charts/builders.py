@@ -11,7 +11,7 @@ import pandas as pd
 
 from cepbook.charts.offline_renderer import offline_altair
 from cepbook.charts.reduction import ALL_ROWS, extremes
-from cepbook.display import DATE_THRESHOLD_MS
+from cepbook.display import DATE_THRESHOLD_MS, unused_name
 from cepbook.errors import UsageError
 from cepbook.lazy_imports import Chart, PandasFrame, PandasSeries
 
@@ -19,6 +19,7 @@ LABEL = 200  # characters of a text in a line chart
 POINTS = 5_000  # altair's own limit; a line of more points than pixels shows nothing more
 WIDTH, HEIGHT = 640, 260
 DAY_MS = 86_400_000
+EPOCH = pd.Timestamp(0)
 FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (DAY_MS, "%H:%M"))
 # How an axis with dates is written, by what a tick stands for; Vega's own forms count to twelve.
 DATED = {
@@ -54,14 +55,18 @@ def line(
     are drawn, and the subtitle says so; a `note` stands there, too. Raises UsageError for a missing column.
     """
     altair = offline_altair()
-    names = [y] if isinstance(y, str) else list(y)
+    names = [y] if isinstance(y, str) else list(dict.fromkeys(y))
+    if not names:
+        raise UsageError("a line chart needs a column in y")
     _require_columns(frame, [x, *names, *([] if color is None else [color])])
     if len(names) > 1:
         if color is not None:
             raise UsageError("a line chart takes several columns in y or a color column, not both")
-        frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
-        names, color = ["value"], "series"
-    rows, thinned = _thinned(frame[[x, *names, *([] if color is None else [color])]], names[0], color)
+        value, color = unused_name("value", [x]), unused_name("series", [x])
+        lines = [pd.DataFrame({x: frame[x], color: name, value: frame[name]}) for name in names]
+        frame, names = pd.concat(lines, ignore_index=True), [value]
+    columns = dict.fromkeys([x, *names] if color is None else [x, *names, color])
+    rows, thinned = _thinned(frame[[*columns]], names[0], color)
     rows, kind = _with_time_axis(_truncated(rows), x, 0 if clock else DATE_THRESHOLD_MS)
     form = _clock_format(rows[x]) if clock and kind == "temporal" else None
     axis = {"axis": altair.Axis(format=form or DATED)} if kind == "temporal" else {}
@@ -149,7 +154,11 @@ def _thinned(frame: PandasFrame, y: str, color: str | None) -> tuple[PandasFrame
     series = [np.arange(len(frame))]
     if color is not None:
         codes = frame.groupby(color, dropna=False, sort=False).ngroup().to_numpy()
-        series = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+        order = np.argsort(codes, kind="stable")
+        series = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    if ALL_ROWS * len(series) > POINTS:
+        fact = f"`{color}` has {len(series):,} values: of so many rows a line chart draws {POINTS // ALL_ROWS:,} lines"
+        raise UsageError(f"{fact}\n  hint: draw fewer rows, or a column with fewer values")
     values = pd.to_numeric(frame[y], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     count = max(1, POINTS // (ALL_ROWS * len(series)))
     bounds = [np.linspace(0, len(rows), count + 1).astype(np.int64) for rows in series]
@@ -180,7 +189,7 @@ def _with_time_axis(frame: PandasFrame, x: str, least: int) -> tuple[PandasFrame
         return frame.assign(**{x: column.dt.tz_localize(None)}), "temporal"
     if (
         column.dtype.kind in "iu"
-        and len(column)
+        and column.notna().any()
         and (column.min() >= DATE_THRESHOLD_MS or least <= column.min() <= column.max() < DAY_MS)
     ):
         return frame.assign(**{x: column.astype("datetime64[ms]")}), "temporal"
@@ -189,8 +198,10 @@ def _with_time_axis(frame: PandasFrame, x: str, least: int) -> tuple[PandasFrame
 
 def _clock_format(times: PandasSeries[Any]) -> str | None:
     """Return the format of times within the first day of 1970, which have no date (`labels`); None for all others."""
-    first, last = (int(time.value // 10**6) for time in (times.min(), times.max()))
-    return labels(first, last)["format"] if first >= 0 and last < DAY_MS else None
+    first, last = times.min(), times.max()
+    if not (EPOCH <= first and last < EPOCH + pd.Timedelta(days=1)):
+        return None
+    return labels(*((time - EPOCH) // pd.Timedelta(milliseconds=1) for time in (first, last)))["format"]
 
 
 def _tooltip(name: str, x: str, kind: str, frame: PandasFrame, form: str | None) -> dict[str, Any]:

@@ -145,6 +145,51 @@ def test_many_rows_are_thinned_per_series_and_it_is_said() -> None:
     assert spec["title"]["subtitle"] == f"{len(rows):,} of 20,000 rows, with all extremes"
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "names"),
+    [
+        ("time", ["value", "series"], ["time", "value", "series"]),
+        ("value", ["time", "series"], ["value", "value_", "series"]),
+        ("series", ["value", "series"], ["series", "value", "series_"]),
+        ("time", "time", ["time"]),
+        ("time", ["value", "value"], ["time", "value"]),
+    ],
+)
+def test_a_column_may_have_any_name_and_be_drawn_twice(x: str, y: str | list[str], names: list[str]) -> None:
+    rows = pd.DataFrame({"time": [1, 2], "value": [3.0, 4.0], "series": [5, 6]})
+    spec = bundle(charts.line(rows, x, y))[charts.MIME]
+    (points,) = spec["datasets"].values()
+    assert [list(point) for point in points] == [names] * len(points)
+    assert len(points) == (4 if len(names) == 3 else 2)
+
+
+def test_the_lines_may_be_those_of_the_values_that_are_drawn() -> None:
+    spec = bundle(charts.line(frame(), "time", "delay", "delay"))[charts.MIME]
+    assert [spec["encoding"][axis]["field"] for axis in ("y", "color")] == ["delay", "delay"]
+
+
+def test_a_column_of_nulls_is_no_time() -> None:
+    nulls = pd.DataFrame({"time": pd.array([None, None], dtype="Int64"), "delay": [1.0, 2.0]})
+    assert bundle(charts.line(nulls, "time", "delay"))[charts.MIME]["encoding"]["x"]["type"] == "quantitative"
+
+
+def test_a_line_chart_needs_a_column() -> None:
+    with pytest.raises(UsageError, match="needs a column in y"):
+        charts.line(frame(), "time", [])
+
+
+def test_a_chart_of_too_many_lines_says_so() -> None:
+    many = frame(20_000)
+    many["carrier"] = np.arange(20_000) % 5_000
+    with pytest.raises(UsageError, match="`carrier` has 5,000 values: of so many rows a line chart draws 1,250 lines"):
+        charts.line(many, "time", "delay", "carrier")
+
+
+def test_a_clock_beyond_the_year_2262_is_drawn() -> None:
+    late = frame().assign(time=np.array(["2500-01-01"] * 6, "datetime64[ms]"))
+    assert bundle(charts.line(late, "time", "delay", clock=True))[charts.MIME]["encoding"]["x"]["type"] == "temporal"
+
+
 def test_a_missing_column_is_named() -> None:
     with pytest.raises(UsageError, match="no column dlay; it has: time, seq, kind"):
         charts.line(frame(), "time", "dlay")
