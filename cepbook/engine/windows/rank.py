@@ -38,13 +38,12 @@ class RankWindow(OrderedView):
         return item[self.at + 1], item[0], item
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
-        ordered, at = self.ordered, self.at
-        former = self.by_key.pop(item[at], None)
+        ordered, key = self.ordered, item[self.at]
+        ordered.add(self.entry(item))  # first: values that cannot be ordered raise, and then the window stays as it was
+        former = self.by_key.pop(key, None)
+        self.by_key[key] = item
         if former is not None:
             ordered.remove(self.entry(former))
-        self.by_key[item[at]] = item
-        ordered.add((item[at + 1], item[0], item))
-        if former is not None:
             return (item,), (former,)
         if len(ordered) <= self.size:
             return (item,), ()

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import StatementError
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.reference import (
     Groups,
@@ -105,3 +107,14 @@ def test_where_hides_rows_and_keeps_their_places(window: str) -> None:
         assert run.deliveries["s"] == expected
 
     check()
+
+
+def test_a_value_that_cannot_be_ordered_leaves_the_window_as_it_was() -> None:
+    runtime = Runtime()
+    runtime.deploy("create schema T(k string, x Object); @name('s') select * from T#rank(k, 2, x)")
+    failures: list[StatementError] = []
+    runtime.add_error_listener(failures.append)
+    for k, x in (("a", 3), ("b", 1), ("b", "text"), ("b", 2)):
+        runtime.send("T", {"k": k, "x": x})
+    assert [type(failure.cause) for failure in failures] == [TypeError]
+    assert runtime.iterate("s") == [{"k": "b", "x": 2}, {"k": "a", "x": 3}]
