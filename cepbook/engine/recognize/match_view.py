@@ -60,10 +60,9 @@ class HeldMatch(State):
     `due` is that time, `end` the ordinal of its last row, `rows` its rows (of all its lengths with `all matches`).
     """
 
-    __slots__ = ("due", "end", "rows", "since")
+    __slots__ = ("due", "end", "rows")
 
-    def __init__(self, since: int, due: int) -> None:
-        self.since = since
+    def __init__(self, due: int) -> None:
         self.due = due
         self.end = 0
         self.rows: list[MatchRows] = []
@@ -115,7 +114,8 @@ class MatchView(DownstreamView):
     """Finds the matches in the rows that enter, and emits an event for each; emitted events are never taken back.
 
     `state` is the statement's state, `pack` makes items of events. `size` counts the open matches, `dues` has the due
-    times of held ones. `places` has the partitions of rows that may leave, `priors` the rows before them.
+    times of held ones. `places` maps the ordinals of rows that may leave to their partitions, `priors` to the rows
+    before them.
     """
 
     __slots__ = ("dues", "form", "pack", "partitions", "places", "priors", "serial", "size", "state")
@@ -169,17 +169,17 @@ class MatchView(DownstreamView):
     def _partition_key(self, row: Any, now: int) -> tuple[Any] | None:
         """Return the partition of a row in a tuple, or None if the where clause rejects the row."""
         form = self.form
-        try:
-            if form.admits is not None and not form.admits(row, self.state, now):
-                return None
-            return (None if form.key is None else form.key(row, self.state, now),)
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            form.failed(failure)
+        if form.admits is not None and not form.admits(row, self.state, now):
             return None
+        return (None if form.key is None else form.key(row, self.state, now),)
 
     def _enter(self, item: Item, now: int, matches: list[MatchRows]) -> None:
         form, row = self.form, item[-1]
-        keys = self._partition_key(row, now)
+        try:
+            keys = self._partition_key(row, now)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            form.failed(failure)
+            return
         if keys is None:
             return
         key = keys[0]
@@ -207,9 +207,16 @@ class MatchView(DownstreamView):
             partition.log = []
 
     def _match(self, partition: RowPartition, key: Any, item: Item, now: int, matches: list[MatchRows]) -> None:
-        """Continue the matches of a partition with its new row, and report those that are due."""
+        """Continue the matches of a partition with its new row, and report those that are due.
+
+        A condition that raises is reported, and ends all open matches.
+        """
         ended: list[int] = []
-        complete = self._append(partition, item[0], item[-1], partition.before, now, ended)
+        try:
+            complete = self._append(partition, item[0], item[-1], partition.before, now, ended)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.form.failed(failure)
+            complete, partition.open = [], []
         if self.form.due is not None:
             for begin in ended:
                 if begin in partition.held and not self._blocked(partition, begin):
@@ -222,19 +229,12 @@ class MatchView(DownstreamView):
     def _append(
         self, partition: RowPartition, ordinal: int, row: Any, before: Sequence[Any], now: int, ended: list[int]
     ) -> list[CompleteRowMatch]:
-        """Append a row to a partition: continue its open matches, and return those that the row completes.
-
-        A condition that raises is reported, and ends all open matches.
-        """
+        """Append a row to a partition: continue its open matches, and return those that the row completes."""
         form = self.form
         begun = ordinal, now, -1, (None,) * len(form.names), 0, -1  # a match that may begin with the row
-        try:
-            if form.runs:
-                partition.note(ordinal, row, form.variables)
-            complete, partition.open = self._step([*partition.open, begun], partition.log, row, before, now, ended)
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            form.failed(failure)
-            complete, partition.open = [], []
+        if form.runs:
+            partition.note(ordinal, row, form.variables)
+        complete, partition.open = self._step([*partition.open, begun], partition.log, row, before, now, ended)
         return complete
 
     def _step(
@@ -385,7 +385,7 @@ class MatchView(DownstreamView):
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     form.failed(failure)
                     continue
-                held_match = partition.held[begin] = HeldMatch(since, due)
+                held_match = partition.held[begin] = HeldMatch(due)
                 if due > now:
                     heappush(self.dues, (held_match.due, begin, key))
             held_match.end = ordinal
@@ -445,7 +445,8 @@ class MatchView(DownstreamView):
     def over(self, items: Iterable[Item], now: int) -> list[Item]:
         """Return the matches within `items` alone, for the iterator. The state does not change.
 
-        They are those with the most rows of each beginning, or with `all matches` all of them, the longest first.
+        They are those with the most rows of each beginning, or with `all matches` all of them, the longest first. An
+        expression that raises on a row passes through to the reader: the failures of statements are those of arrivals.
         """
         form, state, alone = self.form, self.state, MatchView(self.form, self.state, self.pack)
         partitions: dict[Any, list[IteratedRow]] = {}
@@ -455,22 +456,22 @@ class MatchView(DownstreamView):
                 rows = partitions.setdefault(keys[0], [])
                 before = self.priors.get(item[0])
                 if before is None:
-                    before = tuple(row for _, row, _ in rows[len(rows) - form.back :]) if form.back else ()
+                    before = tuple(row for _, row, _ in rows[max(len(rows) - form.back, 0) :])
                 rows.append((item[0], item[-1], before))
         matches = [longest for rows in partitions.values() for longest in alone._longest(rows, now)]
         matches.sort(key=itemgetter(0))
         number = state.ordinal
-        rows_shown = [
-            self.pack(state, form.measures(rows, state, now), now, False) for _, longest in matches for rows in longest
-        ]
-        state.ordinal = number
-        return rows_shown
+        try:
+            return [self.pack(state, form.measures(rows, state, now), now, False) for _, own in matches for rows in own]
+        finally:
+            state.ordinal = number
 
     def _longest(self, rows: Iterable[IteratedRow], now: int) -> Iterable[tuple[int, list[MatchRows]]]:
         """Yield the beginnings in the rows of a partition, each with its matches, the longest first."""
         form, partition = self.form, RowPartition()
         longest: dict[int, tuple[int, list[MatchRows]]] = {}  # by beginning: the last row, the matches
         for ordinal, row, before in rows:
+            self.size = len(partition.open)
             complete = self._append(partition, ordinal, row, before, now, [])
             for begin, same in groupby(complete, itemgetter(0)):
                 shorter = longest[begin][1] if form.all_matches and begin in longest else []

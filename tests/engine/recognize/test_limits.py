@@ -147,6 +147,61 @@ def test_iterating_changes_nothing() -> None:
         assert runtime.snapshot() == before
 
 
+@pytest.mark.parametrize("window", ["keepall", "length(9)"])
+def test_the_iterator_reads_as_many_rows_before_as_there_are(window: str) -> None:
+    """`define` reads three rows back, and only two precede the third row."""
+    runtime = started(
+        f"select * from R#{window} match_recognize (measures A.n as a, B.n as b pattern (A B)"
+        " define B as prev(B.n, 2) = 1 or prev(B.n, 3) = 1)"
+    )
+    for n in (1, 2, 3):
+        runtime.send("R", {"k": "x", "n": n})
+    assert runtime.iterate("s") == [{"a": 2, "b": 3}]
+
+
+def test_the_iterator_opens_no_more_matches_than_there_may_be() -> None:
+    runtime = started(
+        "select * from R#length(9) match_recognize (measures A[0].n as a, B[0].n as b all matches pattern ((A | B)*))",
+        Config(recognize_limit=100),
+    )
+    runtime.add_error_listener(lambda error: None)
+    for n in range(7):
+        runtime.send("R", {"k": "x", "n": n})
+    with pytest.raises(StatementError, match="more than 100 matches are open"):
+        runtime.iterate("s")
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "measures A.n as a pattern (A) define A as checked(A.n) > 0",
+        "partition by checked(n) measures A.n as a pattern (A)",
+        "measures checked(A.n) as a pattern (A)",
+    ],
+)
+def test_an_iterator_that_fails_raises_and_leaves_nothing_behind(clauses: str) -> None:
+    """The failures of the iterator were recorded as those of the statement, and the next event raised one."""
+    runtime, bad = Runtime(), set[int]()
+
+    def checked(n: int) -> int:
+        if n in bad:
+            raise ValueError(n)
+        return n
+
+    runtime.register_function("checked", checked)
+    runtime.deploy(f"{SCHEMA} @name('s') select * from R#keepall match_recognize ({clauses})")
+    for n in (1, 2, 3):
+        runtime.send("R", {"k": "x", "n": n})
+    before = runtime.snapshot()
+    bad.add(2)
+    with pytest.raises(StatementError, match="ValueError"):
+        runtime.iterate("s")
+    assert not runtime.errors
+    assert runtime.snapshot() == before
+    bad.clear()
+    runtime.send("R", {"k": "x", "n": 4})
+
+
 def test_steps_and_plan_show_the_clause() -> None:
     cep = Workbench()
     cep.run(
@@ -173,26 +228,3 @@ def test_the_automaton_has_no_empty_steps() -> None:
 def test_a_pattern_that_takes_no_row_is_refused() -> None:
     with pytest.raises(BindError, match="too large"):
         started("select * from R match_recognize (measures first(A.n) as a pattern ((A{100}){100}))")
-
-
-def test_a_condition_that_fails_for_a_row_ends_the_matches_of_an_iteration() -> None:
-    """The failure is reported, and the iterator begins anew with the row behind."""
-    runtime = Runtime()
-    runtime.register_function("unlucky", _unlucky, returns=INT)
-    runtime.deploy(
-        f"{SCHEMA} @name('s') select * from R#length(9) match_recognize (measures A.n as a, B.n as b pattern (A B)"
-        " define B as unlucky(B.n) > A.n)"
-    )
-    failures: list[StatementError] = []
-    runtime.add_error_listener(failures.append)
-    for n in (1, 2, 5, 13, 6, 7):
-        runtime.send("R", {"k": "x", "n": n})
-    failures.clear()
-    assert runtime.iterate("s") == [{"a": 1, "b": 2}, {"a": 6, "b": 7}]
-    assert ["unlucky" in str(failure) for failure in failures] == [True]
-
-
-def _unlucky(value: int) -> int:
-    if value == 13:
-        raise ValueError("unlucky")
-    return value
