@@ -199,7 +199,7 @@ def _with_time_axis(frame: PandasFrame, x: str, least: int) -> tuple[PandasFrame
 def _clock_format(times: PandasSeries[Any]) -> str | None:
     """Return the format of times within the first day of 1970, which have no date (`labels`); None for all others."""
     first, last = times.min(), times.max()
-    if not (EPOCH <= first and last < EPOCH + pd.Timedelta(days=1)):
+    if not EPOCH <= first <= last < EPOCH + pd.Timedelta(days=1):
         return None
     return labels(*((time - EPOCH) // pd.Timedelta(milliseconds=1) for time in (first, last)))["format"]
 
