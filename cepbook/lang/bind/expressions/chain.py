@@ -1,7 +1,7 @@
 """The meaning of a dotted chain such as ``a.b(1).c[0]``.
 
-The name of the first step is looked up in the order below; each further step is a member, index or method of the value
-before it. `fail`, `reject`, `mismatch` and `refuse_method` report a problem and raise AlreadyReported.
+The name of the first step is looked up in the order below; `value_access` binds the further steps. `fail` and `reject`
+report a problem and raise AlreadyReported.
 
 1. variables of lambdas, parameters of the declared expression whose body this is, declared expressions
 2. tables that no stream or property hides, named windows before an enumeration method
@@ -14,19 +14,26 @@ before it. `fail`, `reject`, `mismatch` and `refuse_method` report a problem and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cepbook.errors import did_you_mean, nearest_name, nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.coercion import UNTYPED
 from cepbook.lang.bind.expressions import call
 from cepbook.lang.bind.expressions.aggregate_methods import bind_aggregate_method
-from cepbook.lang.bind.expressions.date_methods import bind_date_method, event_type_of
 from cepbook.lang.bind.expressions.declared_expressions import expand_declared
-from cepbook.lang.bind.expressions.method_call import bind_method, refuse_method
-from cepbook.lang.bind.expressions.table_access import bind_method_of_row, bind_table_access
-from cepbook.lang.bind.expressions.variant import find_variant_property, variant_property
+from cepbook.lang.bind.expressions.table_access import bind_table_access
+from cepbook.lang.bind.expressions.value_access import (
+    apply_index,
+    apply_steps,
+    bind_entry,
+    bind_member,
+    is_entry_access,
+    is_plain,
+    members_of,
+    visible_names,
+)
+from cepbook.lang.bind.expressions.variant import find_variant_property
 from cepbook.lang.bind.scope import (
     CONTEXT_DECLARATION,
     ERROR,
@@ -37,11 +44,9 @@ from cepbook.lang.bind.scope import (
     ScopeStream,
     builtin_type,
     error_expression,
-    type_text,
 )
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import ContextType, VariableType
-from cepbook.lang.registry.aggregates import aggregate_row
 from cepbook.lang.registry.functions import CONSTANTS, FUNCTIONS
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
@@ -54,7 +59,7 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     first, *rest = _without_package(node.steps, scope)
     expanded = expand_declared(first, rest, scope, bind)
     if expanded is not None:
-        return apply_steps(_apply_index(expanded, first, scope, bind), rest, scope, bind)
+        return apply_steps(apply_index(expanded, first, scope, bind), rest, scope, bind)
     store = None if first.wildcard else scope.module.catalog.stores.get(first.name)
     if store is not None and store.kind == "table" and first.args is None and not _shadowed(first, scope):
         read, left = bind_table_access((first, *rest), store, scope, bind)
@@ -217,8 +222,8 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call, or the mapped property ``m('key')``."""
     prop = _property(step, scope)
     is_function = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
-    if prop is not None and _is_entry_access(prop.type, step) and (prop.type == t.MAP or not is_function):
-        return _entry(prop, step, scope, bind)
+    if prop is not None and is_entry_access(prop.type, step) and (prop.type == t.MAP or not is_function):
+        return bind_entry(prop, step, scope, bind)
     if prop is None and step.optional and scope.streams and len(step.args or ()) == 1:
         dynamic = _undeclared_property(step, scope)
         return x.IndexAccess(t.OBJECT, dynamic, bind(step.args[0], scope), span=step.span) if step.args else dynamic
@@ -228,25 +233,8 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         return x.CurrentTimestamp(t.LONG, span=step.span)
     variable = scope.module.catalog.variables.get(step.name)
     if variable is not None and step.args == () and not is_function:  # Esper refuses `v()`
-        return _apply_index(_variable(variable, step, scope), step, scope, bind)
-    return _apply_index(call.bind_call(step, scope, bind), step, scope, bind)
-
-
-def _is_entry_access(type_: Type | None, step: ast.NameStep) -> bool:
-    """Return True if `step` with one parameter is an entry of a property of the type."""
-    listed = type_ is not None and (type_ == t.MAP or type_.of is not None)
-    return listed and len(step.args or ()) == 1 and not (step.wildcard or step.named or step.distinct)
-
-
-def _entry(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
-    """Bind ``m('key')`` of a map or ``x(0)`` of an array, and the index behind it."""
-    (key,) = step.args or ()
-    if target.type.of is not None:
-        return _apply_index(_apply_index(target, replace(step, index=key), scope, bind), step, scope, bind)
-    bound = bind(key, scope)
-    if bound.type not in (t.STRING, t.CHAR, ERROR):
-        scope.mismatch(f"the key must be a string, found {type_text(bound.type)}", key.span)
-    return x.IndexAccess(t.OBJECT, target, bound, span=target.span.to(key.span))
+        return apply_index(_variable(variable, step, scope), step, scope, bind)
+    return apply_index(call.bind_call(step, scope, bind), step, scope, bind)
 
 
 def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
@@ -262,12 +250,12 @@ def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
             scope.fail("ambiguous-property", fact, step.span, "prefix the stream")
         prop = x.Prop(type_, position, step.name, span=step.span)
     for name, value in _elements(scope).items():
-        if step.name not in (_members(value.type, scope) or ()):
+        if step.name not in (members_of(value.type, scope) or ()):
             continue
         if prop is not None:
             fact = f"`{step.name}` is a property of the event and of an element"
             scope.fail("ambiguous-property", fact, step.span, f"write `{name}.{step.name}` for the element")
-        prop = _member(replace(value, span=step.span), step, scope)
+        prop = bind_member(replace(value, span=step.span), step, scope)
     return prop
 
 
@@ -285,26 +273,26 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         return alias
     prop = _property(step, scope)
     if prop is not None:
-        return _apply_index(prop, step, scope, bind)
+        return apply_index(prop, step, scope, bind)
     if not step.escaped and step.name.lower() == "current_timestamp":
         return x.CurrentTimestamp(t.LONG, span=step.span)
     position = _stream_named(step.name, scope)
     if position is not None:
-        return _apply_index(_event(position, scope.streams[position], step), step, scope, bind)
+        return apply_index(_event(position, scope.streams[position], step), step, scope, bind)
     correlated = scope.correlated.get(step.name)
     if correlated is not None:
-        return _apply_index(replace(correlated, span=step.span), step, scope, bind)
+        return apply_index(replace(correlated, span=step.span), step, scope, bind)
     inserted = find_variant_property(step, scope)
     if inserted is not None:
-        return _apply_index(inserted, step, scope, bind)
+        return apply_index(inserted, step, scope, bind)
     outer = _outer_name(ast.Chain((step,), span=step.span), scope, bind)
     if outer is not None:
         return outer
     variable = scope.module.catalog.variables.get(step.name)
     if variable is not None:
-        return _apply_index(_variable(variable, step, scope), step, scope, bind)
+        return apply_index(_variable(variable, step, scope), step, scope, bind)
     if step.optional and scope.streams:
-        return _apply_index(_undeclared_property(step, scope), step, scope, bind)
+        return apply_index(_undeclared_property(step, scope), step, scope, bind)
     if scope.unchecked or step.name in scope.module.rejected_names or any(s.event_type is None for s in scope.streams):
         return error_expression(step.span)
     _refuse_java_call(step, rest, scope)
@@ -350,11 +338,7 @@ def _names_in(scope: Scope, *, streams: bool) -> list[str]:
     """Return the names that may stand alone, or with `streams` those that may stand before a property."""
     if streams and scope.event_names():
         return scope.event_names()
-    return [*_visible_names(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)
-
-
-def _visible_names(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name[:1] not in ("$", " ")]
+    return [*visible_names(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)
 
 
 def _undeclared_property(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
@@ -365,7 +349,7 @@ def _undeclared_property(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
 def _nested_hint(name: str, scope: Scope) -> str | None:
     for stream in scope.streams:
         for outer, type_ in (stream.event_type.properties if stream.event_type is not None else {}).items():
-            if type_.event is not None and name in (_members(type_, scope) or ()):
+            if type_.event is not None and name in (members_of(type_, scope) or ()):
                 return f"did you mean `{outer}.{name}`?"
     return None
 
@@ -419,7 +403,7 @@ def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -
     if type_ is None:
         own = scope.streams[position].event_type
         outer = own.properties.get(node.steps[0].name) if own is not None else None
-        if outer is not None and not (step.optional and _is_plain(outer, scope)):
+        if outer is not None and not (step.optional and is_plain(outer, scope)):
             # a property called like the stream: its members
             target: x.BoundExpr = x.Prop(outer, position, node.steps[0].name, span=node.steps[0].span)
         else:
@@ -427,11 +411,11 @@ def _stream_member(position: int, node: ast.Chain, scope: Scope, bind: Binder) -
         return apply_steps(target, node.steps[1:], scope, bind)
     value: x.BoundExpr = x.Prop(type_, position, step.name, span=span)
     if step.args is not None:
-        if not _is_entry_access(type_, step):
+        if not is_entry_access(type_, step):
             scope.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
-        value = _entry(value, step, scope, bind)
+        value = bind_entry(value, step, scope, bind)
     else:
-        value = _apply_index(value, step, scope, bind)
+        value = apply_index(value, step, scope, bind)
     return apply_steps(value, node.steps[2:], scope, bind)
 
 
@@ -451,7 +435,7 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExp
         hint = _context_hint(step.name, scope.context)
         scope.fail("unknown-property", f"no property `{step.name}` in context `{scope.context.name}`", step.span, hint)
     prop = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
-    return apply_steps(_apply_index(prop, step, scope, bind), node.steps[2:], scope, bind)
+    return apply_steps(apply_index(prop, step, scope, bind), node.steps[2:], scope, bind)
 
 
 def _evaluation_context(
@@ -492,109 +476,3 @@ def _context_hint(name: str, context: ContextType) -> str:
     if of_level is not None:
         return f"did you mean `context.{of_level}.{name}`?"
     return did_you_mean(name, context.properties) or f"it has {', '.join(context.properties)}"
-
-
-def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr:
-    """Apply members and methods to `target`."""
-    length: x.BoundExpr | None = None  # the length of the interval that an event with timestamps stands for
-    for step in steps:
-        if target.type == ERROR:
-            return target
-        if not step.name:
-            target = _apply_index(target, step, scope, bind)
-        elif step.args is not None:
-            dated = bind_date_method(target, length, step, scope, bind)
-            target, length = dated if dated is not None else (_method(target, step, scope, bind), None)
-        else:
-            target = _apply_index(_member(target, step, scope), step, scope, bind)
-    return target
-
-
-def _is_plain(type_: Type, scope: Scope) -> bool:
-    """Return whether values of `type_` have no members, not even dynamic ones."""
-    return _members(type_, scope) is None and type_ not in UNTYPED
-
-
-def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
-    if type_.event is not None:
-        event_type = event_type_of(type_, scope)
-        return event_type.properties if event_type is not None else None
-    return dict(type_.fields) if type_.fields is not None else None
-
-
-def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
-    span = target.span.to(step.span)
-    inserted = variant_property(target, step, scope)
-    if inserted is not None:
-        return inserted
-    members = _members(target.type, scope)
-    if members is not None and step.name in members:
-        if isinstance(target, x.EventOf):
-            return x.Prop(members[step.name], target.stream, step.name, span=span)
-        return x.MemberAccess(members[step.name], target, step.name, span=span)
-    if target.type == t.MAP or (step.optional and not _is_plain(target.type, scope)):
-        return x.MemberAccess(t.OBJECT, target, step.name, span=span)
-    hint = nearest_or_known_names(step.name, _visible_names(members or ()))
-    if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
-        hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
-    if target.type == t.STRING and step.name == "str":
-        hint = "leave str out: the methods are those of the text, such as symbol.toUpperCase()"
-    owner = type_text(target.type) if target.type.event is None else f"`{target.type.event}`"
-    if isinstance(target, x.ContextProp) and target.type.event is None:
-        owner = f"`context.{target.name}`"
-    scope.fail("unknown-property", f"no property `{step.name}` in {owner}", step.span, hint)
-
-
-def _apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
-    if step.index is None or target.type == ERROR:
-        return target
-    if isinstance(step.index, ast.Tuple_):
-        scope.fail("not-supported-yet", "not supported yet: several indexes", step.index.span)
-    index = bind(step.index, scope)
-    if index.type == ERROR:
-        return index
-    span = target.span.to(step.index.span)
-    if (target.type == t.MAP and index.type == t.STRING) or (step.optional and target.type == t.OBJECT):
-        return x.IndexAccess(t.OBJECT, target, index, span=span)
-    if target.type.of is None:
-        scope.mismatch(f"`{step.name}` is {type_text(target.type)}, not an array", step.span)
-    if index.type not in (t.INT, t.SHORT, t.BYTE):
-        scope.mismatch(f"an array index must be an int, found {type_text(index.type)}", step.index.span)
-    return x.IndexAccess(target.type.of, target, index, span=span)
-
-
-# The prefix in `FUNCTIONS` of the methods of values, by the names of types
-_METHOD_OWNERS = {
-    "string": "string",
-    "char": "string",
-    "biginteger": "bignumber",
-    "bigdecimal": "bignumber",
-    "event": "event",
-}
-
-
-def _is_single_event(target: x.BoundExpr, scope: Scope) -> bool:
-    """Return True if enumeration methods take `target` as an array of one: an event, or a value of another event."""
-    if isinstance(target, x.AggregateRef):
-        return target.type.event is not None or aggregate_row(list(scope.calls)[target.index].name).needs_window != ""
-    return target.type.event is not None or isinstance(target, x.Prev)
-
-
-def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
-    """Bind an entry, or a method of a table's row, of `FUNCTIONS` (texts, numbers), of `registry.methods` (arrays)."""
-    members = _members(target.type, scope)
-    if members is not None and _is_entry_access(members.get(step.name), step):
-        return _entry(_member(target, step, scope), step, scope, bind)
-    of_row = bind_method_of_row(target, step, scope, bind) if isinstance(target, x.Prop) else None
-    if of_row is not None:
-        return _apply_index(of_row, step, scope, bind)
-    function = FUNCTIONS.get(f"{_METHOD_OWNERS.get(target.type.name, '')}.{step.name}")
-    if function is not None:
-        return _apply_index(call.bind_function(function, step, scope, bind, receiver=target), step, scope, bind)
-    call_ = bind_method(target, step, scope, bind)
-    if call_ is None and is_enumeration_method(step.name) and _is_single_event(target, scope):
-        only = x.FunctionCall(t.array_of(target.type), "array of one", (target,), span=target.span)
-        call_ = bind_method(only, step, scope, bind)
-    if call_ is not None:
-        return _apply_index(call_, step, scope, bind)
-    refuse_method(target, step, scope)

@@ -26,6 +26,7 @@ from cepbook.lang.bind.expressions.cast import bind_cast, bind_type_name
 from cepbook.lang.bind.expressions.date_operands import bind_distance, read_dates
 from cepbook.lang.bind.expressions.new_array import bind_new_array
 from cepbook.lang.bind.expressions.time_period import bind_period
+from cepbook.lang.bind.expressions.value_access import apply_steps
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, builtin_type, error_expression, type_text
 from cepbook.lang.java.character_classes import UnknownCharacterClass, to_python_pattern
 from cepbook.lang.plan import expressions as x
@@ -391,7 +392,7 @@ def _member(node: ast.Member, scope: Scope) -> x.BoundExpr:
         target = _bind_subquery(node.target.select, "list", None, "", node.target.span, scope)
     else:
         target = bind_expr(node.target, scope)
-    return chain.apply_steps(target, node.steps, scope, bind_expr)
+    return apply_steps(target, node.steps, scope, bind_expr)
 
 
 def _subquery(node: ast.Subquery, scope: Scope) -> x.BoundExpr:
