@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -480,6 +480,9 @@ class RepeatNode(OperatorNode, spec=RepeatSpec):
 
     def below(self) -> Iterable[StateNode]:
         return [child for child in (self.until, self.child) if child is not None]
+
+    def collected(self) -> Mapping[int, list[Any]]:
+        return {tag: self.arrays.get(tag, []) for tag in self.spec.tags}
 
     def discard(self, events: Collection[int]) -> None:
         if self.alive and any(contains_event(values, events) for values in self.arrays.values()):

@@ -11,7 +11,7 @@ A match is a list with one element per tag: the event, the list of events under 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from cepbook.engine.state import State
@@ -124,6 +124,10 @@ class StateNode(PatternParent):
     def below(self) -> Iterable[StateNode]:
         """Return the running sub-expressions directly below."""
         return ()
+
+    def collected(self) -> Mapping[int, list[Any]]:
+        """Return by tag position the events of the finished repeats, which the sub-expressions below do not know."""
+        return {}
 
     def waiting(self) -> dict[str, Any] | None:
         """Return for a leaf the text of its expression, the start and the end of its waiting; None for other nodes."""
