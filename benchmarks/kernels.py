@@ -5,11 +5,12 @@ compared. A loop by hand over the same arrays says what the kernel itself costs.
 
     python benchmarks/kernels.py [--events 1000000] [--rounds 5] [--only b,d]
 
-Statements, on ticks one ms apart, 100 symbols (d, i: 1,000): **a** filter and columns · **b** avg of the last 1,000 ·
+Statements, on ticks one ms apart, 100 symbols (d, i, j: 1,000): **a** filter and columns · **b** avg of the last 1,000 ·
 **c** sum of 30 s by symbol, a row per event · **d** count and avg of the last 100 of the symbol · **o** the value
 before, by symbol · **k** sum of everything by symbol · **x** price by its average · **h** the same, if
 above · **v** sum by symbol and venue, a number · **m** price above the lowest of 30 s, by symbol · **r** extremes of
-30 s, one of an ascending column · **i** count, sum and maximum in a context by symbol.
+30 s, one of an ascending column · **i** count, sum and maximum in a context by symbol · **j** avg of the last 100 in
+that context.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ EPL = {
     "m": "select ts, symbol, price - min(price) as above from Tick#time(30 sec) group by symbol",
     "r": "select ts, min(ts) as oldest, max(price) as high from Tick#time(30 sec)",
     "i": "context BySymbol select symbol, count(*) as n, sum(volume) as total, max(price) as high from Tick",
+    "j": "context BySymbol select symbol, avg(price) as ap from Tick#length(100)",
 }
 
 
@@ -76,7 +78,7 @@ def main() -> None:
         raise SystemExit(kernel_library.missing_reason())
     print("| | generated Python, ns | kernels, ns | ratio |\n|---|--:|--:|--:|")
     for name in options.only.split(","):
-        symbols = 1000 if name in "di" else 100
+        symbols = 1000 if name in "dij" else 100
         ways = {kernels: workbench(EPL[name], kernels=kernels) for kernels in (False, True)}
         costs: dict[bool, list[float]] = {False: [], True: []}
         for turn in range(options.rounds + 1):

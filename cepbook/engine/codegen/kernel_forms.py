@@ -76,8 +76,9 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
     types = _types([*columns, *steps.keys, *steps.group_keys, *calls, *having])
     keys = _keys(steps, types)
     window, limit = _window(stage, lazy=steps.lazy)
-    if steps.context is not None and (window != "none" or steps.grouped or "o" in code.items.parts):
-        raise _NO_KERNEL("its partitions have windows or groups")
+    if steps.context is not None and (window == "period" or steps.grouped or steps.group_keys):
+        raise _NO_KERNEL("its partitions have time windows or groups")
+    divided = bool(steps.group_keys) or (steps.context is not None and window != "none")
     named = {str(place): name for name, place in code.items.positions.items()} | {"t": ARRIVAL, "o": ORDINAL}
     named |= {f"w{number}": GROUP for number in range(stage.operands)}  # no window but groupwin has one
     items = tuple(named.get(part, "") for part in code.items.parts)
@@ -89,12 +90,12 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
         types=types,
         window=window,
         limit=limit,
-        divided=bool(steps.group_keys),
+        divided=divided,
         items=items,
         bare=code.items.bare,
         keys=keys,
         grouped=steps.grouped or bool(steps.context is not None and code.aggregates.initial),
-        keeps_groups=steps.eviction is Eviction.NONE,
+        keeps_groups=steps.eviction is Eviction.NONE or steps.context is not None,
         cells=tuple(None if at in queues else literal_eval(cell) for at, cell in enumerate(code.aggregates.initial)),
         arguments=arguments,
         outputs=tuple(_output(code, steps, e, types) for e in columns),
@@ -188,7 +189,7 @@ def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: di
             return OutputForm(_KINDS[call.name], number=aggregates.arguments.index(aggregates.argument_of(call)))
     if e.previous_value is not None:
         value, distance = e.previous_value
-        if value.property_name in types and (distance == 1 or not steps.group_keys):
+        if value.property_name in types and (distance == 1 or not (steps.group_keys or steps.context)):
             return OutputForm("previous", value.property_name, distance)
     if e.arithmetic is not None and e.type.name == "double" and not code.base.division_by_zero_null:
         operator, *sides = e.arithmetic

@@ -12,7 +12,7 @@ import numpy as np
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.kernel_form import EXACT, GROUP, ArgumentForm, KernelForm, OutputKind
 from cepbook.engine.vectorized.row_chains import ExtremeQueues, Movement
-from cepbook.engine.vectorized.row_store import Array, RowStore, ValueCodes, magnitude
+from cepbook.engine.vectorized.row_store import Array, RowStore, magnitude
 
 
 class _ArgumentArrays:
@@ -108,19 +108,17 @@ class _ArgumentArrays:
 
 
 class GroupCells:
-    """The cells of the groups in `table`, whose numbers are those of `codes`."""
+    """The cells of the groups in `table`, by key."""
 
     def __init__(
         self,
         form: KernelForm,
         rows: RowStore,
-        codes: ValueCodes,
         table: dict[Any, list[Any]],
         queues: Sequence[Mapping[str, ExtremeQueues]],
     ) -> None:
         self._form = form
         self._rows = rows
-        self.codes = codes
         self._table = table
         self._queues = queues
         self._arguments: list[_ArgumentArrays] = []
@@ -132,8 +130,8 @@ class GroupCells:
         form, rows = self._form, self._rows
         if not form.aggregates:
             return True
-        groups = self.codes.of_values(list(self._table)) if form.grouped else np.zeros(1, np.int64)
-        size = len(self.codes) if form.grouped else 1
+        groups = self._rows.groups.of_values(list(self._table)) if form.grouped else np.zeros(1, np.int64)
+        size = len(self._rows.groups) if form.grouped else 1
         cells = [[*column] for column in zip(*self._table.values(), strict=True)] or [[] for _ in form.cells]
         self._created = np.full(size, -1)
         self._created[groups] = np.arange(len(groups))
@@ -202,7 +200,7 @@ class GroupCells:
         for argument in self._arguments:
             columns |= argument.columns(kernels, numbers, self._sizes[numbers], form.cells)
         old = len(table)
-        keys = self.codes.values if form.grouped else [None]
+        keys = self._rows.groups.values if form.grouped else [None]
         ordered = [columns[place] for place in range(len(form.cells))]
         for number, *cells in zip(numbers.tolist(), *ordered, strict=True):
             key = keys[number]

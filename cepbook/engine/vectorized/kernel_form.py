@@ -75,9 +75,9 @@ class KernelForm:
     `types` are those of the properties that are read. A window retains the ``newest`` `limit` rows, with `divided` as
     many of each group, or those of the last `limit` clock units (``period``). `items` has the parts of a retained event
     in order: arrival time, ordinal, group, and names of properties. With `bare` an item is its only part. The
-    properties `keys` tell groups apart. `grouped` says that aggregates are by group, `keeps_groups` that a group stays
-    when its rows have left. `cells` are those of a new group, None for a queue. Rows for which `having` is not true are
-    not delivered.
+    properties `keys` tell groups apart; in a context each partition is a group. `grouped` says that aggregates are by
+    group, `keeps_groups` that a group stays when its rows have left. `cells` are those of a new group, None for a
+    queue. Rows for which `having` is not true are not delivered.
     """
 
     types: Mapping[str, str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import add, and_, eq, ge, gt, le, lt, mul, or_, sub
 from typing import Any
@@ -12,17 +12,17 @@ import numpy as np
 from cepbook.engine.vectorized.array_columns import StoredColumn
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.group_cells import GroupCells
-from cepbook.engine.vectorized.kernel_form import OutputForm
-from cepbook.engine.vectorized.row_store import Array, RowStore
+from cepbook.engine.vectorized.kernel_form import GROUP, OutputForm
+from cepbook.engine.vectorized.row_store import Array, RowStore, distinct
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
 
 
 class OutputArrays:
-    """Values of a batch. ``previous(n)`` returns for each event the row n places before it, -1 if there is none.
+    """Values of a batch, whose rows are those from `first` on.
 
-    `partitions` are those of the context, and the number of that of each event.
+    ``previous(n)`` returns for each of them the row n places before it, -1 if there is none.
     """
 
     def __init__(
@@ -31,13 +31,13 @@ class OutputArrays:
         cells: GroupCells,
         rows: RowStore,
         previous: Callable[[int], Array],
-        partitions: tuple[Sequence[Any], Array],
+        first: int,
     ) -> None:
         self._columns = columns
         self._cells = cells
         self._rows = rows
         self._previous = previous
-        self._partitions = partitions
+        self._first = first
 
     def values(self, output: OutputForm) -> ArrayValues:
         """Return a value of each row."""
@@ -64,7 +64,10 @@ class OutputArrays:
         return met
 
     def _of_partition(self, name: str) -> ArrayValues:
-        partitions, numbers = self._partitions
+        rows = self._rows
+        groups = rows.arrays[GROUP][self._first : rows.end]
+        places, numbers = distinct(groups)
+        partitions = rows.groups.of_codes(groups[places])
         values = [getattr(p, name) if name in ("id", "name") else p.properties[name] for p in partitions]
         if {int, type(None)}.issuperset(map(type, values)):
             missing = np.array([value is None for value in values])[numbers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,13 @@ class ValueCodes:
             self.values += new
             codes = list(map(self._codes.__getitem__, values))
         return np.array(codes, np.int64)
+
+    def forget(self, values: Iterable[Any]) -> list[int]:
+        """Forget values, and return the codes of those that had one. These codes are null, and are not used again."""
+        codes = [self._codes.pop(value) for value in values if value in self._codes]
+        for code in codes:
+            self.values[code] = None
+        return codes
 
     def of_codes(self, codes: Array) -> list[Any]:
         """Return the values with these codes."""
@@ -178,6 +185,18 @@ class RowStore:
         if any(value != value for value in values):
             return None  # NaN would be taken for null
         return np.array([np.nan if value is None else value for value in values], stored_as)
+
+    def load(self, columns: Mapping[str, Array], count: int) -> None:
+        """Append `count` rows that are older than those of the next batch, and number all rows anew."""
+        if count:
+            self._move(count)
+            self.append(columns, count)
+
+    def forget(self, groups: Iterable[Any]) -> None:
+        """Remove the rows and the codes of groups."""
+        codes = self.groups.forget(groups)
+        if codes and self.alive is not None:
+            self.alive[np.isin(self.arrays[GROUP], codes)] = False
 
     def cut(self, end: int) -> None:
         """Remove the rows from number `end` on, and number the others anew."""

@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +32,8 @@ from cepbook.engine.vectorized.kernel_form import ARRIVAL, GROUP, ORDINAL, Kerne
 from cepbook.engine.vectorized.kernel_library import kernels
 from cepbook.engine.vectorized.output_arrays import OutputArrays
 from cepbook.engine.vectorized.row_chains import ExtremeQueues, WindowChains
-from cepbook.engine.vectorized.row_store import Array, RowStore, ValueCodes, distinct
+from cepbook.engine.vectorized.row_store import Array, RowStore
+from cepbook.engine.vectorized.statement_states import BatchStates, PartitionStates, SingleState
 from cepbook.interrupts import InterruptGuard
 
 _RELOADED = 4  # items that are loaded for each event since they were last read, at most
@@ -91,10 +91,11 @@ class VectorizedStatement:
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
         if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._names):
             return None
-        if not self._are_few(state, count):
+        states = SingleState(form, state) if partitions is None else PartitionStates(*partitions)
+        if states.groups > _GROUPS * count:
             return None
         try:
-            cells = self._enter(columns, times, count, state, partitions)
+            cells = self._enter(columns, times, count, states)
         except MemoryError:
             return None
         if cells is None:
@@ -102,11 +103,10 @@ class VectorizedStatement:
         rows = self._rows  # a new one if it has begun anew
         first = rows.end - count
         try:
-            leaving, ends, due = self._leave(loaded, state, first, fire)
+            leaving, ends, due = self._leave(loaded, states.state, first, fire)
             cells.update(loaded, leaving, ends, first, early=form.window == "period")
             previous = partial(self._previous, first, ends + rows.begin)
-            groups = cells.codes.values, rows.arrays[GROUP][first : rows.end]
-            outputs = OutputArrays(columns, cells, rows, previous, groups)
+            outputs = OutputArrays(columns, cells, rows, previous, first)
             produced = tuple(outputs.values(output) for output in form.outputs)
             passes = None if form.having is None else outputs.meets(form.having)
             inserted = _passing(batch.times, times.values, produced, passes)
@@ -117,90 +117,83 @@ class VectorizedStatement:
             raise
         with InterruptGuard():
             cells.store(loaded, leaving, first)
-            self._store(state, leaving, due, count, batch.times[-1], rearm)
+            self._store(states, leaving, due, first, batch.times[-1], rearm)
         return inserted, passes
 
     def _enter(
-        self,
-        columns: Mapping[str, StoredColumn],
-        times: StoredColumn,
-        count: int,
-        state: Any,
-        partitions: tuple[Sequence[Any], int] | None,
+        self, columns: Mapping[str, StoredColumn], times: StoredColumn, count: int, states: BatchStates
     ) -> GroupCells | None:
         """Append the rows of a batch to those of the window, and return the cells as they were before; None, and append
         nothing, if arrays cannot hold them.
         """
-        if not self._adopt(state, count):
-            return None
-        form, rows = self.form, self._rows
-        new = {name: rows.stored(name, columns[name]) for name in self._names}
-        if partitions is None:
-            codes, new[GROUP] = rows.groups, rows.grouped(new, count)
-            table = state.groups if form.grouped else {None: state.cells}
-        else:
-            codes, new[GROUP] = _codes_of_partitions(partitions[0])
-            table = {partition: partition.states[partitions[1]].cells for partition in codes.values}
-        cells = GroupCells(form, rows, codes, table, self._queues)
-        if not cells.load(new):
-            return None
-        rows.append(new | self._own_columns(times, state, count), count)
-        return cells
-
-    def _are_few(self, state: Any, count: int) -> bool:
-        """Return whether there are not too many groups for a batch of `count` events."""
-        groups = len(state.groups) if self.form.grouped and state is not None else 0
-        views = len(state.view.by_key) if self.form.divided else 0
-        return max(groups, views) <= _GROUPS * count
-
-    def _own_columns(self, times: StoredColumn, state: Any, count: int) -> dict[str, Array]:
-        own: dict[str, Array] = {}
-        if ARRIVAL in self.form.items:
-            own[ARRIVAL] = times.values
-        if ORDINAL in self.form.items:
-            own[ORDINAL] = np.arange(state.ordinal + 1, state.ordinal + count + 1)
-        return own
-
-    def _adopt(self, state: Any, count: int) -> bool:
-        """Load the items of the window unless the store has them. Return False if impossible or not worth it."""
-        views = self._views(state)
+        form = self.form
         if self._rows.coded > _CODES + self._rows.end - self._rows.begin:
-            for view in views:
+            for view in states.known_views(self._rows):
                 view.contents()  # makes the items
             self._begin()
-        form, rows = self.form, self._rows
-        if all(map(self._stores, views)) and (views or not rows.end):
+        if form.window != "none" and not self._adopt(states, count):
+            return None
+        rows = self._rows
+        new = {name: rows.stored(name, columns[name]) for name in self._names}
+        groups = new[GROUP] = states.grouped(rows, new, count)
+        cells = GroupCells(form, rows, states.cells(), self._queues)
+        if not cells.load(new):
+            return None
+        if ARRIVAL in form.items:
+            new[ARRIVAL] = times.values
+        if ORDINAL in form.items:
+            new[ORDINAL] = states.ordinals(groups)
+        rows.append(new, count)
+        return cells
+
+    def _adopt(self, states: BatchStates, count: int) -> bool:
+        """Load the items of the windows that the store does not have. Return False if impossible or not worth it."""
+        rows, views = self._rows, states.views()
+        missing = {key: view for key, view in views.items() if not self._stores(view)}
+        if not missing and (views or not rows.end):
             return True
+        if states.state is not None:
+            missing = views  # rows are numbered in their order in the window
         self._waited += count
-        if sum(map(len, views)) > _RELOADED * self._waited:
+        if sum(map(len, missing.values())) > _RELOADED * self._waited:
             return False
-        items = [item for view in views for item in view.items]
+        if states.state is None:
+            rows.forget(missing)
+        else:
+            rows.clear()
+            self._viewed[:] = False
+        loaded = self._loaded(missing)
+        if loaded is None:
+            return False
+        rows.load(loaded, len(loaded[GROUP]))
+        self._reloaded = True
+        self._waited = 0
+        return True
+
+    def _loaded(self, views: Mapping[Any, Any]) -> dict[str, Array] | None:
+        """Return the items of some windows as columns; None if arrays cannot hold them."""
+        form, rows = self.form, self._rows
+        items = [item for view in views.values() for item in view.items]
         parts: Sequence[Sequence[Any]] = [items] if form.bare else list(zip(*items, strict=True))
         loaded = {}
         for name, values in zip(form.items, parts or repeat(()), strict=False):
             column = np.array(values, np.int64) if name in (ARRIVAL, ORDINAL) else rows.loaded(name, values)
             if column is None:
-                return False
+                return None
             loaded[name] = column
-        if GROUP not in loaded:
-            keyed = loaded.keys() >= set(form.keys)
-            loaded[GROUP] = rows.grouped(loaded, len(items)) if keyed else np.zeros(len(items), np.int64)
-        rows.clear()
-        rows.append(loaded, len(items))
-        self._viewed[:] = False
-        self._reloaded = True
-        self._waited = 0
-        return True
+        if form.divided:
+            codes = rows.groups.of_values(list(views))
+            loaded[GROUP] = np.repeat(codes, [len(view) for view in views.values()])
+        elif loaded.keys() >= set(form.keys):
+            loaded[GROUP] = rows.grouped(loaded, len(items))
+        else:
+            loaded[GROUP] = np.zeros(len(items), np.int64)
+        return loaded
 
     def _stores(self, view: Any) -> bool:
         """Return whether the store has the items of a view."""
         stored = getattr(view, "stored", None)  # not set in a view that a snapshot restored
         return stored is not None and stored.func == self._items.of
-
-    def _views(self, state: Any) -> list[Any]:
-        if self.form.window == "none":
-            return []
-        return list(state.view.by_key.values()) if self.form.divided else [state.view]
 
     def _leave(
         self, loaded: ModuleType, state: Any, first: int, fire: Callable[[int], int]
@@ -236,11 +229,14 @@ class VectorizedStatement:
         places = np.arange(first, self._rows.end) - number
         return np.where(places >= oldest, places, -1)
 
-    def _store(self, state: Any, leaving: Array, due: int, count: int, now: int, rearm: Callable[..., object]) -> None:
-        """Make the views read their items from the store."""
-        form, rows = self.form, self._rows
+    def _store(
+        self, states: BatchStates, leaving: Array, due: int, first: int, now: int, rearm: Callable[..., object]
+    ) -> None:
+        """Make the windows read their items from the store."""
+        form, rows, state = self.form, self._rows, states.state
+        groups = rows.arrays[GROUP]
         if ORDINAL in form.items:
-            state.ordinal += count
+            states.count_events(groups[first : rows.end])
         if form.window == "none":
             rows.clear()
             return
@@ -253,14 +249,12 @@ class VectorizedStatement:
             return
         assert rows.alive is not None
         rows.alive[leaving] = False
-        by_key, keys = state.view.by_key, rows.groups.values
-        self._viewed = np.append(self._viewed, np.zeros(len(keys) - len(self._viewed), bool))
-        groups = rows.arrays[GROUP][0 if self._reloaded else rows.end - count : rows.end]
+        self._viewed = np.append(self._viewed, np.zeros(len(rows.groups) - len(self._viewed), bool))
+        reloaded = self._reloaded and state is not None  # in a context only windows of this batch were
+        groups = groups[0 if reloaded else first : rows.end]
         codes, places = np.unique(groups[~self._viewed[groups]], return_index=True)
         for code in codes[np.argsort(places)].tolist():
-            key = keys[code]
-            view = by_key[key] if key in by_key else state.view.open(key, now)
-            view.keep_stored(partial(self._items.of, code))
+            states.view(rows.groups.values[code], now).keep_stored(partial(self._items.of, code))
         self._viewed[codes] = True
         self._reloaded = False
 
@@ -290,14 +284,6 @@ def _passing(
 def _are_single(partitions: Sequence[Any]) -> bool:
     """Return whether every event is in one partition, as opposed to none (None) or several (a tuple)."""
     return {type(None), tuple}.isdisjoint(map(type, partitions))
-
-
-def _codes_of_partitions(partitions: Sequence[Any]) -> tuple[ValueCodes, Array]:
-    """Return codes of the distinct ones among the partitions of events, and the code of each."""
-    places, numbers = distinct(np.array(list(map(attrgetter("id"), partitions)), np.int64))
-    codes = ValueCodes()
-    codes.of_values([partitions[place] for place in places.tolist()])
-    return codes, numbers
 
 
 class _StoredItems:
