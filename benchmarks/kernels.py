@@ -5,7 +5,7 @@ compared. A loop by hand over the same arrays says what the kernel itself costs.
 
     python benchmarks/kernels.py [--events 1000000] [--rounds 5] [--only b,d]
 
-Statements, on ticks one ms apart, 100 symbols (d, i, j: 1,000): **a** filter and columns · **b** avg of the last 1,000 ·
+Statements, on ticks one ms apart, 100 symbols (d, i, j: 1,000): **a** filter and columns · **b** avg of the last 1000 ·
 **c** sum of 30 s by symbol, a row per event · **d** count and avg of the last 100 of the symbol · **o** the value
 before, by symbol · **k** sum of everything by symbol · **x** price by its average · **h** the same, if
 above · **v** sum by symbol and venue, a number · **m** price above the lowest of 30 s, by symbol · **r** extremes of

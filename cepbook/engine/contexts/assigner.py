@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocation, PartitionLocator
 from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignment, PartitionCounts
-from cepbook.engine.vectorized.column_batch import iterate_events, merge_positions
+from cepbook.engine.vectorized.column_batch import CodedValues, iterate_events, merge_positions
 
 
 class ArrivingColumns(NamedTuple):
@@ -58,7 +58,7 @@ class PartitionAssigner(ABC):
         """Return the live partitions by key if the context has `as_is` locators."""
         return {}
 
-    def assign(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]]:
+    def assign(self, streams: Sequence[ArrivingColumns]) -> Sequence[Sequence[PartitionAssignment]]:
         """Return the assignment of each row, stream by stream. Partitions are allocated in the order of all rows."""
         by_value = all(stream.locator.repeats_values(stream.columns) for stream in streams)
         assignments = self._by_values(streams) if by_value else None
@@ -93,20 +93,21 @@ class PartitionAssigner(ABC):
 
         return assignment_of
 
-    def _by_values(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]] | None:
+    def _by_values(self, streams: Sequence[ArrivingColumns]) -> list[Sequence[PartitionAssignment]] | None:
         """Assign each distinct value once.
 
         None if locating a value fails, since each event must report that, or if new partitions overlap, since their
         first event must reach them ahead of others.
         """
-        rows = [list(stream.locator.rows(stream.columns)) for stream in streams]
+        rows = [stream.locator.coded_rows(stream.columns) for stream in streams]
         by_value: list[dict[Any, Any]] = []
         first_rows: dict[Any, tuple[int, int, Any]] = {}  # of each new key: position, time and key values
         new_values: list[tuple[dict[Any, Any], Any, Any]] = []
         for values, stream in zip(rows, streams, strict=True):
             by_value.append(self.partitions_by_key() if stream.locator.as_is else {})
             try:
-                missing = self._locate(stream.locator, list(set(values).difference(by_value[-1])), by_value[-1])
+                distinct = set(values.values if isinstance(values, CodedValues) else values)
+                missing = self._locate(stream.locator, list(distinct.difference(by_value[-1])), by_value[-1])
             except Exception:  # noqa: BLE001 - locating the single events raises it again and reports it
                 return None
             if missing and stream.locator.several:
@@ -127,7 +128,7 @@ class PartitionAssigner(ABC):
             if partition is None:
                 return None
             assignments[value] = partition or None
-        return [list(map(assigned.__getitem__, values)) for values, assigned in zip(rows, by_value, strict=True)]
+        return [_mapped(values, assigned) for values, assigned in zip(rows, by_value, strict=True)]
 
     def _locate(
         self, locator: PartitionLocator, values: Sequence[Any], assignments: dict[Any, Any]
@@ -151,3 +152,9 @@ class PartitionAssigner(ABC):
             time, event = next(rows[number])
             assignments[number].append(finders[number](event, time))
         return assignments
+
+
+def _mapped(values: Sequence[Any], assigned: Mapping[Any, Any]) -> Sequence[Any]:
+    if isinstance(values, CodedValues):
+        return CodedValues(list(map(assigned.__getitem__, values.values)), values.codes)
+    return list(map(assigned.__getitem__, values))

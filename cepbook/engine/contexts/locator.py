@@ -14,7 +14,7 @@ from typing import Any
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.vectorized.column_batch import iterate_events
+from cepbook.engine.vectorized.column_batch import FilterableColumns, iterate_events
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import Type, is_hashable
 
@@ -45,6 +45,13 @@ class PartitionLocator:
         assert self.reads is not None
         own = [columns[name] for name in self.reads]
         return own[0] if len(own) == 1 else zip(*own, strict=True)
+
+    def coded_rows(self, columns: Mapping[str, list[Any]]) -> Sequence[Any]:
+        """Return `rows` in a sequence, by their distinct values if these are known."""
+        coded = None
+        if isinstance(columns, FilterableColumns) and self.reads is not None and len(self.reads) == 1:
+            coded = columns.coded(self.reads[0])
+        return list(self.rows(columns)) if coded is None else coded
 
     def repeats_values(self, columns: Mapping[str, list[Any]]) -> bool:
         """Return whether locating each distinct value once is faster, judged by a sample of the rows."""

@@ -108,7 +108,7 @@ class StatementPass:
         self._present_cause: Callable[[], CauseKey] = lambda: UNORDERED_CAUSE
         self._elapsed: list[tuple[RunningStatement, float]] = []
         self._derived: dict[str, DerivedEvents] = {}
-        self._partitions: dict[tuple[str, str], list[Any]] = {}  # partitions of each event, by context and type
+        self._partitions: dict[tuple[str, str], Sequence[Any]] = {}  # partitions of each event, by context and type
         self._opened: dict[tuple[str, int], list[PartitionAssignment]] = {}  # the same for derived events
         self._in_several: set[tuple[str, str]] = set()  # (context, type) with events in several partitions
 
@@ -221,7 +221,7 @@ class StatementPass:
         passed = None if keys else batch.passing((statement.leading,))
         if passed is not None:
             batch, filtered = passed.batch, statement.leading_covers_filter and passed.exact
-            partitions = None if partitions is None else list(compress(partitions, passed.flags))
+            partitions = None if partitions is None else passed.of(partitions)
         many = len(batch.times) >= kernel_library.LEAST and isinstance(batch.columns, FilterableColumns)
         if filtered and many and self._run_vectorized(statement, batch, partitions, out, keys):
             return

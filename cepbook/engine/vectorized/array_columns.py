@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cepbook.engine.subscriptions.filter_index import IndexCondition
-from cepbook.engine.vectorized.column_batch import FilterableColumns, FilterMask
+from cepbook.engine.vectorized.column_batch import CodedValues, FilterableColumns, FilterMask
 
 BooleanMask = npt.NDArray[np.bool_]
 RowSelection = slice | npt.NDArray[np.intp]  # a section of the rows, or the positions of rows
 
 _COMPARE: dict[str, Callable[[Any, Any], BooleanMask]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+_DENSE = 8  # numbers between the lowest and the highest one, for each value, that are counted instead of sorted
 _EXACT = 2**53  # whole numbers up to here are exact as floats
 
 
@@ -182,6 +183,14 @@ class ArrayColumns(FilterableColumns):
         """Return a column, or the times (None), as an array; None if its values have to be computed."""
         return (self._clock if name is None else self._column(name)).stored(self._part)
 
+    def coded(self, name: str) -> CodedValues | None:
+        stored = self.stored(name) if name in self._names else None
+        if stored is None or (stored.texts is None and stored.values.dtype.kind not in "iu"):
+            return None
+        places, codes = distinct(stored.values)
+        values = stored.values[places]
+        return CodedValues(python_values(values if stored.texts is None else stored.texts[values]), codes)
+
     def _list(self, column: ArrayColumn) -> list[Any]:
         values = self._made.get(column)
         if values is None:
@@ -205,6 +214,24 @@ class ArrayColumns(FilterableColumns):
             part = self._part[places]
         columns = self if len(places) == len(mask) else ArrayColumns(self._names, self._column, self._clock, part)
         return FilterMask(mask.tobytes(), memoryview(places.data), columns._list(self._clock), columns, exact)
+
+
+def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the place of one element for each distinct value, ascending by value, and for each element the number of
+    its value among these.
+    """
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    room = high - low + 1
+    if room > _DENSE * len(values):
+        _, places, numbers = np.unique(values, return_index=True, return_inverse=True)
+        return places, numbers
+    place = np.full(room, -1)
+    offsets = values.astype(np.int64) - low
+    place[offsets] = np.arange(len(values))
+    present = np.flatnonzero(place >= 0)
+    places = place[present]
+    place[present] = np.arange(len(present))
+    return places, place[offsets]
 
 
 def python_values(values: npt.NDArray[Any]) -> list[Any]:

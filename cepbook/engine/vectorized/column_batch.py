@@ -13,12 +13,38 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.subscriptions.filter_index import IndexCondition
 
 
+class CodedValues(Sequence[Any]):
+    """The values of rows.
+
+    `values` has each value, mostly once. The array `codes` has for each row the place of its value there.
+    """
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, values: list[Any], codes: Any) -> None:
+        self.values = values
+        self.codes = codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.values[self.codes[at]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.values.__getitem__, self.codes.tolist())
+
+
 class FilterableColumns(Mapping[str, list[Any]]):
     """Columns that can evaluate conditions before lists of values are made; each list is made when it is first read."""
 
     @abstractmethod
     def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilterMask | None:
         """Return the events that meet all conditions of one of `ways`, or None if the columns cannot tell."""
+
+    def coded(self, name: str) -> CodedValues | None:
+        """Return a column by its distinct values; None unless they are known without a look at each row."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +72,12 @@ class FilteredBatch:
     batch: ColumnBatch
     flags: Sequence[Any]
     exact: bool = True
+
+    def of(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Return the values of the events that passed, given those of the whole batch."""
+        if isinstance(values, CodedValues):
+            return CodedValues(values.values, values.codes[list(compress(range(len(values)), self.flags))])
+        return list(compress(values, self.flags))
 
 
 @dataclass(frozen=True, slots=True)

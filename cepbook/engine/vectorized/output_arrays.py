@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cepbook.engine.vectorized.array_columns import StoredColumn
+from cepbook.engine.vectorized.array_columns import StoredColumn, distinct
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.group_cells import GroupCells
 from cepbook.engine.vectorized.kernel_form import GROUP, OutputForm
-from cepbook.engine.vectorized.row_store import Array, RowStore, distinct
+from cepbook.engine.vectorized.row_store import Array, RowStore
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cepbook.engine.vectorized.array_columns import StoredColumn, python_values, with_nulls
+from cepbook.engine.vectorized.array_columns import StoredColumn, distinct, python_values, with_nulls
 from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, GROUP, NUMBER_TYPES, ORDINAL
 
 Array = npt.NDArray[Any]
-_DENSE = 8  # numbers between the lowest and the highest one, for each value, that are counted instead of sorted
 _SMALLEST = 1024  # rows for which a store has room at first
 _PYTHON_TYPES: dict[str, set[type]] = {"float64": {float, type(None)}, "int64": {int}, "bool": {bool}}
 _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
@@ -79,24 +78,6 @@ class ValueCodes:
         ]
         codes_of_keys = self.of_values(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
         return codes_of_keys[numbers]
-
-
-def distinct(values: Array) -> tuple[Array, Array]:
-    """Return the place of one element for each distinct value, ascending by value, and for each element the number of
-    its value among these.
-    """
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    room = high - low + 1
-    if room > _DENSE * len(values):
-        _, places, numbers = np.unique(values, return_index=True, return_inverse=True)
-        return places, numbers
-    place = np.full(room, -1)
-    offsets = values.astype(np.int64) - low
-    place[offsets] = np.arange(len(values))
-    present = np.flatnonzero(place >= 0)
-    places = place[present]
-    place[present] = np.arange(len(present))
-    return places, place[offsets]
 
 
 class RowStore:

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from cepbook.engine.vectorized.array_columns import distinct
+from cepbook.engine.vectorized.column_batch import CodedValues
 from cepbook.engine.vectorized.kernel_form import KernelForm
-from cepbook.engine.vectorized.row_store import Array, RowStore, distinct
+from cepbook.engine.vectorized.row_store import Array, RowStore
 
 _ENDED = 4  # known partitions for each event of a batch, at most, among which ended ones are looked for
 
@@ -94,13 +96,25 @@ class SingleState(BatchStates):
 
 
 class PartitionStates(BatchStates):
-    """The states of context partitions: those in `slot` of the partition of each event, which is never None."""
+    """The states in `slot` of `partitions`; `numbers` has for each event that of its partition."""
 
-    def __init__(self, assignments: Sequence[Any], slot: int) -> None:
-        ids = np.array([partition.id for partition in assignments], np.int64)
-        places, self._numbers = distinct(ids)
+    def __init__(self, partitions: Sequence[Any], numbers: Array, slot: int) -> None:
+        self._numbers = numbers
         self._slot = slot
-        self._states = {assignments[place]: assignments[place].states[slot] for place in places.tolist()}
+        self._states = {partition: partition.states[slot] for partition in partitions}
+
+    @classmethod
+    def of(cls, assignments: Sequence[Any], slot: int) -> PartitionStates | None:
+        """Return the states for the assignments of events; None unless each event is in exactly one partition."""
+        if isinstance(assignments, CodedValues):
+            places, codes = distinct(assignments.codes)
+            assignments = [assignments.values[code] for code in assignments.codes[places].tolist()]
+        else:
+            codes = np.arange(len(assignments))
+        if not {type(None), tuple}.isdisjoint(map(type, assignments)):
+            return None
+        places, numbers = distinct(np.array([partition.id for partition in assignments], np.int64))
+        return cls([assignments[place] for place in places.tolist()], numbers[codes], slot)
 
     @property
     def groups(self) -> int:

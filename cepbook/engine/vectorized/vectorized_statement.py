@@ -82,7 +82,8 @@ class VectorizedStatement:
         """
         form, rows, count = self.form, self._rows, len(batch.times)
         columns = _stored(batch, form.types)
-        if columns is None or not (partitions is None or _are_single(partitions[0])):
+        states = SingleState(form, state) if partitions is None else PartitionStates.of(*partitions)
+        if columns is None or states is None:
             return None
         if not form.needs_kernels:
             passed_on = tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
@@ -91,7 +92,6 @@ class VectorizedStatement:
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
         if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._names):
             return None
-        states = SingleState(form, state) if partitions is None else PartitionStates(*partitions)
         if states.groups > _GROUPS * count:
             return None
         try:
@@ -279,11 +279,6 @@ def _passing(
     if passes is None:
         return InsertColumns(times, columns)
     return InsertColumns(python_values(arrivals[passes]), tuple(values.compressed(passes) for values in columns))
-
-
-def _are_single(partitions: Sequence[Any]) -> bool:
-    """Return whether every event is in one partition, as opposed to none (None) or several (a tuple)."""
-    return {type(None), tuple}.isdisjoint(map(type, partitions))
 
 
 class _StoredItems:

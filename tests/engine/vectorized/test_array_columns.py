@@ -186,3 +186,16 @@ def test_values_are_made_of_the_events_that_pass_alone(epl: str, shown: list[flo
     batch.run([ColumnBatch("Tick", [*range(100)], given)])
     assert made == [2]
     assert bench.changes("q")["price"].tolist() == shown
+
+
+@given(columns, st.data())
+def test_distinct_values_are_those_of_the_column(values: list[Any], data: st.DataObject) -> None:
+    places = np.array(data.draw(st.lists(st.integers(0, len(values) - 1), unique=True).map(sorted)), int)
+    for part, own in ((slice(1, None), values[1:]), (places, [values[at] for at in places])):
+        batch = ArrayColumns(["x"], {"x": array_of(values)}.__getitem__, array_of([0] * len(values)), part)
+        coded = batch.coded("x")
+        if coded is None:
+            assert {float, bool, type(None)} & set(map(type, values)) or not own
+        else:
+            assert [*coded] == [coded[at] for at in range(len(coded))] == own
+            assert len(set(coded.values)) == len(set(own)) == len(coded.values)
