@@ -12,7 +12,7 @@ from cepbook.display import format_time
 from cepbook.spark.comparison.row_matching import MatchRules, RowMatcher
 from cepbook.spark.comparison.typed_rows import StatementRows, TypedColumn
 
-_MAX_ROWS = 10_000  # of each side that are looked at for candidates
+_MAX_ROWS = 10_000  # of each side that are looked at for candidates, and that are matched one by one
 _MAX_CANDIDATES = 3
 _MIN_ROWS = 3  # rows; one or two prove nothing
 
@@ -21,9 +21,10 @@ def without_time_shift(
     here: StatementRows, there: StatementRows, names: Sequence[str], rules: MatchRules, matcher: RowMatcher
 ) -> tuple[RowMatcher, str] | None:
     """Return the comparison without the shift, and a description of the shift; None unless most rows are equal but for
-    it.
+    it, and more than with it.
 
-    Columns of whole numbers that are shifted by the same amount are shifted back, too. Neither comparison is finished.
+    Columns of whole numbers that are shifted by the same amount are shifted back, too. `matcher` is the comparison with
+    the shift. Neither has to be finished; of many rows only blocks that are equal as a whole are counted here.
     """
     most = max(len(here.time), len(there.time))
     if min(len(here.time), len(there.time)) < _MIN_ROWS or 2 * matcher.equal > most:
@@ -38,6 +39,11 @@ def without_time_shift(
             first = (format_time(int(side.time.min()), second=rules.second) for side in (here, there))
             first_times = "first {} here, {} there".format(*first)
             best = tally, f"times there are {distance} than here{also}; compared as if they were not ({first_times})"
+    if best is not None and most <= _MAX_ROWS:
+        matcher.finish()
+        best[0].finish()
+        if best[0].equal <= matcher.equal:
+            return None
     return best
 
 

@@ -150,6 +150,15 @@ def test_a_large_tolerance_is_of_the_larger_value(tolerance: float, values: tupl
     assert counts(compare({"q": here}, {"q": there}, tolerance=tolerance)) == (2, 0, 0, 2)
 
 
+def test_times_are_not_shifted_where_that_costs_equal_rows() -> None:
+    here = [(0, "remove", 1), (1, "insert", None), (1, "remove", 1), (1, "remove", None), (2, "remove", 1)]
+    there = [(0, "remove", None), (0, "remove", 1), (1, "remove", None), (1, "insert", None), (1, "remove", 1)]
+    last = (2, "remove", None)
+    comparison = compare({"q": frame(*here, last, columns="x")}, {"q": frame(*there, last, columns="x")})
+    assert counts(comparison) == (5, 0, 1, 1)
+    assert "times there are" not in str(comparison)
+
+
 def test_many_rows_of_one_time_in_another_order() -> None:
     rows = [(i // 50, "insert", str(i % 7), i * 0.1) for i in range(1000)]
     other = [(t, k, s, x * (1 + 1e-13)) for t, k, s, x in sorted(rows, key=lambda r: (r[0], -r[3]))]
