@@ -78,7 +78,6 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
     window, limit = _window(stage, lazy=steps.lazy)
     if steps.context is not None and (window == "period" or steps.grouped or steps.group_keys):
         raise _NO_KERNEL("its partitions have time windows or groups")
-    divided = bool(steps.group_keys) or (steps.context is not None and window != "none")
     named = {str(place): name for name, place in code.items.positions.items()} | {"t": ARRIVAL, "o": ORDINAL}
     named |= {f"w{number}": GROUP for number in range(stage.operands)}  # no window but groupwin has one
     items = tuple(named.get(part, "") for part in code.items.parts)
@@ -90,7 +89,7 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
         types=types,
         window=window,
         limit=limit,
-        divided=divided,
+        divided=window != "none" and _divides(steps),
         items=items,
         bare=code.items.bare,
         keys=keys,
@@ -162,6 +161,11 @@ def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "newe
     return kernel, limit
 
 
+def _divides(steps: PhysicalPlan) -> bool:
+    """Return True if a window has rows of its own for each group or partition."""
+    return bool(steps.group_keys) or steps.context is not None
+
+
 def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, str]) -> ArgumentForm:
     places = {kind: code.aggregates.names.index(cell) for kind, cell in argument.cells.items()}
     names = [e.property_name for e in argument.exprs]
@@ -189,7 +193,7 @@ def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: di
             return OutputForm(_KINDS[call.name], number=aggregates.arguments.index(aggregates.argument_of(call)))
     if e.previous_value is not None:
         value, distance = e.previous_value
-        if value.property_name in types and (distance == 1 or not (steps.group_keys or steps.context)):
+        if value.property_name in types and (distance == 1 or not _divides(steps)):
             return OutputForm("previous", value.property_name, distance)
     if e.arithmetic is not None and e.type.name == "double" and not code.base.division_by_zero_null:
         operator, *sides = e.arithmetic

@@ -19,6 +19,19 @@ from cepbook.engine.vectorized.row_store import Array, RowStore
 _ENDED = 4  # known partitions for each event of a batch, at most, among which ended ones are looked for
 
 
+def distinct_partitions(assignments: Sequence[Any]) -> tuple[Sequence[Any], Array] | None:
+    """Return partitions, and for each event the place of its own among them; None unless each event is in exactly one.
+
+    `assignments` are those of the events. If they are coded, a partition is listed for each value that leads to it.
+    """
+    if isinstance(assignments, CodedValues):
+        places, codes = distinct(assignments.codes)
+        assignments = [assignments[place] for place in places.tolist()]
+    else:
+        codes = np.arange(len(assignments))
+    return (assignments, codes) if {type(None), tuple}.isdisjoint(map(type, assignments)) else None
+
+
 class BatchStates(ABC):
     """The states that a batch changes. `state` is the only one of them; None in a context."""
 
@@ -50,11 +63,11 @@ class BatchStates(ABC):
         """Return the window of a group, which may be new."""
 
     @abstractmethod
-    def ordinals(self, groups: Array) -> Array:
-        """Return the ordinals of the events, whose groups are `groups`."""
+    def ordinals(self, count: int) -> Array:
+        """Return the ordinals of the `count` events."""
 
     @abstractmethod
-    def count_events(self, groups: Array) -> None:
+    def count_events(self, count: int) -> None:
         """Let the ordinals of later events follow those of these events."""
 
 
@@ -87,34 +100,24 @@ class SingleState(BatchStates):
         by_key = self.state.view.by_key
         return by_key[key] if key in by_key else self.state.view.open(key, now)
 
-    def ordinals(self, groups: Array) -> Array:
-        ordinals: Array = np.arange(1, len(groups) + 1) + self.state.ordinal
+    def ordinals(self, count: int) -> Array:
+        ordinals: Array = np.arange(1, count + 1) + self.state.ordinal
         return ordinals
 
-    def count_events(self, groups: Array) -> None:
-        self.state.ordinal += len(groups)
+    def count_events(self, count: int) -> None:
+        self.state.ordinal += count
 
 
 class PartitionStates(BatchStates):
-    """The states in `slot` of `partitions`; `numbers` has for each event that of its partition."""
+    """The states in `slot` of partitions. `codes` has for each event the place of its partition in `partitions`, which
+    may list one more than once.
+    """
 
-    def __init__(self, partitions: Sequence[Any], numbers: Array, slot: int) -> None:
-        self._numbers = numbers
+    def __init__(self, partitions: Sequence[Any], codes: Array, slot: int) -> None:
+        places, numbers = distinct(np.array([partition.id for partition in partitions], np.int64))
+        self._numbers = numbers[codes]
         self._slot = slot
-        self._states = {partition: partition.states[slot] for partition in partitions}
-
-    @classmethod
-    def of(cls, assignments: Sequence[Any], slot: int) -> PartitionStates | None:
-        """Return the states for the assignments of events; None unless each event is in exactly one partition."""
-        if isinstance(assignments, CodedValues):
-            places, codes = distinct(assignments.codes)
-            assignments = [assignments.values[code] for code in assignments.codes[places].tolist()]
-        else:
-            codes = np.arange(len(assignments))
-        if not {type(None), tuple}.isdisjoint(map(type, assignments)):
-            return None
-        places, numbers = distinct(np.array([partition.id for partition in assignments], np.int64))
-        return cls([assignments[place] for place in places.tolist()], numbers[codes], slot)
+        self._states = {partitions[place]: partitions[place].states[slot] for place in places.tolist()}
 
     @property
     def groups(self) -> int:
@@ -138,17 +141,17 @@ class PartitionStates(BatchStates):
     def view(self, key: Any, now: int) -> Any:
         return self._states[key].view
 
-    def ordinals(self, groups: Array) -> Array:
+    def ordinals(self, count: int) -> Array:
         counts = self._counts()
-        ordinals = np.empty(len(groups), np.int64)
-        ordinals[np.argsort(self._numbers, kind="stable")] = np.arange(1, len(groups) + 1)
+        ordinals = np.empty(count, np.int64)
+        ordinals[np.argsort(self._numbers, kind="stable")] = np.arange(1, count + 1)
         before = np.array([state.ordinal for state in self._states.values()], np.int64)
         ordinals += (before - np.cumsum(counts) + counts)[self._numbers]
         return ordinals
 
-    def count_events(self, groups: Array) -> None:
-        for state, count in zip(self._states.values(), self._counts().tolist(), strict=True):
-            state.ordinal += count
+    def count_events(self, count: int) -> None:
+        for state, own in zip(self._states.values(), self._counts().tolist(), strict=True):
+            state.ordinal += own
 
     def _counts(self) -> Array:
         counts: Array = np.bincount(self._numbers, minlength=len(self._states))

@@ -33,7 +33,7 @@ from cepbook.engine.vectorized.kernel_library import kernels
 from cepbook.engine.vectorized.output_arrays import OutputArrays
 from cepbook.engine.vectorized.row_chains import ExtremeQueues, WindowChains
 from cepbook.engine.vectorized.row_store import Array, RowStore
-from cepbook.engine.vectorized.statement_states import BatchStates, PartitionStates, SingleState
+from cepbook.engine.vectorized.statement_states import BatchStates, PartitionStates, SingleState, distinct_partitions
 from cepbook.interrupts import InterruptGuard
 
 _RELOADED = 4  # items that are loaded for each event since they were last read, at most
@@ -82,8 +82,11 @@ class VectorizedStatement:
         """
         form, rows, count = self.form, self._rows, len(batch.times)
         columns = _stored(batch, form.types)
-        states = SingleState(form, state) if partitions is None else PartitionStates.of(*partitions)
-        if columns is None or states is None:
+        if columns is None:
+            return None
+        assignments, slot = partitions or (None, 0)
+        assigned = None if assignments is None else distinct_partitions(assignments)
+        if assignments is not None and assigned is None:
             return None
         if not form.needs_kernels:
             passed_on = tuple(ArrayValues.of_column(columns[output.name]) for output in form.outputs)
@@ -92,6 +95,7 @@ class VectorizedStatement:
         times = batch.columns.stored(None) if isinstance(batch.columns, ArrayColumns) else None
         if loaded is None or times is None or not all(rows.fits(name, columns[name]) for name in self._names):
             return None
+        states = SingleState(form, state) if assigned is None else PartitionStates(*assigned, slot)
         if states.groups > _GROUPS * count:
             return None
         try:
@@ -135,14 +139,14 @@ class VectorizedStatement:
             return None
         rows = self._rows
         new = {name: rows.stored(name, columns[name]) for name in self._names}
-        groups = new[GROUP] = states.grouped(rows, new, count)
+        new[GROUP] = states.grouped(rows, new, count)
         cells = GroupCells(form, rows, states.cells(), self._queues)
         if not cells.load(new):
             return None
         if ARRIVAL in form.items:
             new[ARRIVAL] = times.values
         if ORDINAL in form.items:
-            new[ORDINAL] = states.ordinals(groups)
+            new[ORDINAL] = states.ordinals(count)
         rows.append(new, count)
         return cells
 
@@ -153,7 +157,7 @@ class VectorizedStatement:
         if not missing and (views or not rows.end):
             return True
         if states.state is not None:
-            missing = views  # rows are numbered in their order in the window
+            missing = views  # loading single groups anew took longer
         self._waited += count
         if sum(map(len, missing.values())) > _RELOADED * self._waited:
             return False
@@ -166,7 +170,7 @@ class VectorizedStatement:
         if loaded is None:
             return False
         rows.load(loaded, len(loaded[GROUP]))
-        self._reloaded = True
+        self._reloaded = states.state is not None  # in a context only windows of this batch are loaded
         self._waited = 0
         return True
 
@@ -234,9 +238,8 @@ class VectorizedStatement:
     ) -> None:
         """Make the windows read their items from the store."""
         form, rows, state = self.form, self._rows, states.state
-        groups = rows.arrays[GROUP]
         if ORDINAL in form.items:
-            states.count_events(groups[first : rows.end])
+            states.count_events(rows.end - first)
         if form.window == "none":
             rows.clear()
             return
@@ -250,8 +253,7 @@ class VectorizedStatement:
         assert rows.alive is not None
         rows.alive[leaving] = False
         self._viewed = np.append(self._viewed, np.zeros(len(rows.groups) - len(self._viewed), bool))
-        reloaded = self._reloaded and state is not None  # in a context only windows of this batch were
-        groups = groups[0 if reloaded else first : rows.end]
+        groups = rows.arrays[GROUP][0 if self._reloaded else first : rows.end]
         codes, places = np.unique(groups[~self._viewed[groups]], return_index=True)
         for code in codes[np.argsort(places)].tolist():
             states.view(rows.groups.values[code], now).keep_stored(partial(self._items.of, code))
