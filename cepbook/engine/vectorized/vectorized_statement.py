@@ -159,8 +159,8 @@ class VectorizedStatement:
         if states.state is not None:
             missing = views  # loading single groups anew took longer
         self._waited += count
-        if sum(map(len, missing.values())) > _RELOADED * self._waited:
-            return False
+        if sum(len(view.items) for view in missing.values()) > _RELOADED * self._waited:
+            return False  # otherwise the items of stored windows are made now, before their rows go
         if states.state is None:
             rows.forget(missing)
         else:
