@@ -10,7 +10,8 @@ Statements, on ticks one ms apart, 100 symbols (d, i, j: 1,000): **a** filter an
 before, by symbol · **k** sum of everything by symbol · **x** price by its average · **h** the same, if
 above · **v** sum by symbol and venue, a number · **m** price above the lowest of 30 s, by symbol · **r** extremes of
 30 s, one of an ascending column · **i** count, sum and maximum in a context by symbol · **j** avg of the last 100 in
-that context.
+that context · **e** a pattern: the next low price of a symbol within 10 s after a high one · **g** no low price within
+half a second · **q** three steps. For patterns, arrays follow partial matches instead of state nodes.
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ EPL = {
     "r": "select ts, min(ts) as oldest, max(price) as high from Tick#time(30 sec)",
     "i": "context BySymbol select symbol, count(*) as n, sum(volume) as total, max(price) as high from Tick",
     "j": "context BySymbol select symbol, avg(price) as ap from Tick#length(100)",
+    "e": "select a.ts as a, b.ts as b from pattern [every a=Tick(price > 95) -> "
+    "b=Tick(symbol = a.symbol, price < 5) where timer:within(10 sec)]",
+    "g": "select a.ts as a from pattern [every a=Tick(price > 95) -> "
+    "(timer:interval(500 msec) and not Tick(symbol = a.symbol, price < 5))]",
+    "q": "select a.ts as a, c.ts as c from pattern [every a=Tick(price > 95) -> "
+    "(b=Tick(symbol = a.symbol, price < 5) -> c=Tick(symbol = a.symbol, price > 95)) where timer:within(10 sec)]",
 }
 
 
@@ -64,7 +71,10 @@ def workbench(epl: str, *, kernels: bool) -> Workbench:
     bench = Workbench()
     bench.run(f"{SCHEMA}\n{CONTEXT}\n@name('out') {epl}")
     if not kernels:
-        vars(bench.runtime.statement("out"))["vectorized"] = None
+        statement = bench.runtime.statement("out")
+        vars(statement)["vectorized"] = None
+        if statement.pattern_alone is not None:
+            vars(statement.pattern_alone)["follow"] = lambda *_: None
     return bench
 
 

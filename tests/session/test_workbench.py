@@ -793,6 +793,9 @@ def test_explain_tells_constants_and_how_a_replay_runs(cep: Workbench) -> None:
     cep.run("@name('after') select a.price as p from pattern [every a=Tick -> Tick]")
     for name in ("other", "after"):  # nothing connects them with `sums`
         assert "replay   in batches" in cep.explain(name, "coverage")
+    assert "arrays follow the partial matches" in cep.explain("after", "coverage")
+    cep.run("@name('once') select a.price as p from pattern [a=Tick -> Tick]")
+    assert "because it is not of the form `every a=A -> …`" in cep.explain("once", "coverage")
     assert "decided when it is deployed" in cep.explain("select * from Tick", "coverage")
 
 

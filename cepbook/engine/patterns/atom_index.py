@@ -6,6 +6,7 @@ Results are in order of start; with a range, ascending by bound (recorded: match
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection
 from typing import Any, Generic, TypeVar
 
 from cepbook.engine.patterns.state_node import NumberedNode
@@ -15,7 +16,16 @@ Waiter = TypeVar("Waiter", bound=NumberedNode)
 Sorted = list[tuple[Any, int, Waiter]]  # (bound, serial, waiter)
 
 
-class UnkeyedAtomIndex(State, Generic[Waiter]):
+class _Instances(State, Generic[Waiter]):
+    __slots__ = ()
+
+    @property
+    def keys(self) -> Collection[Any] | None:
+        """The keys of the events that may satisfy an instance; None for all events."""
+        return None
+
+
+class UnkeyedAtomIndex(_Instances[Waiter]):
     """All instances of an atom without key, in order of start."""
 
     __slots__ = ("waiters",)
@@ -38,7 +48,7 @@ class UnkeyedAtomIndex(State, Generic[Waiter]):
         return list(self.waiters.values())
 
 
-class KeyedAtomIndex(State, Generic[Waiter]):
+class KeyedAtomIndex(_Instances[Waiter]):
     """Instances by key.
 
     A single instance of a key is stored in the table itself, several in a dict in order of start.
@@ -51,6 +61,10 @@ class KeyedAtomIndex(State, Generic[Waiter]):
 
     def __bool__(self) -> bool:
         return bool(self.table)
+
+    @property
+    def keys(self) -> Collection[Any]:
+        return self.table.keys()
 
     def add(self, waiter: Waiter, key: Any, bound: Any) -> None:
         entry = self.table.get(key)
@@ -77,7 +91,7 @@ class KeyedAtomIndex(State, Generic[Waiter]):
         return list(entry.values()) if isinstance(entry, dict) else [entry]
 
 
-class RangeAtomIndex(State, Generic[Waiter]):
+class RangeAtomIndex(_Instances[Waiter]):
     """Instances by bound. `op` compares the event with the bound."""
 
     __slots__ = ("op", "waiters")
@@ -99,7 +113,7 @@ class RangeAtomIndex(State, Generic[Waiter]):
         return items_in_range(self.waiters, self.op, bound)
 
 
-class KeyedRangeAtomIndex(State, Generic[Waiter]):
+class KeyedRangeAtomIndex(_Instances[Waiter]):
     """Instances by key and bound."""
 
     __slots__ = ("op", "table")

@@ -22,6 +22,7 @@ from cepbook.engine.patterns.state_node import (
 )
 from cepbook.engine.subscriptions.filter_index import IndexCondition
 from cepbook.engine.time.clock import NEVER, Clock
+from cepbook.engine.vectorized.chain_form import ChainForm
 from cepbook.lang.plan import expressions as x
 
 _serial = attrgetter("serial")
@@ -64,7 +65,8 @@ Route = Sequence[AtomGroup]  # the atoms that may take an event
 class PatternProgram:
     """A compiled pattern. `tags` are those of its matches, in order; `groups` are its atoms by event type.
 
-    `conditions` maps an event type to the condition that all its events must pass to have an effect.
+    `conditions` maps an event type to the condition that all its events must pass to have an effect. `chain` returns
+    the form in which arrays follow its partial matches, or the reason why they cannot.
     """
 
     root: PatternSpec
@@ -74,6 +76,7 @@ class PatternProgram:
     suppress_overlapping: bool
     discard_partials: bool
     conditions: Mapping[str, x.BoundExpr]
+    chain: Callable[[], ChainForm | str]
     consumes: bool = field(init=False)  # whether an atom takes events away from others (@consume)
 
     def __post_init__(self) -> None:
@@ -181,33 +184,34 @@ class Matcher(PatternRun):
         """Return plain data about the partial matches in order of start, at most `most`.
 
         Each has ``waiting_for`` (text of a sub-expression), ``since``, ``until`` (the time at which it ends by itself;
-        None if never) and ``events``, copies of the events matched before, by tag (a list as in `StateNode.collected`).
+        None if never) and ``events``, copies of the events matched before, by tag: a list of those of finished repeats.
         """
-        leaves: list[tuple[int, int, Mapping[int, Any], StateNode, dict[str, Any]]] = []
-        open_: list[tuple[StateNode, int, Mapping[int, Any]]]
+        leaves: list[tuple[int, int, Mapping[int, list[Any]], StateNode, dict[str, Any]]] = []
+        open_: list[tuple[StateNode, int, Mapping[int, list[Any]]]]
         open_ = [] if self.root is None else [(self.root, NEVER, {})]
         while open_:
-            node, until, collected = open_.pop()
+            node, until, repeats = open_.pop()
             if not node.alive:
                 continue
             if isinstance(node, WithinNode):
                 until = min(until, node.due)
             description = node.waiting()
             if description is not None:
-                leaves.append((first_serial(node), until, collected, node, description))
-            open_ += [(child, until, _added(collected, node.collected(child))) for child in node.below()]
+                leaves.append((first_serial(node), until, repeats, node, description))
+            own = {tag: repeats.get(tag, []) + events for tag, events in node.collected().items()}
+            open_ += [(child, until, {**repeats, **own} if own else repeats) for child in node.below()]
         leaves.sort(key=lambda leaf: leaf[0])
         return [self._partial(*leaf[1:]) for leaf in leaves[:most]]
 
     def _partial(
-        self, until: int, collected: Mapping[int, Any], node: StateNode, description: dict[str, Any]
+        self, until: int, repeats: Mapping[int, list[Any]], node: StateNode, description: dict[str, Any]
     ) -> dict[str, Any]:
         own = description["until"]
         ends = until if own is None else min(until, own)
         events = {}
         for position, (tag, value) in enumerate(zip(self.program.tags, node.begin, strict=True)):
             if value is None:  # else the conditions of the present repeat read it: an event, not an array
-                value = collected.get(position) or None
+                value = repeats.get(position) or None
             if value is not None:
                 events[tag] = deep_copied(value)
         return {**description, "until": None if ends >= NEVER else ends, "events": events}
@@ -288,12 +292,6 @@ class Matcher(PatternRun):
         if self.program.suppress_overlapping and len(matches) > 1:
             matches = _without_overlaps(matches)
         return matches
-
-
-def _added(collected: Mapping[int, Any], more: Mapping[int, Any]) -> Mapping[int, Any]:
-    """Return the events by tag position with `more` of them; a list goes on from that of a repeat further outside."""
-    added = {tag: collected.get(tag, []) + value if isinstance(value, list) else value for tag, value in more.items()}
-    return {**collected, **added} if added else collected
 
 
 def _identities(match: CompleteMatch) -> set[int]:

@@ -12,6 +12,7 @@ The functions of specs take (event, match, context partition, now). Those of gro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -22,6 +23,7 @@ from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.unnest import write_unnest
 from cepbook.engine.patterns.atom_filters import AtomFilter, split_filter
 from cepbook.engine.patterns.atoms import AtomSpec, expression_text
+from cepbook.engine.patterns.chain_forms import chain_form
 from cepbook.engine.patterns.matcher import AtomGroup, PatternProgram
 from cepbook.engine.patterns.observers import (
     CrontabTime,
@@ -115,6 +117,7 @@ class PatternCodegen:
             self.pattern.suppress_overlapping,
             self.pattern.discard_partials,
             conditions,
+            partial(chain_form, own),
         )
 
     def _facts(self, pattern: p.Pattern) -> _PatternFacts:

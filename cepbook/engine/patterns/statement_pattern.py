@@ -6,14 +6,19 @@ form one delivery.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import Any, NamedTuple, TypedDict
 
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 from cepbook.engine.patterns.state_node import PatternOwner
 from cepbook.engine.time.clock import NEVER, Clock
+from cepbook.engine.vectorized.chain_form import ChainForm, ChainMatch, ChainStimulus
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 TakeMatch = Callable[[Any, Any], object]  # (match or event, state)
+_BEFORE = (-1,)  # the path of a partial match that began before the batch
 
 
 class PartialsSummary(TypedDict):
@@ -21,6 +26,13 @@ class PartialsSummary(TypedDict):
 
     total: int
     rows: list[dict[str, Any]]
+
+
+class FollowedBatch(NamedTuple):
+    """What is left to do for a pattern in a batch, in order, and the function that does it."""
+
+    stimuli: Sequence[ChainStimulus]
+    take: Callable[[ChainStimulus], object]
 
 
 class StatementPattern(PatternOwner):
@@ -56,6 +68,7 @@ class StatementPattern(PatternOwner):
         self._report_limit = partials_limit_reached
         self._limit_reported = False
         self._taken = taken
+        self._scheduled: dict[int, Sequence[ChainMatch]] = {}  # matches that timers of a batch complete, by time
 
     def failed(self, failure: Exception) -> None:
         self._failed(failure)
@@ -133,7 +146,46 @@ class StatementPattern(PatternOwner):
         entry = route[0].entry if len(route) == 1 else None
         return take if entry is None else entry(known, clock, take)
 
-    def _deliver(self, matches: list[dict[str, Any]], state: Any) -> None:
+    @cached_property
+    def chain(self) -> ChainForm | str:
+        """The form in which arrays follow partial matches, or the reason why they cannot."""
+        return self.program.chain()
+
+    def follow(self, batches: Mapping[str, ColumnBatch], last: int, state: Any) -> FollowedBatch | None:
+        """Let arrays follow the partial matches that begin in batches of events, by type of their atoms, which end at
+        time `last`. Return what is left to do; None if arrays cannot follow them.
+        """
+        chain, matcher = self.chain, self.matcher(state)
+        if isinstance(chain, str) or not matcher.atoms[chain.first.number].index:
+            return None
+        from cepbook.engine.vectorized.chain_matches import chain_stimuli
+
+        stimuli = chain_stimuli(chain, batches, last, _awaited(chain, matcher), matcher.limit - matcher.size)
+        if stimuli is None:
+            return None
+        self._scheduled = {stimulus.time: stimulus.matches for stimulus in stimuli if stimulus.timer}
+        routes, clock = {name: self.program.route([name]) for name in chain.event_types}, self._clock
+        began: dict[int, tuple[int, ...]] = {}  # by serial of state nodes, as the paths of matches
+        several = len(chain.steps) > 1
+
+        def take(stimulus: ChainStimulus) -> None:
+            matches = self._scheduled.pop(stimulus.time, ()) if stimulus.timer else stimulus.matches
+            if stimulus.event is not None:
+                own: list[ChainMatch] = []
+                route = routes[stimulus.event_type]
+                for waiter in matcher.candidates(route, stimulus.event, clock.now, stimulus.bits):
+                    path, serial = began.get(waiter.serial, _BEFORE), matcher.serial
+                    own += [(path, match) for match in matcher.fire([waiter], stimulus.event)]
+                    if several:
+                        began.update(dict.fromkeys(range(serial + 1, matcher.serial + 1), (stimulus.row, *path)))
+                matches = sorted([*own, *matches], key=itemgetter(0)) if own else matches
+            self._deliver([match for _, match in matches], state)
+            if matcher.timers.due < matcher.armed:
+                self._arm(matcher, state)
+
+        return FollowedBatch(stimuli, take)
+
+    def _deliver(self, matches: Sequence[dict[str, Any]], state: Any) -> None:
         for match in matches:
             try:
                 self._take(match, state)
@@ -161,7 +213,7 @@ class StatementPattern(PatternOwner):
     def advance(self, state: Any, now: int) -> None:
         matcher = self.matcher(state)
         matcher.armed = NEVER
-        self._deliver(matcher.advance(now), state)
+        self._deliver([*matcher.advance(now), *(match for _, match in self._scheduled.pop(now, ()))], state)
         self._arm(matcher, state)
 
     def skip_due(self, state: Any, now: int) -> None:
@@ -183,3 +235,15 @@ def merge_partials(partials: Sequence[PartialsSummary]) -> PartialsSummary:
         "total": sum(pattern["total"] for pattern in partials),
         "rows": [row for pattern in partials for row in pattern["rows"]],
     }
+
+
+def _awaited(chain: ChainForm, matcher: Matcher) -> dict[int, Collection[Any] | None]:
+    """Return the atoms after the first one for which a matcher waits, or will, each with the keys of the events, the
+    first of which ends the waiting; None for any events.
+    """
+    indexes = {atom.number: matcher.atoms[atom.number].index for atom in chain.atoms[1:]}
+    if matcher.size == 1:
+        return {}  # only the first atom waits
+    if len(chain.steps) > 1:
+        return dict.fromkeys(indexes)  # partial matches may come to any step from the steps before
+    return {number: index.keys for number, index in indexes.items() if index}

@@ -234,9 +234,13 @@ class OutputCollector:
         self.taken(time, insert, remove, self._of_timer(time))
 
     def _of_timer(self, time: int) -> int:
+        return CAUSE_FACTOR * self._causes.number(self.timer_key(time))
+
+    def timer_key(self, time: int) -> CauseKey:
+        """Return the cause of a delivery that a timer makes at `time`."""
         ahead = [(s.places[i], s.times[i]) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
         place, at = min(ahead, default=(AFTER_BATCH, AFTER_BATCH))
-        return CAUSE_FACTOR * self._causes.number((place, time - at, 0, ()))
+        return place, time - at, 0, ()
 
     def derived(self) -> DerivedEvents:
         """Return the rows that `insert into` passes on."""

@@ -48,7 +48,8 @@ _Derived = Sequence[DerivedEvents]
 _Read = tuple[ColumnBatch, tuple[int, ...]]  # events, and the numbers of the streams that they are for
 # WebAssembly has no clock of a thread: its only thread is the process.
 _processor_time: Callable[[], float] = getattr(wall, "thread_time", wall.process_time)
-_Shown = tuple[int, Row, Any]  # time, event, and in a context its partitions
+_Shown = tuple[int, Any, Any]  # time, event, and in a context its partitions
+_Ordered = tuple[Iterable[tuple[Any, int]], Sequence[Iterator[_Shown]], Sequence[Callable[..., object]]]
 
 
 @dataclass(slots=True)
@@ -172,7 +173,9 @@ class StatementPass:
         if node.statement.steps.needs_event_order or several_partitions:
             joined = None if derived or out.keyed or several_partitions else self._joined(node.statement, batches)
             if joined is None:
-                self._run_in_order(node.statement, *self._in_order(node, batches, derived), out, several_partitions)
+                order = None if derived else self._chained(node.statement, batches, out)
+                order = order or self._in_order(node, batches, derived)
+                self._run_in_order(node.statement, *order, out, several_partitions)
             else:
                 self._run_joined(node.statement, joined, out)
         else:
@@ -278,7 +281,7 @@ class StatementPass:
 
     def _in_order(
         self, node: ReplayNode, batches: _Batches, derived_inputs: _Derived
-    ) -> tuple[Iterable[tuple[Any, int]], list[Iterator[_Shown]], list[Callable[..., object]]]:
+    ) -> _Ordered:
         """Return the key (or position) and stream of each event in order, the streams, and the handlers."""
         statement = node.statement
         keys: list[Sequence[Any]] = []
@@ -308,6 +311,30 @@ class StatementPass:
         if not keys or derived_inputs:
             return sorted((key, number) for number, own in enumerate(keys) for key in own), streams, takes
         return zip(*merge_positions(keys), strict=True), streams, takes
+
+    def _chained(self, statement: RunningStatement, batches: _Batches, out: OutputCollector) -> _Ordered | None:
+        """Return, in the form of `_in_order`, what a pattern has to do where arrays follow its partial matches; None if
+        they cannot.
+        """
+        pattern = statement.pattern_alone
+        if pattern is None or self._stops.leaps or sum(len(batch.times) for batch in batches) < kernel_library.LEAST:
+            return None
+        by_type: dict[str, ColumnBatch] = {}
+        for batch in batches:
+            groups = statement.groups(batch.type) or ()
+            if len(groups) != 1 or groups[0].event_type in by_type:
+                return None
+            passed = filter_for_patterns([statement], batch)
+            by_type[groups[0].event_type] = batch if passed is None else passed.batch
+        followed = pattern.follow(by_type, self.last, statement.state)
+        if followed is None:
+            return None
+        stimuli, take = followed
+        keys: Sequence[Any] = [0] * len(stimuli)
+        if out.keyed:
+            places = sorted(place for batch in by_type.values() for place in batch.places)
+            keys = [out.timer_key(s.time) if s.timer else places[s.row] for s in stimuli]
+        return [(key, 0) for key in keys], [((s.time, s, None) for s in stimuli)], [take]
 
     def _partitions_of(self, statement: RunningStatement, batch: ColumnBatch) -> Iterable[PartitionAssignment]:
         context = statement.context

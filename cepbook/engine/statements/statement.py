@@ -494,6 +494,12 @@ class RunningStatement(StoreAccess, ContextMember):
 
         return VectorizedStatement(form)
 
+    @property
+    def pattern_alone(self) -> StatementPattern | None:
+        """The pattern of a statement that reads nothing else, and that is not in a context; None for others."""
+        alone = self.program.pattern is not None and self.context is None and not self.program.subqueries
+        return self._matchings[0] if alone and self.activation_member is None else None
+
     @cached_property
     def leading_covers_filter(self) -> bool:
         """True if these conditions are the whole filter."""

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cepbook.engine.time.timers import DueQueue
 
@@ -43,9 +43,11 @@ def leaps_from_epoch(now: int, to: int, second: int) -> bool:
 
 
 class ClockStops(ABC):
-    """The times at which the clock may stop, up to and including `last`."""
+    """The times at which the clock may stop, up to and including `last`. If it `leaps`, it passes due times by."""
 
     __slots__ = ("last",)
+
+    leaps: ClassVar[bool] = False
 
     def __init__(self, last: int) -> None:
         self.last = last
@@ -101,6 +103,8 @@ class EventStops(ClockStops):
     """The clock leaps: it stops at `times` (ascending) alone. Timers that are due in between count as `late`."""
 
     __slots__ = ("_late", "_times")
+
+    leaps = True
 
     def __init__(self, times: Sequence[int], late: LateTimers) -> None:
         super().__init__(times[-1])

@@ -191,6 +191,13 @@ class ArrayColumns(FilterableColumns):
         values = stored.values[places]
         return CodedValues(python_values(values if stored.texts is None else stored.texts[values]), codes)
 
+    def of_rows(self, places: npt.NDArray[np.intp]) -> ArrayColumns:
+        """Return the columns of the rows at some places of these."""
+        part: RowSelection = slice(0, 0)
+        if len(places):
+            part = places + (self._part.start or 0) if isinstance(self._part, slice) else self._part[places]
+        return ArrayColumns(self._names, self._column, self._clock, part)
+
     def _list(self, column: ArrayColumn) -> list[Any]:
         values = self._made.get(column)
         if values is None:
@@ -208,11 +215,7 @@ class ArrayColumns(FilterableColumns):
             masks.append(reduce(and_, masks_of_way))
         mask = reduce(or_, masks)
         places = np.flatnonzero(mask)
-        if isinstance(self._part, slice):
-            part = slice(0, 0) if not len(places) else places + (self._part.start or 0)
-        else:
-            part = self._part[places]
-        columns = self if len(places) == len(mask) else ArrayColumns(self._names, self._column, self._clock, part)
+        columns = self if len(places) == len(mask) else self.of_rows(places)
         return FilterMask(mask.tobytes(), memoryview(places.data), columns._list(self._clock), columns, exact)
 
 

@@ -120,7 +120,13 @@ def _replayed(runtime: Runtime, deps: StatementDependencies) -> str:
         return f"event by event: {batch.reasons[deps.target]}"
     if deps.target in batch.merged:
         return f"in batches, event after event through all that it is connected with: {batch.merged[deps.target]}"
-    form = runtime.statement(deps.target).program.kernel_form()
+    statement = runtime.statement(deps.target)
+    if statement.pattern_alone is not None:
+        chain = statement.pattern_alone.chain
+        if isinstance(chain, str):
+            return f"in batches: its pattern gets the events one by one, because {chain}"
+        return "in batches: arrays follow the partial matches that begin and end in one, unless the clock leaps"
+    form = statement.program.kernel_form()
     if isinstance(form, str):
         return f"in batches: the loop runs inside the generated code. There is no kernel, because {form}"
     if not form.needs_kernels:

@@ -1,0 +1,115 @@
+"""Finds the form in which arrays follow the partial matches of a pattern (`ChainForm`), or the reason for none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepbook.engine.patterns.atom_filters import split_filter
+from cepbook.engine.subscriptions.filter_index import index_conditions, leading_conditions
+from cepbook.engine.vectorized.chain_form import ChainAtom, ChainForm, ChainKey, ChainStep
+from cepbook.errors import Refusal
+from cepbook.lang.plan import pattern as p
+from cepbook.lang.plan.pattern import EVENT_STREAM, MATCH_STREAM
+from cepbook.lang.types import BITS
+
+_KEY_KINDS = {"string": "string", "boolean": "boolean"} | dict.fromkeys(BITS, "number")  # by type; others are no keys
+_LONGEST = 2**53  # clock units of a period that arrays add to times
+
+
+def chain_form(pattern: p.Pattern) -> ChainForm | str:
+    """Return the form of a pattern, or the reason why it has none."""
+    first, steps = pattern.leading_every
+    if first is None or not steps:
+        return "it is not of the form `every a=A -> …`"
+    if pattern.suppress_overlapping or pattern.discard_partials:
+        return "one match of its pattern removes others"
+    try:
+        return _ChainBuilder(pattern, first).form(steps)
+    except Refusal as refusal:
+        return refusal.reason
+
+
+def _refused(what: str) -> Refusal:
+    return Refusal("no-chain", f"arrays cannot follow {what} in its pattern")
+
+
+class _ChainBuilder:
+    """Builds the steps of a chain from left to right."""
+
+    def __init__(self, pattern: p.Pattern, first: p.Atom) -> None:
+        self._pattern = pattern
+        self._first = first
+        self._steps: list[ChainStep] = []
+        self._step_of: dict[str, int] = {}
+
+    def form(self, operands: Sequence[p.PatternExpr]) -> ChainForm:
+        first = self._atom(self._first)
+        self._name(self._first, 0)
+        for operand in operands:
+            self._add(operand, ())
+        if len(self._steps) > 1 and any(step.atom is None for step in self._steps):
+            raise _refused("a timer beside other steps")
+        tags = {tag: self._step_of.get(tag) for tag in self._pattern.match_type.properties}
+        return ChainForm(first, tuple(self._steps), tags)
+
+    def _name(self, atom: p.Atom, step: int) -> None:
+        if atom.tag is not None:
+            self._step_of[atom.tag] = step
+
+    def _add(self, node: p.PatternExpr, deadlines: tuple[tuple[int, int], ...]) -> None:
+        match node:
+            case p.WithinGuard(count=None):
+                self._add(node.operand, (*deadlines, (len(self._steps) + 1, _constant(node.period.constant_millis))))
+            case p.FollowedByPattern() if not any(node.maxima):
+                for operand in node.operands:
+                    self._add(operand, deadlines)
+            case p.Atom() | p.IntervalTimer():
+                self._add_step([node], deadlines)
+            case p.LogicalPattern(op="and"):
+                self._add_step(node.operands, deadlines)
+            case _:
+                raise _refused("an operator")
+
+    def _add_step(self, operands: Sequence[p.PatternExpr], deadlines: tuple[tuple[int, int], ...]) -> None:
+        """Add the step of operands that are connected by ``and``."""
+        atoms: list[p.Atom] = []
+        intervals: list[int] = []
+        absent: list[ChainAtom] = []
+        for operand in operands:
+            match operand:
+                case p.Atom():
+                    atoms.append(operand)
+                case p.IntervalTimer():
+                    intervals.append(_constant(operand.period.constant_millis))
+                case p.NotPattern(operand=p.Atom() as atom):
+                    absent.append(self._atom(atom))
+                case _:
+                    raise _refused("an operand of `and`")
+        if len(atoms) + len(intervals) != 1:
+            raise _refused("an `and` of several events or timers")
+        own = self._atom(atoms[0]) if atoms else None
+        self._steps.append(ChainStep(own, sum(intervals), tuple(absent), deadlines))
+        for named in atoms:
+            self._name(named, len(self._steps))
+
+    def _atom(self, atom: p.Atom) -> ChainAtom:
+        parts = split_filter(atom.filter)
+        if parts.bound is not None or parts.rest or not all(map(index_conditions, parts.event)):
+            raise _refused("a condition")
+        keys = []
+        for event, other in parts.keys:
+            prop, member = event.key_property, other.tag_member(MATCH_STREAM)
+            kind = _KEY_KINDS.get(event.type.name)
+            plain = prop is not None and prop.stream == EVENT_STREAM and kind is not None
+            if not plain or member is None or member[0] not in self._step_of or _KEY_KINDS.get(other.type.name) != kind:
+                raise _refused("an equality")
+            assert prop is not None
+            keys.append(ChainKey(prop.name, self._step_of[member[0]], member[1]))
+        place = sum(other.event_type == atom.event_type for other in self._pattern.atoms[: atom.number])
+        return ChainAtom(atom.number, atom.event_type, place, leading_conditions(parts.event), tuple(keys))
+
+
+def _constant(period: int | float | None) -> int:
+    if not (isinstance(period, int) and 0 < period <= _LONGEST):
+        raise _refused("a period that is not constant")
+    return period

@@ -1,0 +1,248 @@
+"""Arrays that follow the partial matches of a pattern give the rows, the order and the state of state nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from cepbook.engine.patterns import statement_pattern
+from cepbook.engine.replay import batch_replayer
+from cepbook.engine.runtime import Config, Runtime
+from cepbook.engine.vectorized import kernel_library
+from tests.engine.histories import GAPS, SCHEMA, Event, Run, slices
+from tests.engine.histories import KEYS as TEXTS
+from tests.engine.sinks import Deltas
+
+CONDITIONS = ("", "x > 0", "x < 1", "g = 1", "k = 'a'", "x = 7", "k in ('a', 'b')", "x > 0, g < 2")
+EQUALITIES = ("", "k = a.k", "g = a.g", "k = a.k, g = a.g", "n = a.n", "x = a.g", "n = a.x, k = a.k")
+INTS = (0, 1, 2, 7, -1, 2**31 - 1)
+LONGS = (0, 1, 2, 7, 2**40, 2**62)
+PERIODS = ("1 sec", "7 msec", "250 msec", "3.5 sec")
+SELECTS = (
+    "a.x as ax, a.k as ak, z.x as zx from pattern [{}]",
+    "* from pattern [{}]",
+    "count(*) as c, a.g as g from pattern [{}] group by a.g",
+    "irstream a.x as ax, sum(a.x) as s from pattern [{}]#length(2)",
+)
+TIMED_SELECTS = ("a.n as n from pattern [{}]#time(1 sec)", "a.x as ax from pattern [{}] output last every 1 sec")
+
+
+class Chains:
+    """Counts the batches that arrays have followed."""
+
+    followed = 0
+
+
+@pytest.fixture(autouse=True)
+def _arrays_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_library, "LEAST", 1)
+    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    follow = statement_pattern.StatementPattern.follow
+
+    def counted(*arguments: Any) -> Any:
+        stimuli = follow(*arguments)
+        Chains.followed += stimuli is not None
+        return stimuli
+
+    monkeypatch.setattr(statement_pattern.StatementPattern, "follow", counted)
+    Chains.followed = 0
+
+
+def random_pattern(random: Random) -> str:
+    """A chain of which the last event, if it is not that of a timer, is z."""
+    others = random.choice(((), (("B", ("", "x > 0", "k = 'a'"), ("k = a.k", "x = a.x", "k = a.k, x = a.g")),) * 3))
+
+    def atom(tag: str) -> str:
+        type_, own, keys = random.choice((("A", CONDITIONS, EQUALITIES), ("A", CONDITIONS, EQUALITIES), *others))
+        conditions = ", ".join(filter(None, (random.choice(own), random.choice(keys))))
+        return f"{tag}{type_}({conditions})" if conditions else f"{tag}{type_}"
+
+    def step(tag: str) -> str:
+        waiting = f"timer:interval({random.choice(PERIODS)})" if random.random() < 0.3 else atom(tag)
+        operands = [waiting, *(f"not {atom('')}" for _ in range(random.choice((0, 0, 1, 1, 2))))]
+        random.shuffle(operands)
+        joined = f"({' and '.join(operands)})" if len(operands) > 1 else operands[0]
+        return f"({joined} where timer:within({random.choice(PERIODS)}))" if random.random() < 0.4 else joined
+
+    condition = random.choice(CONDITIONS)
+    steps = [step(tag) for tag in random.choice((("z=",), ("z=",), ("b=", "z="), ("b=", "c=", "z=")))]
+    if len(steps) > 1 and random.random() < 0.3:
+        steps = [*steps[:-2], f"(({' -> '.join(steps[-2:])}) where timer:within({random.choice(PERIODS)}))"]
+    pattern = " -> ".join([f"every a=A({condition})" if condition else "every a=A", *steps])
+    return pattern if "z=" in pattern else pattern.replace("every a=A", "every z=A", 1).replace("a.", "z.")
+
+
+def random_statement(random: Random) -> str:
+    pattern = random_pattern(random)
+    select = random.choice((*SELECTS, *TIMED_SELECTS))
+    if "every z=" in pattern:
+        select = select.replace("a.", "z.")
+    elif "z=" not in pattern:
+        select = select.replace(", z.x as zx", "")
+    reader = "; select ax from S" if random.random() < 0.2 and "ax" in select and "irstream" not in select else ""
+    return f"{'insert into S ' if reader else ''}select {select.format(pattern)}{reader}"
+
+
+def random_history(random: Random) -> list[Event]:
+    time, events = random.choice((0, 5000)), []
+    for _ in range(random.randint(0, 60)):
+        time += random.choice(GAPS)
+        values = {"k": random.choice(TEXTS), "x": random.choice(INTS)}
+        more = {"n": random.choice(LONGS), "g": random.randint(0, 2), "d": random.choice((None, 0.5)), "f": 1.0}
+        events.append(Event(time, *random.choice((("A", values | more), ("A", values | more), ("B", values)))))
+    return events
+
+
+class ChainRun(Run):
+    """A run whose batches are arrays."""
+
+    def replay(self, events: Sequence[Event], cuts: Sequence[int], *, stepping: bool = False) -> None:
+        batch = self.runtime.batch(["A", "B"])
+        stops = range(self.runtime.now, events[-1].time + 1) if stepping else None
+        batch.run(slices(events, 0, batch.columns, arrays_only=True), stops)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_batches_are_as_events_one_by_one(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(60):
+        epl, events = random_statement(random), random_history(random)
+        cuts = [random.randint(1, 60) for _ in range(random.randint(0, 4))]
+        compare(epl, events, cuts, random.randint(0, 2))
+    assert Chains.followed > 40
+
+
+def compare(epl: str, events: list[Event], cuts: list[int], read: int) -> None:
+    """Run events one by one and by arrays. With `read` 1 both are read after each batch, with 2 every other batch is
+    sent one by one, too.
+    """
+    one_by_one, run = Run(epl), ChainRun(epl)
+    bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
+    for number, (low, high) in enumerate(pairwise(bounds)):
+        part = events[low:high]
+        one_by_one.send(part, stepping=True)
+        if read == 2 and number % 2:
+            run.send(part, stepping=True)
+        else:
+            run.replay(part, [], stepping=True)
+        if read:
+            assert run.readings() == one_by_one.readings(), (epl, events, cuts)
+    for later in (0, 1000, 10_000):
+        for either in (run, one_by_one):
+            either.runtime.advance(either.runtime.now + later)
+        assert run.deliveries == one_by_one.deliveries, (epl, events, cuts)
+        assert run.readings() == one_by_one.readings(), (epl, events, cuts)
+
+
+FORMS = {
+    "every a=A(x > 1) -> b=A(k = a.k, x < 1)": "followed",
+    "every a=A -> b=B(k = a.k, x = 2) -> c=C(k = b.k, x = a.g)": "followed",
+    "every a=A -> (timer:interval(5 sec) and not A(k = a.k))": "followed",
+    "every a=A -> ((b=A(k = a.k) -> c=A(k = a.k)) where timer:within(1 min))": "followed",
+    "a=A -> b=A": "it is not of the form `every a=A -> …`",
+    "every (a=A -> b=A)": "it is not of the form `every a=A -> …`",
+    "every a=A": "it is not of the form `every a=A -> …`",
+    "every a=A -> every b=A": "arrays cannot follow an operator in its pattern",
+    "every a=A -> b=A(x > a.x)": "arrays cannot follow a condition in its pattern",
+    "every a=A -> b=A(x + 1 > 2)": "arrays cannot follow a condition in its pattern",
+    "every a=A -> b=A(d = a.d)": "arrays cannot follow an equality in its pattern",
+    "every a=A -> b=A(x + 1 = a.x)": "arrays cannot follow an equality in its pattern",
+    "every a=A -> (b=A and c=B)": "arrays cannot follow an `and` of several events or timers in its pattern",
+    "every a=A -> (b=A or c=B)": "arrays cannot follow an operator in its pattern",
+    "every a=A -> (b=A and not (c=B -> d=C))": "arrays cannot follow an operand of `and` in its pattern",
+    "every a=A -> timer:interval(1 sec) -> b=A": "arrays cannot follow a timer beside other steps in its pattern",
+    "every a=A -> timer:interval(a.x)": "arrays cannot follow a period that is not constant in its pattern",
+    "every a=A -> (b=A where timer:withinmax(1 sec, 2))": "arrays cannot follow an operator in its pattern",
+}
+
+
+@pytest.mark.parametrize("pattern", FORMS)
+def test_each_pattern_has_a_form_or_a_reason(pattern: str) -> None:
+    (statement,) = Run(f"select * from pattern [{pattern}]").runtime.statements.values()
+    form = statement.pattern_alone.chain
+    assert (form if isinstance(form, str) else "followed") == FORMS[pattern]
+
+
+@pytest.mark.parametrize(
+    "epl",
+    [
+        "create context K partition by k from A; context K select * from pattern [every a=A -> b=A]",
+        "select (select count(*) from B#keepall) as n from pattern [every a=A -> b=A(k = a.k)]",
+        "select * from pattern [every a=A -> b=A] as p unidirectional, B#keepall as b",
+    ],
+)
+def test_a_pattern_beside_other_inputs_or_in_a_context_gets_its_events_one_by_one(epl: str) -> None:
+    *_, statement = Run(epl).runtime.statements.values()
+    assert statement.pattern_alone is None
+
+
+EVENTS = [
+    Event(10 * at, "A", {"k": "abc"[at % 3], "g": at % 2, "x": at % 5, "n": at, "d": 0.5, "f": 1.0}) for at in range(60)
+]
+FOLLOWED = [f"select * from pattern [{pattern}]" for pattern, form in FORMS.items() if form == "followed"]
+
+
+@pytest.mark.parametrize("epl", FOLLOWED)
+def test_a_snapshot_between_two_batches_continues(epl: str) -> None:
+    run, sent = ChainRun(epl), Run(epl)
+    run.replay(EVENTS[:30], [], stepping=True)
+    saved = run.runtime.snapshot()
+    sent.send(EVENTS, stepping=True)
+    restored = ChainRun(epl)
+    restored.runtime = Runtime.restored(saved, {})
+    (name,) = restored.recorders
+    restored.runtime.statement(name).add_sink(restored.recorders[name])
+    for either in (run, restored):
+        either.replay(EVENTS[30:], [], stepping=True)
+        assert either.readings() == sent.readings()
+    assert run.deliveries == sent.deliveries
+    assert restored.deliveries[name] == [delivery for delivery in sent.deliveries[name] if delivery[0] >= 300]
+    assert Chains.followed == 3
+
+
+@pytest.mark.parametrize("epl", FOLLOWED)
+def test_a_limit_of_partial_matches_is_kept(epl: str) -> None:
+    config = Config(pattern_limit=4)
+    run, sent = ChainRun(epl, config=config), Run(epl, config=config)
+    for either in (run, sent):
+        either.runtime.add_error_listener(lambda _: None)
+    run.replay(EVENTS, [20, 40], stepping=True)
+    sent.send(EVENTS, stepping=True)
+    assert run.deliveries == sent.deliveries
+    assert run.readings() == sent.readings()
+    assert not Chains.followed
+
+
+def test_a_clock_that_leaps_passes_deadlines_by_as_events_do() -> None:
+    run, sent = ChainRun(FOLLOWED[2]), Run(FOLLOWED[2])
+    run.replay(EVENTS, [], stepping=False)
+    sent.send(EVENTS, stepping=False)
+    assert run.deliveries == sent.deliveries
+    assert not Chains.followed
+
+
+def test_a_failing_select_is_reported_for_its_match_alone() -> None:
+    epl = "@name('s') select inverse(b.n) as n from pattern [every a=A(x = 1) -> b=A(k = a.k)]"
+    outcomes = []
+    for replayed in (True, False):
+        errors: list[str] = []
+        deltas = Deltas()
+        runtime = Runtime(functions={"inverse": lambda n: 1 // (n - 14)})
+        runtime.add_error_listener(lambda error, errors=errors: errors.append(str(error)))
+        runtime.deploy(SCHEMA + epl)
+        runtime.statement("s").add_sink(deltas)
+        if replayed:
+            batch = runtime.batch(["A"])
+            batch.run(slices(EVENTS, 0, batch.columns, arrays_only=True), range(600))
+        else:
+            for event in EVENTS:
+                runtime.advance(event.time)
+                runtime.send(event.type, dict(event.values))
+        outcomes.append(([(delta.time, delta.insert) for delta in deltas], errors))
+    assert outcomes[0] == outcomes[1]
+    assert len(outcomes[0][1]) == 1
+    assert Chains.followed == 1
