@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 from cepbook.argument_checks import short_repr
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
 from cepbook.session.explain.why import find_row
 from cepbook.session.explain.why_not import explain_event, known_events, statements_reading
-from cepbook.session.explain.why_replayed import explain_replayed_row
+from cepbook.session.explain.why_replayed import explain_replayed_row, past_engine
 from cepbook.session.history.event_log import LogEntry
 from cepbook.session.history.rerun_provenance import DeliveredRow
 from cepbook.session.inspect.time_columns import TimeColumns
@@ -24,10 +25,16 @@ EventChoice = int | str | Mapping[str, Any]  # a number, the name of an event ty
 
 
 class _ChosenEvent(NamedTuple):
-    """An event to explain. A `hypothetical` event was not sent: its properties are given, and it would come now."""
+    """An event to explain, by the log of `engine`: the one with `number` (from 1) among those of the types.
+
+    A `hypothetical` event was not sent: its properties are given, and it would come now.
+    """
 
     entry: LogEntry
+    engine: EngineHandle
     hypothetical: bool
+    type_names: Sequence[str] = ()
+    number: int = 0
 
 
 class ExplanationMixin(ReplayMixin):
@@ -69,10 +76,11 @@ class ExplanationMixin(ReplayMixin):
 
         The event is a number, the name of an event type (its last event), or a dict of properties of an event that
         would come now. Number 1 is the first event of the types that the statement reads, and -1 the last one, or the
-        last one up to `at`. Without a `name`, events of all types are numbered, and all statements that read the event
-        explain it. The explanation has the first filter, context, window, where, join, pattern, having or output that
-        the event did not pass, with the values; or the rows that it led to. With `type`, a number counts the events of
-        this type only. A dict needs `type` if the statement reads several types, or without a name.
+        last one up to `at`, which may be any time of a replay with snapshots. Without a `name`, events of all types are
+        numbered, and all statements that read the event explain it. The explanation has the first filter, context,
+        window, where, join, pattern, having or output that the event did not pass, with the values; or the rows that it
+        led to. With `type`, a number counts the events of this type only. A dict needs `type` if the statement reads
+        several types, or without a name.
 
         A copy of the statement runs again over the events that the event log still has. `calls` allows it to call
         Python functions. Raises UsageError for unknown names, rows and events, and EventError for a dict that does not
@@ -98,8 +106,29 @@ class ExplanationMixin(ReplayMixin):
             if name is not None and name not in readers:
                 raise UsageError(f"`{name}` does not read events of type `{chosen.entry.type_name}`")
             names = readers if name is None else [name]
-            event_log, hypothetical = self._engine.event_log, chosen.hypothetical
-            return explain_event(runtime, event_log, names, chosen.entry, hypothetical=hypothetical, calls=calls)
+            explanation = self._explain_event(chosen, names, calls=calls)
+            unknown = [course.statement for course in explanation.courses if course.outcome == "not known"]
+            earlier = self._event_in_past(chosen) if unknown and not chosen.hypothetical else None
+            if earlier is None:
+                return explanation
+            known = {course.statement: course for course in self._explain_event(earlier, unknown, calls=calls).courses}
+            return replace(explanation, courses=tuple(known.get(c.statement, c) for c in explanation.courses))
+
+    def _explain_event(self, chosen: _ChosenEvent, names: Sequence[str], *, calls: bool) -> EventExplanation:
+        engine, entry, hypothetical = chosen.engine, chosen.entry, chosen.hypothetical
+        names = [name for name in names if name in engine.runtime.statements]
+        options: dict[str, Any] = {"hypothetical": hypothetical, "calls": calls, "feed": self._engine.feed}
+        return explain_event(engine.runtime, engine.event_log, names, entry, **options)
+
+    def _event_in_past(self, chosen: _ChosenEvent) -> _ChosenEvent | None:
+        """Return the event with the log before it, to which a snapshot of the replay leads; None if none does."""
+        past = past_engine(self._replay, chosen.entry.time)
+        if past is None:
+            return None
+        known, forgotten = _latest(past, chosen.type_names)
+        entry = known[index] if 0 <= (index := chosen.number - 1 - forgotten) < len(known) else None
+        same = entry is not None and (entry.time, entry.event) == (chosen.entry.time, chosen.entry.event)
+        return chosen._replace(entry=entry, engine=past) if entry is not None and same else None
 
     def _explain_row(self, name: str, delivered: DeliveredRow, *, calls: bool = False) -> RowExplanation:
         runtime, event_log = self._engine.runtime, self._engine.event_log
@@ -133,7 +162,8 @@ class ExplanationMixin(ReplayMixin):
         if not isinstance(event, int | str):
             type_name = type_name or _only_type(runtime, name)
             validate, _ = self._entry(type_name)
-            return _ChosenEvent(LogEntry((0, 0), runtime.now, type_name, validate(event)), hypothetical=True)
+            entry = LogEntry((0, 0), runtime.now, type_name, validate(event))
+            return _ChosenEvent(entry, self._engine, hypothetical=True)
         if isinstance(event, str):
             find_type(event, types)
             if type_name not in (None, event):
@@ -145,21 +175,39 @@ class ExplanationMixin(ReplayMixin):
             type_names = list(types)
         else:
             type_names = [type_ for type_ in types if runtime.statement(name).reads(type_)]
-        event_log = self._engine.event_log
-        latest = known_events(event_log, runtime, type_names)
-        forgotten = sum(event_log.counts[type_] for type_ in type_names) - len(latest)  # these came first
-        known = [entry for entry in latest if until is None or entry.time <= until]
         number = -1 if isinstance(event, str) else event
         if number == 0:
             raise UsageError("events are counted from 1, or from the end: -1 is the last")
-        index = number - 1 - forgotten if number > 0 else len(known) + number
-        if not 0 <= index < len(known):
+        chosen = _numbered_event(self._engine, type_names, number, until)
+        past = past_engine(self._replay, until) if chosen is None and until is not None else None
+        chosen = chosen if past is None else _numbered_event(past, type_names, number, until)
+        if chosen is None:
+            latest, forgotten = _latest(self._engine, type_names)
+            known = sum(until is None or entry.time <= until for entry in latest)
             which = f"of type `{event}`" if isinstance(event, str) else f"number {short_repr(event)}"
             which += f" of type `{type_name}`" if type_name is not None and not isinstance(event, str) else ""
-            then, rest = ("", "") if until is None else (" until then", f", {len(known)} of them until then")
-            count = f"only the latest {len(latest)} are known{rest}" if forgotten else f"{len(known)} came"
+            then, rest = ("", "") if until is None else (" until then", f", {known} of them until then")
+            count = f"only the latest {len(latest)} are known{rest}" if forgotten else f"{known} came"
             raise UsageError(f"there is no event {which}{then}: {count}")
-        return _ChosenEvent(known[index], hypothetical=False)
+        return chosen
+
+
+def _latest(engine: EngineHandle, type_names: Sequence[str]) -> tuple[list[LogEntry], int]:
+    """Return the known events of these types, oldest first, and the number of those before."""
+    latest = known_events(engine.event_log, engine.runtime, type_names)
+    return latest, sum(engine.event_log.counts[name] for name in type_names) - len(latest)
+
+
+def _numbered_event(
+    engine: EngineHandle, type_names: Sequence[str], number: int, until: int | None
+) -> _ChosenEvent | None:
+    """Return the event with a number (negative from the end) among those of these types until a time."""
+    latest, forgotten = _latest(engine, type_names)
+    known = [entry for entry in latest if until is None or entry.time <= until]
+    index = number - 1 - forgotten if number > 0 else len(known) + number
+    if not 0 <= index < len(known):
+        return None
+    return _ChosenEvent(known[index], engine, False, type_names, forgotten + index + 1)
 
 
 def _only_type(runtime: Runtime, name: str | None) -> str:

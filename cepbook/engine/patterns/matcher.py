@@ -184,34 +184,33 @@ class Matcher(PatternRun):
         """Return plain data about the partial matches in order of start, at most `most`.
 
         Each has ``waiting_for`` (text of a sub-expression), ``since``, ``until`` (the time at which it ends by itself;
-        None if never) and ``events``, copies of the events matched before, by tag: a list of those of finished repeats.
+        None if never) and ``events``, copies of the events matched before, by tag (a list as in `StateNode.collected`).
         """
-        leaves: list[tuple[int, int, Mapping[int, list[Any]], StateNode, dict[str, Any]]] = []
-        open_: list[tuple[StateNode, int, Mapping[int, list[Any]]]]
+        leaves: list[tuple[int, int, Mapping[int, Any], StateNode, dict[str, Any]]] = []
+        open_: list[tuple[StateNode, int, Mapping[int, Any]]]
         open_ = [] if self.root is None else [(self.root, NEVER, {})]
         while open_:
-            node, until, repeats = open_.pop()
+            node, until, collected = open_.pop()
             if not node.alive:
                 continue
             if isinstance(node, WithinNode):
                 until = min(until, node.due)
             description = node.waiting()
             if description is not None:
-                leaves.append((first_serial(node), until, repeats, node, description))
-            own = {tag: repeats.get(tag, []) + events for tag, events in node.collected().items()}
-            open_ += [(child, until, {**repeats, **own} if own else repeats) for child in node.below()]
+                leaves.append((first_serial(node), until, collected, node, description))
+            open_ += [(child, until, _added(collected, node.collected(child))) for child in node.below()]
         leaves.sort(key=lambda leaf: leaf[0])
         return [self._partial(*leaf[1:]) for leaf in leaves[:most]]
 
     def _partial(
-        self, until: int, repeats: Mapping[int, list[Any]], node: StateNode, description: dict[str, Any]
+        self, until: int, collected: Mapping[int, Any], node: StateNode, description: dict[str, Any]
     ) -> dict[str, Any]:
         own = description["until"]
         ends = until if own is None else min(until, own)
         events = {}
         for position, (tag, value) in enumerate(zip(self.program.tags, node.begin, strict=True)):
             if value is None:  # else the conditions of the present repeat read it: an event, not an array
-                value = repeats.get(position) or None
+                value = collected.get(position) or None
             if value is not None:
                 events[tag] = deep_copied(value)
         return {**description, "until": None if ends >= NEVER else ends, "events": events}
@@ -292,6 +291,12 @@ class Matcher(PatternRun):
         if self.program.suppress_overlapping and len(matches) > 1:
             matches = _without_overlaps(matches)
         return matches
+
+
+def _added(collected: Mapping[int, Any], more: Mapping[int, Any]) -> Mapping[int, Any]:
+    """Return the events by tag position with `more` of them; a list goes on from that of a repeat further outside."""
+    added = {tag: collected.get(tag, []) + value if isinstance(value, list) else value for tag, value in more.items()}
+    return {**collected, **added} if added else collected
 
 
 def _identities(match: CompleteMatch) -> set[int]:

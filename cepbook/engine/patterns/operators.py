@@ -187,6 +187,15 @@ class AndNode(OperatorNode, spec=AndSpec):
     def below(self) -> Iterable[StateNode]:
         return [child for child in self.children if child is not None and child.alive]
 
+    def collected(self, child: StateNode) -> Mapping[int, Any]:
+        events: dict[int, Any] = {}
+        for ordinal, (tags, matches) in enumerate(zip(self.spec.tags, self.matches, strict=True)):
+            for tag in tags if ordinal != child.ordinal else ():
+                values = [match[tag] for match in matches if match[tag] is not None]
+                if values:
+                    events[tag] = values if len(values) > 1 else values[0]
+        return events
+
     def discard(self, events: Collection[int]) -> None:
         for ordinal, matches in enumerate(self.matches):
             remaining = [match for match in matches if not contains_event(match, events)]
@@ -481,8 +490,8 @@ class RepeatNode(OperatorNode, spec=RepeatSpec):
     def below(self) -> Iterable[StateNode]:
         return [child for child in (self.until, self.child) if child is not None]
 
-    def collected(self) -> Mapping[int, list[Any]]:
-        return {tag: self.arrays.get(tag, []) for tag in self.spec.tags}
+    def collected(self, child: StateNode) -> Mapping[int, Any]:
+        return self.arrays
 
     def discard(self, events: Collection[int]) -> None:
         if self.alive and any(contains_event(values, events) for values in self.arrays.values()):

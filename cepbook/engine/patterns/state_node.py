@@ -125,8 +125,10 @@ class StateNode(PatternParent):
         """Return the running sub-expressions directly below."""
         return ()
 
-    def collected(self) -> Mapping[int, list[Any]]:
-        """Return by tag position the events of the finished repeats, which the sub-expressions below do not know."""
+    def collected(self, child: StateNode) -> Mapping[int, Any]:
+        """Return by tag position the events that matched beside `child`, one of those `below`, and it does not know: a
+        list for finished repeats, and for an operand of ``and`` that was true several times.
+        """
         return {}
 
     def waiting(self) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ Each step yields a `ProbeStep`; the first step that fails ends the list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from cepbook.engine.expressions.primitives import TypedEvent, deep_copied
 from cepbook.engine.inspection.evaluation import UnknownValue, evaluate
 from cepbook.engine.patterns.atoms import atom_text
 from cepbook.engine.runtime import Runtime
+from cepbook.feeds import Feed
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.pattern import EVENT_STREAM as TAKEN
@@ -30,6 +31,7 @@ from cepbook.lang.plan.references import streams_read
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.session.explain.explanations import MAX_ROWS, EventExplanation, StatementOutcome
 from cepbook.session.explain.provenance import ProvenanceEvent, stream_name
+from cepbook.session.explain.rows_of_instant import checked_outcome
 from cepbook.session.explain.why import named_partition, source_text, uncalled_functions_note
 from cepbook.session.explain.why_not_inputs import contained_events_step, contained_where_steps, no_partition_reason
 from cepbook.session.explain.why_not_matches import distinct_duplicate, partner_values, unmet_condition
@@ -51,9 +53,19 @@ HAPPENING = 30_000  # and of log entries that all of them play
 
 
 def explain_event(
-    runtime: Runtime, event_log: EventLog, names: Sequence[str], event: LogEntry, *, hypothetical: bool, calls: bool
+    runtime: Runtime,
+    event_log: EventLog,
+    names: Sequence[str],
+    event: LogEntry,
+    *,
+    hypothetical: bool,
+    calls: bool,
+    feed: Callable[[str], Feed] | None = None,
 ) -> EventExplanation:
-    """Return what became of an event at each of the statements `names`."""
+    """Return what became of an event at each of the statements `names`.
+
+    `feed` returns the deliveries of a statement. If the log is incomplete, they decide whether its rerun is right.
+    """
     outcomes: list[StatementOutcome] = []
     reruns, played = 0, 0
     changes = [of for s in runtime.statements.values() for of, _ in s.plan.changed_properties]
@@ -64,7 +76,7 @@ def explain_event(
             if outcome is None:
                 reruns += 1
                 more = reruns <= MAX_RERUNS and played < HAPPENING
-                outcome, size = _course(runtime, event_log, name, event, hypothetical, calls, again=more)
+                outcome, size = _course(runtime, event_log, name, event, hypothetical, calls, feed, again=more)
                 played += size
             outcomes.append(outcome)
     explained = ProvenanceEvent("", deep_copied(event.event), event.time, event.type_name)
@@ -93,7 +105,15 @@ def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome |
 
 
 def _course(
-    runtime: Runtime, event_log: EventLog, name: str, event: LogEntry, hypothetical: bool, calls: bool, *, again: bool
+    runtime: Runtime,
+    event_log: EventLog,
+    name: str,
+    event: LogEntry,
+    hypothetical: bool,
+    calls: bool,
+    feed: Callable[[str], Feed] | None,
+    *,
+    again: bool,
 ) -> tuple[StatementOutcome, int]:
     target = runtime.statement(name).plan
     notes: list[str] = []
@@ -118,9 +138,11 @@ def _course(
     if run is None:
         unknown = "what its windows and patterns retained then is not known"
         stages = (*stages, ProbeStep("state", None, "", note=unknown))
-    return StatementOutcome(
-        name, _outcome(stages, judge, run), stages, rows, tuple(notes)
-    ), 0 if run is None else run.size
+    outcome = StatementOutcome(name, _outcome(stages, judge, run), stages, rows, tuple(notes))
+    if run is not None and run.is_incomplete and feed is not None and not hypothetical:
+        rerun = ProvenanceRerun(runtime, event_log, run.target, shadows=False)
+        outcome = checked_outcome(rerun, outcome, event.time, feed(name))
+    return outcome, 0 if run is None else run.size
 
 
 def _come_to(run: ProvenanceRerun, event: LogEntry, hypothetical: bool) -> list[LogEntry] | None:

@@ -15,6 +15,7 @@ from cepbook.engine.inspection.visible_rows import has_window_events, window_eve
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError
 from cepbook.lang.plan import nodes
+from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.explain.explanations import RowExplanation
 from cepbook.session.explain.why import UNKNOWN_PAST, explain_again, explain_now, explain_row, named_partition
 from cepbook.session.history.event_log import KEPT, EventLog
@@ -41,6 +42,19 @@ def explain_replayed_row(
 def _covers(replay: Replay[Any], time: int) -> bool:
     span = replay.span
     return span is not None and span[0] <= time <= span[1]
+
+
+def past_engine(replay: Replay[Any] | None, time: int) -> EngineHandle | None:
+    """Return the engine of an instant (clock units), with an event log of its own that reaches further back; None
+    without a snapshot of the replay before it.
+    """
+    if replay is None or not _covers(replay, time):
+        return None
+    try:
+        past: EngineHandle = replay.at_with_past(time, KEPT)._engine
+    except CepbookError:
+        return None
+    return past
 
 
 def _again_in_past(replay: Replay[Any], name: str, at: DeliveredRow, *, calls: bool) -> RowExplanation | None:

@@ -177,12 +177,8 @@ class ProvenanceRerun(StatementRerun):
         """Yield the stimuli. Timers that fire before an event, as the clock moves to it, are stimuli of their own."""
         for number, log_entries in enumerate(super().stimuli()):
             first = log_entries[0]
-            due = None if first.type_name is None else self.runtime.next_due
-            while due is not None and self.runtime.now < first.time and due <= first.time:
-                stop = max(due, self.runtime.now) if first.stepping else first.time
-                self.place = StimulusPlace(number, own=False, time=stop)
-                yield [LogEntry((0, 0), stop)]
-                due = self.runtime.due_after(stop)
+            if first.type_name is not None and self.runtime.now < first.time:
+                yield from self._clock_stops(number, first.time, stepping=first.stepping)
             self.place = StimulusPlace(number, own=True, time=first.time)
             yield log_entries
 
@@ -191,14 +187,21 @@ class ProvenanceRerun(StatementRerun):
         for log_entries in self._to_now():
             place = self.place
             if place == self._leap:
-                due = self.runtime.next_due
-                while due is not None and due < log_entries[0].time:
-                    stop = max(due, self.runtime.now)
-                    self.place = StimulusPlace(place.entries, own=False, time=stop)
-                    yield [LogEntry((0, 0), stop)]
-                    due = self.runtime.due_after(stop)
+                yield from self._clock_stops(place.entries, log_entries[0].time - 1, stepping=True)
                 self.place = place
             yield log_entries
+
+    def _clock_stops(self, entries: int, until: int, *, stepping: bool) -> Iterator[list[LogEntry]]:
+        """Yield the stops of the clock before log entry `entries` if timers are due at `until` or before.
+
+        With `stepping` the clock stops at every due time, otherwise once, at `until`.
+        """
+        due = self.runtime.next_due
+        while due is not None and due <= until:
+            stop = max(due, self.runtime.now) if stepping else until
+            self.place = StimulusPlace(entries, own=False, time=stop)
+            yield [LogEntry((0, 0), stop)]
+            due = self.runtime.due_after(stop)
 
     def stimuli_from(self, place: StimulusPlace) -> Iterator[list[LogEntry]]:
         """Yield the stimuli from `place` on. Those before are played silently."""
@@ -524,8 +527,7 @@ class ProvenanceRerun(StatementRerun):
         rows_by_store = {}
         for name in sorted(names & self.runtime.stores.keys()):
             owner: Any = self.runtime.stores[name].owner
-            to_event = owner.outlet.layout.event
-            rows_by_store[name] = [to_event(row) for _, rows in owner.iterated(self.runtime.now) for row in rows]
+            rows_by_store[name] = self._iterated((owner, owner.outlet.layout.event))
         return rows_by_store
 
 

@@ -17,7 +17,7 @@ class PartialMatch:
     """A sub-expression that has begun and is not true yet: an event of a filter, a timer.
 
     It waits for `waiting_for`, a piece of the pattern, `since` (ms) and, if it expires, `until` (ms). `events` are the
-    events that matched before it, by tag; a list for a repeated tag. `partition` is None without a context.
+    events that matched before or beside it, by tag; a list if there are several. `partition` is None without a context.
     """
 
     partition: int | None
@@ -62,4 +62,6 @@ def partial_matches(runtime: Runtime, statement: str, partition: int | None = No
         for summary in runtime.state(statement, first, partials=MAX_PARTIALS)
         for match in summary["partials"]["rows"]
     ]
+    if total <= MAX_PARTIALS:
+        total = len(rows)  # an engine counts in its limit also the further matches of an operand of `and`
     return PartialMatches(total, tuple(rows[:MAX_PARTIALS]))

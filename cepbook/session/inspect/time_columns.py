@@ -20,13 +20,15 @@ from cepbook.lang.registry.aggregates import AGGREGATES, USER_AGGREGATE
 from cepbook.lang.types import LONG, Type
 from cepbook.session.io.output.time_types import DATES, output_types, time_type
 
+_Subqueries = tuple[nodes.SubqueryPlan, ...]
+
 
 class _Scope(NamedTuple):
     """The inputs of an expression: the times among the properties of each input, aggregates, and subqueries."""
 
     inputs: tuple[frozenset[str], ...] = ()
     aggregation: nodes.Aggregation | None = None
-    subqueries: tuple[nodes.SubqueryPlan, ...] = ()
+    subqueries: _Subqueries = ()
 
 
 class TimeColumns:
@@ -63,19 +65,19 @@ class TimeColumns:
         if any(insert.target == name for insert in of.inserts):
             times = self.of_plan(of)
             yield from ((column, column in times) for column in self._runtime.catalog.event_types[name].properties)
-        into, target = of.into, getattr(of, "target", None)
-        if into is not None and into.store.name == name:
-            scope = self._scope(of, of.root)
+        if of.into is not None and of.into.store.name == name:
+            scope = self._scope(of.root, of.subqueries)
             calls = () if scope.aggregation is None else scope.aggregation.calls
-            yield from ((column, self._picks_time(calls[index], scope)) for index, column in into.columns)
-        branches = () if target is None or target.name != name else getattr(of, "branches", ())
-        for action in (action for branch in branches for action in branch.actions):
-            values = [(column.name, column.value) for column in action.columns if action.insert is None]
-            values += [(change.name, change.value) for change in action.changes if not change.path]
-            for column, value in values:
-                row = self.of_type(name) | {column}  # the row's own value stays as it is
-                scope = _Scope((row, self.of_types(_types_of(of.source)), row), None, of.subqueries)
-                yield column, self._is_time(value, scope)
+            yield from ((column, self._picks_time(calls[index], scope)) for index, column in of.into.columns)
+        match of:
+            case nodes.MergeStatement(target=target, actions=actions) if target.name == name:
+                for action in actions:
+                    values = [(column.name, column.value) for column in action.columns if action.insert is None]
+                    values += [(change.name, change.value) for change in action.changes if not change.path]
+                    for column, value in values:
+                        row = self.of_type(name) | {column}  # the row's own value stays as it is
+                        scope = _Scope((row, self.of_types(_types_of(of.source)), row), None, of.subqueries)
+                        yield column, self._is_time(value, scope)
 
     def of_statement(self, name: str) -> frozenset[str]:
         """Return the columns of a statement that hold times."""
@@ -110,31 +112,38 @@ class TimeColumns:
             others |= (known[name].properties.keys() if name in known else set()) - times
         return frozenset(time_properties - others)
 
-    def of_plan(self, of: Any) -> frozenset[str]:
+    def of_plan(self, of: nodes.StatementPlan) -> frozenset[str]:
         """Return the columns of the statement with this plan that hold times."""
-        if getattr(of, "assignments", ()):
-            return frozenset(filter(self._of_variable, of.assigned))
-        root = of.projection
-        output = getattr(of, "target", None) or getattr(of, "output_type", None)  # rows of a store, or of a type
-        if root is None:
-            return frozenset() if output is None else self.of_type(output.name)
+        match of:
+            case nodes.OnSetStatement(assigned=assigned):
+                return frozenset(filter(self._of_variable, assigned))
+            case nodes.SelectStatement(root=root):
+                return self._of_query(root, of.subqueries)
+            case (
+                nodes.CreateTableStatement(store=store)
+                | nodes.MergeStatement(target=store)
+                | nodes.InsertRows(target=store)
+            ):
+                return self.of_type(store.name)
+        return frozenset()
+
+    def _of_query(self, root: nodes.Projection, subqueries: _Subqueries) -> frozenset[str]:
         if nodes.stage(root, nodes.Derivation) is not None:
             return frozenset()  # it makes columns of its own, whose names may equal those of properties
-        scope = self._scope(of, root)
+        scope = self._scope(root, subqueries)
         columns = {column.name for column in root.columns if self._is_time(column.value, scope)}
         if root.wildcard and len(scope.inputs) == 1:
             columns |= scope.inputs[0]
         return frozenset(columns)
 
-    def _scope(self, of: Any, root: nodes.Projection) -> _Scope:
+    def _scope(self, root: nodes.Projection, subqueries: _Subqueries = ()) -> _Scope:
         aggregation = nodes.stage(root, nodes.Aggregation)
         matches = nodes.stage(root, nodes.Recognition)
-        calls, subqueries = aggregation, getattr(of, "subqueries", ())
         if matches is not None:
             measures = {measure.name for measure in matches.measures if self._is_time(measure.value, _Scope())}
-            return _Scope((frozenset(measures),), calls, subqueries)
+            return _Scope((frozenset(measures),), aggregation, subqueries)
         sources = map(nodes.source_of, nodes.streams(root))
-        return _Scope(tuple(self.of_types(_types_of(source)) for source in sources), calls, subqueries)
+        return _Scope(tuple(self.of_types(_types_of(source)) for source in sources), aggregation, subqueries)
 
     def _is_time(self, e: x.BoundExpr, scope: _Scope) -> bool:
         if e.type != LONG:
@@ -154,7 +163,7 @@ class TimeColumns:
             return self._picks_time(scope.aggregation.calls[e.aggregate_number], scope)
         if isinstance(e, x.SubqueryRef) and e.index < len(scope.subqueries):
             root = scope.subqueries[e.index].root
-            return len(root.columns) == 1 and self._is_time(root.columns[0].value, self._scope(None, root))
+            return len(root.columns) == 1 and self._is_time(root.columns[0].value, self._scope(root))
         if e.read_stream is not None:
             return e.read_stream < len(scope.inputs) and e.property_name in scope.inputs[e.read_stream]
         return isinstance(e, x.CurrentTimestamp)
@@ -172,7 +181,8 @@ class TimeColumns:
             values = [
                 self._is_time(one.value, _Scope((self.of_types(_types_of(of.source)),), None, of.subqueries))
                 for of in self._plans
-                for one in getattr(of, "assignments", ())
+                if isinstance(of, nodes.OnSetStatement)
+                for one in of.assignments
                 if one.variable == name and not one.path
             ]
             self._variables[name] = bool(values) and all(values)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cepbook.errors import ParseError
+from cepbook.errors import MOST_PROBLEMS, ParseError
 from cepbook.lang.syntax.reader.parser import parse_epl
 from tests.lang import recorded
 
@@ -29,6 +29,22 @@ def test_every_statement_reports_its_first_error() -> None:
     diagnostics = refusal(text).diagnostics
     assert [d.code for d in diagnostics] == ["syntax"] * 4
     assert [d.span.line_column(text) for d in diagnostics] == [(1, 1), (3, 11), (3, 26), (4, 14)]
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("select § from A;" * 150, "select"),  # the statement behind the 100th problem
+        ("select * from A; " + "select § from A;" * 100 + "select x from A", "select x from"),
+        ("select " + "§ " * 150 + "from A; select * from B", "§"),  # the 101st sign
+        ("select , from A;" * 40 + "select § from A;" * 150, "select"),
+    ],
+)
+def test_most_problems_of_a_text(text: str, end: str) -> None:
+    *problems, last = refusal(text).diagnostics
+    assert len(problems) == MOST_PROBLEMS
+    assert last.code == "unchecked" and last.span.start > problems[-1].span.start
+    assert text[last.span.start :].startswith(end)
 
 
 def test_end_of_statement_is_behind_its_last_token() -> None:

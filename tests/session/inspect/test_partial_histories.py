@@ -93,6 +93,37 @@ def pairs(events: list[Event], now: int) -> list[Partial]:
     return [("b", since, None, {**ids, "a": begun[0]["id"]}) if begun else ("a", since, None, ids)]
 
 
+def sides(events: list[Event], number: int) -> list[Partial]:
+    """`and` of `number` events with x=0 and of one with x=1: a side that has matched is seen where the other waits."""
+    most = {"a": number, "b": 1}
+    ids: dict[str, list[int]] = {"a": [], "b": []}
+    since = {"a": 0, "b": 0}
+    for event in events:
+        side = "ab"[event["x"]] if event["x"] < 2 else ""
+        if side and len(ids[side]) < most[side]:
+            ids[side].append(event["id"])
+            since[side] = event["t"]
+        if all(len(ids[name]) == most[name] for name in "ab"):
+            ids, since = {"a": [], "b": []}, {"a": event["t"], "b": event["t"]}
+    partials: list[Partial] = []
+    for name in "ab":
+        if len(ids[name]) < most[name]:
+            matched = {tag: of for tag, of in ids.items() if of and (tag == name or len(of) == most[tag])}
+            seen = {tag: of if most[tag] > 1 else of[0] for tag, of in matched.items()}
+            partials.append((name, since[name], None, seen))
+    return partials
+
+
+def every_side(events: list[Event], now: int) -> list[Partial]:
+    """`every` at one side: it goes on to wait after the other has matched, which has a list if there are several."""
+    a, b = ([event for event in events if event["x"] == x] for x in (0, 1))
+    partials: list[Partial] = [("a", 0, None, {"b": b[0]["id"]} if b else {})]
+    if not b:
+        ids = [event["id"] for event in a]
+        partials.append(("b", 0, None, {"a": ids if len(ids) > 1 else ids[0]} if ids else {}))
+    return partials
+
+
 PATTERNS: dict[str, Callable[[list[Event], int], list[Partial]]] = {
     "every a=A(x=0) -> b=A(x=1, k=a.k)": followed,
     "every a=A(x=0) -> (b=A(x=1, k=a.k) where timer:within(1 sec))": lambda e, now: followed(e, now, within=1000),
@@ -102,6 +133,9 @@ PATTERNS: dict[str, Callable[[list[Event], int], list[Partial]]] = {
     "every (a=A(x>0) until b=A(x=0))": until_zero,
     "every a=A(x=0) -> (([2] b=A(x>0)) where timer:within(2 sec))": twice_within,
     "every [2] (a=A(x=0) -> b=A(x=1))": pairs,
+    "every (a=A(x=0) and b=A(x=1))": lambda e, now: sides(e, 1),
+    "every (([2] a=A(x=0)) and b=A(x=1))": lambda e, now: sides(e, 2),
+    "every a=A(x=0) and b=A(x=1)": every_side,
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cepbook.errors import nearest_or_known_names
+from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import UNTYPED
 from cepbook.lang.bind.expressions import call
@@ -85,11 +85,13 @@ def apply_index(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Bin
     index = bind(step.index, scope)
     if index.type == ERROR:
         return index
-    span = target.span.to(step.index.span)
+    span = target.span.to(step.span)
     if (target.type == t.MAP and index.type == t.STRING) or (step.optional and target.type == t.OBJECT):
         return x.IndexAccess(t.OBJECT, target, index, span=span)
     if target.type.of is None:
-        scope.mismatch(f"`{step.name}` is {type_text(target.type)}, not an array", step.span)
+        before = Span(target.span.start, min(target.span.end, step.span.start))  # an index by itself has no name
+        indexed = step.name or scope.module.text(before)
+        scope.mismatch(f"`{indexed}` is {type_text(target.type)}, not an array", step.span)
     if index.type not in (t.INT, t.SHORT, t.BYTE):
         scope.mismatch(f"an array index must be an int, found {type_text(index.type)}", step.index.span)
     return x.IndexAccess(target.type.of, target, index, span=span)

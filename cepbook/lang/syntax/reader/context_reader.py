@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lark import Token
-
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import ParseNode, span_of
 from cepbook.lang.syntax.reader.pattern_reader import is_rule
@@ -80,8 +76,3 @@ class ContextReader(SelectReader):
 
     def condition_after(self, node: ParseNode) -> ast.ContextCondition:
         return ast.ContextCondition("after", period=self.expr(node.children[0]), span=span_of(node))
-
-
-def optional_word(token: Any) -> str | None:
-    """Return the text of an optional keyword, or None."""
-    return str(token) if isinstance(token, Token) else None

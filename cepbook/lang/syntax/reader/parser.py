@@ -57,20 +57,30 @@ def parse_epl(text: str) -> ast.Module:
     """Return the statements of `text`, which are separated by ``;``. Spans count characters of `text`.
 
     The 64 most recently parsed texts are cached, because a cell is parsed several times (for its names, to check it, to
-    run it). Raises `ParseError` with the first syntax error of each invalid statement, but of no more than
-    `MOST_PROBLEMS`, and BindError if a statement is nested too deeply.
+    run it). Raises `ParseError` with the first syntax error of each invalid statement, or with all its text that is no
+    token, but with no more than `MOST_PROBLEMS` of both; and BindError if a statement is nested too deeply.
     """
     statement_tokens, lexical_errors = tokenize(text)
-    diagnostics = list(lexical_errors)
+    unreported = iter(lexical_errors)
+    diagnostics: list[Diagnostic] = []
     statements: list[ast.Statement] = []
     forms: list[StatementForm | None] = []
     declarations: dict[str, Any] = {}
     for piece in statement_tokens:
-        if not piece.tokens or (lexical_errors and any(token.kind == "bad" for token in piece.tokens)):
+        if not piece.tokens:
             continue
-        if len(diagnostics) >= MOST_PROBLEMS:
+        if len(diagnostics) == MOST_PROBLEMS:
             diagnostics.append(unchecked_rest(Span(piece.tokens[0].start, piece.tokens[0].end)))
             break
+        if lexical_errors:
+            unreadable = [next(unreported) for token in piece.tokens if token.kind == "bad"]
+            room = MOST_PROBLEMS - len(diagnostics)
+            diagnostics += unreadable[:room]
+            if len(unreadable) > room:
+                diagnostics.append(unchecked_rest(unreadable[room].span))
+                break
+            if unreadable:
+                continue
         parsed, form = _parse_piece(piece)
         if isinstance(parsed, Diagnostic):
             diagnostics.append(parsed)

@@ -15,7 +15,7 @@ from typing import Any
 from lark import Token
 
 from cepbook.lang.syntax import ast
-from cepbook.lang.syntax.reader.context_reader import ContextReader, optional_word
+from cepbook.lang.syntax.reader.context_reader import ContextReader
 from cepbook.lang.syntax.reader.expression_reader import Misplaced, ParseNode, present, span_of, unescape_name, unquote
 from cepbook.lang.syntax.reader.pattern_reader import is_rule
 
@@ -78,7 +78,7 @@ class StatementReader(ContextReader):
         select = ast.Select(
             self.read(items),
             (self._window_source(from_),),
-            selector=optional_word(selector),
+            selector=_optional_word(selector),
             distinct=distinct is not None,
             where=self.optional_expr(where),
             group_by=self.optional(group),
@@ -104,16 +104,15 @@ class StatementReader(ContextReader):
                 hint = "each part is insert into … select … where …"
                 raise Misplaced("a split stream has no from-clause with a named window", span_of(source[0]), hint)
             return self._on_insert_select(first)
-        return ast.OnSplit(
-            tuple(self._split_branch(branch) for branch in branches), optional_word(output) == "all", span=span_of(node)
-        )
+        split = tuple(map(self._split_branch, branches))
+        return ast.OnSplit(split, _optional_word(output) == "all", span=span_of(node))
 
     def _on_insert_select(self, node: Any) -> ast.OnSelect:
         into, selector, distinct, items, from_, where, group, having, order, limit = node.children
         select = ast.Select(
             self.read(items),
             (self._window_source(from_.children[0]),),
-            selector=optional_word(selector),
+            selector=_optional_word(selector),
             distinct=distinct is not None,
             insert_into=self.read(into),
             where=self.optional_expr(where),
@@ -356,3 +355,8 @@ class StatementReader(ContextReader):
         if isinstance(value, Token) and language is None:
             return replace(decl, language="js")
         return decl
+
+
+def _optional_word(token: Any) -> str | None:
+    """Return the text of an optional keyword, or None."""
+    return str(token) if isinstance(token, Token) else None
