@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cepbook.spark.comparison.typed_rows import MAX_EXACT_INTEGER, StatementRows, TypedColumn, as_kind, exact_key
+from cepbook.spark.comparison.typed_rows import MAX_EXACT_INTEGER, StatementRows, TypedColumn, as_kind, exact_key, utc
 
 MAX_DIFFERENCES = 1000  # differences that are kept for reading, per statement; all are counted
 ORDER_COLUMN = "(order)"  # stands for a column where only the order of rows differs
@@ -440,8 +440,8 @@ def same_value(a: Any, b: Any, rules: MatchRules) -> bool:
         return len(a) == len(b) and all(same_value(x, y, rules) for x, y in zip(a, b, strict=True))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return all(same_value(a.get(k), b.get(k), rules) for k in a.keys() | b.keys())
-    if isinstance(a, datetime) and isinstance(b, datetime) and (a.tzinfo is None) != (b.tzinfo is None):
-        return a.replace(tzinfo=a.tzinfo or UTC) == b.replace(tzinfo=b.tzinfo or UTC)
+    if isinstance(a, datetime) and isinstance(b, datetime):
+        return utc(a) == utc(b)
     return bool(a == b)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +16,8 @@ from cepbook.errors import UsageError
 from cepbook.lang.types import BITS, Type
 from cepbook.lazy_imports import ArrowColumn, ArrowTable
 
-_METADATA_COLUMNS = ("statement", "time", "seq", "sequence", "trigger", "delivery", "kind")
+_NUMBER_OF_DELIVERY = "seq"  # in the frames of `Workbench.changes`
+_SPARK_METADATA = frozenset(("statement", "sequence", "trigger", "delivery"))  # in those of Spark, all or some
 MAX_EXACT_INTEGER = 2**53  # whole numbers up to here are floats without loss
 ColumnKind = Literal["int", "float", "bool", "object"]
 BoolMask = npt.NDArray[np.bool_]
@@ -53,7 +54,8 @@ class StatementRows:
 
     `dropped` rows at the beginning are lost (a bounded feed); `total` counts them too. `column_families` describe the
     kind of number or text in a column, where known. `float32_columns` hold 32-bit floats. With `nan_is_null` NaN and
-    null cannot be told apart. `order` says if events of one time came in no certain order.
+    null cannot be told apart. `order` says if events of one time came in no certain order. `optional` columns may be
+    metadata of Spark: they count if the other side has them.
     """
 
     time: npt.NDArray[np.int64]
@@ -64,6 +66,7 @@ class StatementRows:
     column_families: Mapping[str, str] = field(default_factory=dict)
     float32_columns: frozenset[str] = field(default=frozenset())
     order: str = ""
+    optional: frozenset[str] = frozenset()
 
     @property
     def total(self) -> int:
@@ -126,25 +129,50 @@ def rows_of_frame(frame: Any, name: str, second: int) -> StatementRows:
         raise UsageError(f"{name}: a streaming DataFrame has no end; compare what it wrote")
     if hasattr(frame, "toArrow"):
         frame = frame.toArrow()
-    if hasattr(frame, "column_names") and hasattr(frame, "to_pylist"):
-        _check_columns(frame.column_names, name)
-        columns = {c: column_of_arrow(frame.column(c)) for c in frame.column_names if c not in _METADATA_COLUMNS}
-        return StatementRows(
-            delivery_times(frame, second), remove_mask(frame), columns, column_families=_families(columns)
-        )
-    if not isinstance(frame, pd.DataFrame):
+    is_table = hasattr(frame, "column_names") and hasattr(frame, "to_pylist")
+    if not is_table and not isinstance(frame, pd.DataFrame):
         raise UsageError(f"{name}: expected a pandas DataFrame, not {type(frame).__name__}")
-    _check_columns(frame.columns, name)
-    columns = {str(c): typed_column(_plain_values(frame[c])) for c in frame.columns if c not in _METADATA_COLUMNS}
-    remove = np.fromiter((str(k) == "remove" for k in frame["kind"]), bool, len(frame))
-    times = _clock_units(frame["time"], second)
-    return StatementRows(times, remove, columns, nan_is_null=True, column_families=_families(columns, frame))
+    labels = list(frame.column_names if is_table else frame.columns)
+    time, kind, own = _column_roles(labels, name)
+    kinds = frame.column(kind).to_pylist() if is_table else _plain_values(frame[kind])
+    unknown = [text for text in kinds if text not in ("insert", "remove")]
+    if unknown:
+        raise UsageError(f"{name}: the column `{kind}` has {unknown[0]!r}, which is neither 'insert' nor 'remove'")
+    remove = np.fromiter((text == "remove" for text in kinds), bool, len(kinds))
+    dates = frame.column(time).to_pandas() if is_table else frame[time]
+    times = _clock_units(dates, second, f"{name}: the column `{time}`")
+    optional = frozenset() if own.keys() >= _SPARK_METADATA else _SPARK_METADATA & own.keys()
+    columns = {
+        text: column_of_arrow(frame.column(label)) if is_table else typed_column(_plain_values(frame[label]))
+        for text, label in own.items()
+        if text in optional or text not in _SPARK_METADATA
+    }
+    families = _families(columns, None if is_table else frame)
+    return StatementRows(
+        times, remove, columns, nan_is_null=not is_table, column_families=families, optional=optional
+    )
 
 
-def _check_columns(names: Iterable[Any], name: str) -> None:
-    missing = [c for c in ("time", "kind") if c not in list(names)]
+def _column_roles(labels: Sequence[Any], name: str) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the columns with the time and the kind, and the others by their names as texts.
+
+    Metadata comes first, and has underscores appended where the statement has a column of its name.
+    """
+    texts = list(map(str, labels))
+    twice = next((text for text in texts if texts.count(text) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{name}: the frame has two columns `{twice}`")
+    roles = {role: _first_of(role, texts) for role in ("time", "kind", _NUMBER_OF_DELIVERY)}
+    missing = [role for role in ("time", "kind") if roles[role] is None]
     if missing:
         raise UsageError(f"{name}: the frame has no column {' and no column '.join(missing)}")
+    own = {text: label for text, label in zip(texts, labels, strict=True) if text not in roles.values()}
+    time, kind = (labels[texts.index(roles[role] or "")] for role in ("time", "kind"))
+    return time, kind, own
+
+
+def _first_of(role: str, texts: Sequence[str]) -> str | None:
+    return next((text for text in texts if text.rstrip("_") == role), None)
 
 
 def _families(columns: Mapping[str, TypedColumn], frame: pd.DataFrame | None = None) -> dict[str, str]:
@@ -183,7 +211,7 @@ def delivery_times(table: ArrowTable, second: int) -> npt.NDArray[np.int64]:
     """Return the delivery times in units of a clock that has `second` units per second."""
     times = table.column("time")
     if str(times.type).startswith("timestamp"):
-        return _clock_units(times.to_pandas(), second)
+        return _clock_units(times.to_pandas(), second, "column `time`")
     return np.asarray(times.to_numpy(), np.int64)
 
 
@@ -192,21 +220,58 @@ def remove_mask(table: ArrowTable) -> BoolMask:
     return np.fromiter((k == "remove" for k in table.column("kind").to_pylist()), bool, table.num_rows)
 
 
-def _clock_units(times: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
+def _clock_units(times: pd.Series[Any], second: int, subject: str) -> npt.NDArray[np.int64]:
+    """Return times in clock units. Raises UsageError for a time that is missing or between two units."""
+    if times.isna().any():
+        raise UsageError(f"{subject} has a row without a time")
     if str(times.dtype).startswith("datetime64"):
         zone = getattr(times.dt, "tz", None)
-        naive = times if zone is None else times.dt.tz_convert("UTC").dt.tz_localize(None)
-        return naive.to_numpy(dtype="datetime64[ms]" if second == 1000 else "datetime64[us]").astype("int64")
-    return np.array([int(t) for t in times.tolist()], np.int64)
+        dates = (times if zone is None else times.dt.tz_convert("UTC").dt.tz_localize(None)).to_numpy()
+        units = dates.astype("datetime64[ms]" if second == 1000 else "datetime64[us]")
+        between = np.flatnonzero(units.astype(dates.dtype) != dates)
+        if len(between):
+            raise UsageError(f"{subject} has {dates[between[0]]}, which is between two units of the clock")
+        return units.astype("int64")
+    units_of_rows = []
+    for moment in _plain_values(times):
+        units_of_row = _units(moment, second) if isinstance(moment, datetime) else moment
+        if isinstance(units_of_row, float) and units_of_row.is_integer():
+            units_of_row = int(units_of_row)
+        if type(units_of_row) is not int:
+            raise UsageError(f"{subject} has {moment!r}, which is neither a date nor a whole number of clock units")
+        units_of_rows.append(units_of_row)
+    return np.array(units_of_rows, np.int64)
 
 
 def _plain_values(values: pd.Series[Any]) -> list[Any]:
     missing: Sequence[bool] = values.isna().tolist()
-    return [None if gone else value for value, gone in zip(values.tolist(), missing, strict=True)]
+    plain = [None if gone else value for value, gone in zip(values.tolist(), missing, strict=True)]
+    return plain if _PLAIN.issuperset(map(type, plain)) else list(map(_plain, plain))
+
+
+_PLAIN = frozenset((type(None), bool, int, float, str, Decimal, date, datetime, pd.Timestamp))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without the classes of numpy, which compare element by element."""
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+        return list(map(_plain, value))
+    if isinstance(value, Mapping):
+        return {key: _plain(of) for key, of in value.items()}
+    if value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return pd.Series([value])[0]
+    return value.item() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def with_equal_times(rows: StatementRows, other: StatementRows, second: int) -> StatementRows:
-    """Return `rows` with clock units in place of dates where `other` has whole numbers."""
+    """Return `rows` with clock units in place of dates where `other` has whole numbers.
+
+    Optional columns that `other` lacks are left out.
+    """
+    if lacking := rows.optional - other.columns.keys():
+        rows = replace(rows, columns={name: of for name, of in rows.columns.items() if name not in lacking})
     columns = {
         name: typed_column([_units(value, second) for value in column.plain()])
         for name, column in rows.columns.items()
@@ -219,11 +284,23 @@ def _are_dates(column: TypedColumn) -> bool:
     return column.kind == "object" and set(map(type, column.values[~column.null])) <= {datetime, pd.Timestamp}
 
 
-def _units(moment: datetime | None, second: int) -> int | None:
+def _units(moment: datetime | None, second: int) -> int | datetime | None:
+    """Return a date in clock units, or as it is if it lies between two of them."""
     if moment is None:
         return None
-    aware = moment.replace(tzinfo=moment.tzinfo or UTC)
-    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1_000_000 // second)
+    units, rest = divmod(utc(moment) - datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1_000_000 // second))
+    return moment if rest else int(units)
+
+
+def utc(moment: datetime) -> datetime:
+    """Return a date in UTC. Spark's dates have a zone, those of a frame need not have one.
+
+    Python takes dates of two zones for unequal in the hour that one of the zones repeats.
+    """
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:  # in the first or last hours of all dates
+        return moment
 
 
 def exact_key(value: Any) -> Any:
@@ -231,13 +308,13 @@ def exact_key(value: Any) -> Any:
     if isinstance(value, float):
         return ("nan",) if value != value else value
     if isinstance(value, list | tuple):
-        return tuple(exact_key(element) for element in value)
+        return ("list", *map(exact_key, value))
     if isinstance(value, Mapping):
         return frozenset((str(k), exact_key(v)) for k, v in value.items() if v is not None)
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, Decimal | int | str) or value is None:
         return value
-    if isinstance(value, datetime):  # Spark's are aware, those of a frame need not be
-        return ("datetime", value.replace(tzinfo=value.tzinfo or UTC).timestamp())
+    if isinstance(value, datetime):
+        return ("datetime", utc(value))
     return (type(value).__name__, str(value))
