@@ -36,7 +36,8 @@ from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.java.numbers import to_float32
 from cepbook.lang.java.sizes import MAX_DIGITS, MAX_INTEGER
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.types import BITS, CALENDAR, TIMESTAMP, ZONEDDATETIME, Type
+from cepbook.lang.types import BIGDECIMAL, BIGINTEGER, BITS, CALENDAR, TIMESTAMP, ZONEDDATETIME, Type
+from cepbook.session.io.text_files import FLOATS_OF_SINKS, field_value
 from cepbook.session.io.time_conversion import timedelta_units, to_clock_units
 
 EventTypes = Mapping[str, EventType]
@@ -86,7 +87,9 @@ def _time(second: int, zone: str, value: Any) -> int:
         raise TypeMismatch(f"is a time, and {error}") from None
 
 
-def _floating(name: str, value: Any) -> float:
+def _floating(name: str, value: Any) -> float | None:
+    if type(value) is str and value in FLOATS_OF_SINKS:
+        return FLOATS_OF_SINKS[value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeMismatch(f"is {name}, not {describe_value(value)}")
     try:
@@ -95,11 +98,13 @@ def _floating(name: str, value: Any) -> float:
         raise TypeMismatch(f"is {name}, and {describe_value(value)} is too large for it") from None
 
 
-def _single(value: Any) -> float:
-    return to_float32(_floating("float", value))
+def _single(value: Any) -> float | None:
+    number = _floating("float", value)
+    return None if number is None else to_float32(number)
 
 
 def _biginteger(value: Any) -> int:
+    value = _number_of_text(value, BIGINTEGER)
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeMismatch(f"is biginteger, not {describe_value(value)}")
     if abs(value) >= MAX_INTEGER:
@@ -107,7 +112,14 @@ def _biginteger(value: Any) -> int:
     return value
 
 
+def _number_of_text(value: Any, of: Type) -> Any:
+    """Return the number of a text: JSON has no other form for all digits, and sinks write this one."""
+    number = field_value(value, of) if isinstance(value, str) else value
+    return value if number is None else number
+
+
 def _bigdecimal(value: Any) -> Decimal:
+    value = _number_of_text(value, BIGDECIMAL)
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -30,7 +30,7 @@ from cepbook.lang.types import Type, is_integral, is_numeric
 from cepbook.session.io.csv_records import EMPTY, CsvRecords, Reject
 from cepbook.session.io.event_validation import is_missing
 from cepbook.session.io.foreign_frames import date_index, frame_of_table
-from cepbook.session.io.text_files import DEFAULT, TEXTS, TextFormat, field_value, text_format
+from cepbook.session.io.text_files import DEFAULT, FLOATS, TEXTS, TextFormat, field_value, text_format
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
@@ -276,6 +276,8 @@ def _csv_frame(
     """Return what pandas reads, with texts in the columns `exact`."""
     text: Any = {name: "str" for name, of in (columns or {}).items() if of is not None and of.name in _AS_TEXT}
     text |= dict.fromkeys(exact, "str")
+    nulls = ["", *form.na]
+    nan = {name: [*nulls, "nan"] for name, of in (columns or {}).items() if of is not None and of.name in FLOATS}
     return pd.read_csv(
         records,
         sep=form.sep,
@@ -285,7 +287,7 @@ def _csv_frame(
         dtype=text,
         index_col=False,
         keep_default_na=False,
-        na_values=["", *form.na],
+        na_values=nulls if columns is None else {**dict.fromkeys(records.names, nulls), **nan},
         low_memory=False,  # else the dtype of a value depends on its neighbours
         **settings,
     )

@@ -5,8 +5,9 @@ The same text is the same value however a file is read, by a replay, by `define`
 - An empty field of CSV is null, and ``""`` an empty text. ``NA`` and ``null`` are ordinary texts, unless
   `TextFormat.na` lists them.
 - Numbers have ASCII digits without underscores, such as ``-1``, ``1e3``, ``1.50``, for ``double`` and ``float`` also
-  ``inf``; blanks around them do not matter. Whole numbers may have a fraction of zeros, as pandas writes columns with
-  gaps. ``biginteger`` and ``bigdecimal`` keep all digits; ``007`` is a text for a string property.
+  ``inf``, and ``nan``, which is null; blanks around them do not matter. Whole numbers may have a fraction of zeros, as
+  pandas writes columns with gaps. ``biginteger`` and ``bigdecimal`` keep all digits; ``007`` is a text for a string
+  property.
 - A name that occurs twice, in the first line of CSV or in a JSON object, is an error, and so is a record of CSV with
   another number of fields than there are columns.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,6 +31,8 @@ _NUMBER = re.compile(  # each digit can be read in one way: a long text that is 
     r"\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]++)?\s*+", re.ASCII | re.IGNORECASE
 )
 _INFINITE = re.compile(r"\s*+[+-]?inf(?:inity)?\s*+", re.ASCII | re.IGNORECASE)
+FLOATS_OF_SINKS = {"nan": None, "inf": math.inf, "-inf": -math.inf}  # texts that sinks write; NaN is null at the border
+FLOATS = ("double", "float")
 TEXTS = ("string", "object")  # types whose values may be empty texts
 LONGEST = 16 * 1024 * 1024  # bytes of a line or a message of a live source, characters of a record of CSV
 _DIGITS = 4_300  # of a whole number, the most that Python converts
@@ -135,7 +139,9 @@ def field_value(value: Any, of: Type | None) -> Any:
     if not is_numeric(of):
         return value
     if not _NUMBER.fullmatch(value):
-        return float(value) if of.name in ("double", "float") and _INFINITE.fullmatch(value) else value
+        if of.name in FLOATS and value in FLOATS_OF_SINKS:
+            return FLOATS_OF_SINKS[value]
+        return float(value) if of.name in FLOATS and _INFINITE.fullmatch(value) else value
     if of.name == "bigdecimal":
         return Decimal(value.strip())
     return _whole(value) if is_integral(of) else float(value)
