@@ -11,7 +11,8 @@ before, by symbol · **k** sum of everything by symbol · **x** price by its ave
 above · **v** sum by symbol and venue, a number · **m** price above the lowest of 30 s, by symbol · **r** extremes of
 30 s, one of an ascending column · **i** count, sum and maximum in a context by symbol · **j** avg of the last 100 in
 that context · **e** a pattern: the next low price of a symbol within 10 s after a high one · **g** no low price within
-half a second · **q** three steps. For patterns, arrays follow partial matches instead of state nodes.
+half a second · **q** three steps · **s** the next price below a fifth of the first. For patterns, arrays follow partial
+matches instead of state nodes.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ EPL = {
     "(timer:interval(500 msec) and not Tick(symbol = a.symbol, price < 5))]",
     "q": "select a.ts as a, c.ts as c from pattern [every a=Tick(price > 95) -> "
     "(b=Tick(symbol = a.symbol, price < 5) -> c=Tick(symbol = a.symbol, price > 95)) where timer:within(10 sec)]",
+    "s": "select a.ts as a, b.ts as b from pattern [every a=Tick(price > 95) -> "
+    "b=Tick(symbol = a.symbol, price < a.price * 0.2) where timer:within(10 sec)]",
 }
 
 

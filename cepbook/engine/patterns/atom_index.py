@@ -6,7 +6,7 @@ Results are in order of start; with a range, ascending by bound (recorded: match
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from cepbook.engine.patterns.state_node import NumberedNode
@@ -16,16 +16,7 @@ Waiter = TypeVar("Waiter", bound=NumberedNode)
 Sorted = list[tuple[Any, int, Waiter]]  # (bound, serial, waiter)
 
 
-class _Instances(State, Generic[Waiter]):
-    __slots__ = ()
-
-    @property
-    def keys(self) -> Collection[Any] | None:
-        """The keys of the events that may satisfy an instance; None for all events."""
-        return None
-
-
-class UnkeyedAtomIndex(_Instances[Waiter]):
+class UnkeyedAtomIndex(State, Generic[Waiter]):
     """All instances of an atom without key, in order of start."""
 
     __slots__ = ("waiters",)
@@ -35,6 +26,9 @@ class UnkeyedAtomIndex(_Instances[Waiter]):
 
     def __bool__(self) -> bool:
         return bool(self.waiters)
+
+    def __iter__(self) -> Iterator[Waiter]:
+        return iter(self.waiters.values())
 
     def add(self, waiter: Waiter, key: Any, bound: Any) -> None:
         """Add an instance; `key` and `bound` are values of its match. Null matches nothing and need not be added."""
@@ -48,7 +42,7 @@ class UnkeyedAtomIndex(_Instances[Waiter]):
         return list(self.waiters.values())
 
 
-class KeyedAtomIndex(_Instances[Waiter]):
+class KeyedAtomIndex(State, Generic[Waiter]):
     """Instances by key.
 
     A single instance of a key is stored in the table itself, several in a dict in order of start.
@@ -62,9 +56,9 @@ class KeyedAtomIndex(_Instances[Waiter]):
     def __bool__(self) -> bool:
         return bool(self.table)
 
-    @property
-    def keys(self) -> Collection[Any]:
-        return self.table.keys()
+    def __iter__(self) -> Iterator[Waiter]:
+        for entry in self.table.values():
+            yield from entry.values() if isinstance(entry, dict) else (entry,)
 
     def add(self, waiter: Waiter, key: Any, bound: Any) -> None:
         entry = self.table.get(key)
@@ -91,7 +85,7 @@ class KeyedAtomIndex(_Instances[Waiter]):
         return list(entry.values()) if isinstance(entry, dict) else [entry]
 
 
-class RangeAtomIndex(_Instances[Waiter]):
+class RangeAtomIndex(State, Generic[Waiter]):
     """Instances by bound. `op` compares the event with the bound."""
 
     __slots__ = ("op", "waiters")
@@ -103,6 +97,9 @@ class RangeAtomIndex(_Instances[Waiter]):
     def __bool__(self) -> bool:
         return bool(self.waiters)
 
+    def __iter__(self) -> Iterator[Waiter]:
+        return (waiter for _, _, waiter in self.waiters)
+
     def add(self, waiter: Waiter, key: Any, bound: Any) -> None:
         insort(self.waiters, (bound, waiter.serial, waiter))
 
@@ -113,7 +110,7 @@ class RangeAtomIndex(_Instances[Waiter]):
         return items_in_range(self.waiters, self.op, bound)
 
 
-class KeyedRangeAtomIndex(_Instances[Waiter]):
+class KeyedRangeAtomIndex(State, Generic[Waiter]):
     """Instances by key and bound."""
 
     __slots__ = ("op", "table")
@@ -124,6 +121,9 @@ class KeyedRangeAtomIndex(_Instances[Waiter]):
 
     def __bool__(self) -> bool:
         return bool(self.table)
+
+    def __iter__(self) -> Iterator[Waiter]:
+        return (waiter for bounds in self.table.values() for _, _, waiter in bounds)
 
     def add(self, waiter: Waiter, key: Any, bound: Any) -> None:
         insort(self.table.setdefault(key, []), (bound, waiter.serial, waiter))

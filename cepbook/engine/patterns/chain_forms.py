@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from cepbook.engine.patterns.atom_filters import split_filter
 from cepbook.engine.subscriptions.filter_index import index_conditions, leading_conditions
-from cepbook.engine.vectorized.chain_form import ChainAtom, ChainForm, ChainKey, ChainStep
+from cepbook.engine.vectorized.chain_form import (
+    ChainAtom,
+    ChainComparison,
+    ChainForm,
+    ChainKey,
+    ChainOperand,
+    ChainStep,
+)
 from cepbook.errors import Refusal
+from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.plan.pattern import EVENT_STREAM, MATCH_STREAM
 from cepbook.lang.types import BITS
 
 _KEY_KINDS = {"string": "string", "boolean": "boolean"} | dict.fromkeys(BITS, "number")  # by type; others are no keys
+_COMPARISONS: dict[str, Literal["=", "<", "<=", ">", ">="]] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_ARITHMETIC: dict[str, Literal["+", "-", "*"]] = {"+": "+", "-": "-", "*": "*"}
 _LONGEST = 2**53  # clock units of a period that arrays add to times
 
 
@@ -88,13 +99,17 @@ class _ChainBuilder:
         if len(atoms) + len(intervals) != 1:
             raise _refused("an `and` of several events or timers")
         own = self._atom(atoms[0]) if atoms else None
+        if own is not None and any(
+            other.event_type == own.event_type and (own.bound or other.bound) for other in absent
+        ):
+            raise _refused("a range beside an absence")  # bounds order what one event does to both
         self._steps.append(ChainStep(own, sum(intervals), tuple(absent), deadlines))
         for named in atoms:
             self._name(named, len(self._steps))
 
     def _atom(self, atom: p.Atom) -> ChainAtom:
         parts = split_filter(atom.filter)
-        if parts.bound is not None or parts.rest or not all(map(index_conditions, parts.event)):
+        if not all(map(index_conditions, parts.event)):
             raise _refused("a condition")
         keys = []
         for event, other in parts.keys:
@@ -105,8 +120,43 @@ class _ChainBuilder:
                 raise _refused("an equality")
             assert prop is not None
             keys.append(ChainKey(prop.name, self._step_of[member[0]], member[1]))
+        comparisons = tuple(map(self._comparison, parts.rest))
+        bound = parts.bound
+        if bound is not None:
+            operands = self._operand(bound.event), self._operand(bound.match)
+            comparisons += (ChainComparison(_COMPARISONS[bound.op], *operands),)
         place = sum(other.event_type == atom.event_type for other in self._pattern.atoms[: atom.number])
-        return ChainAtom(atom.number, atom.event_type, place, leading_conditions(parts.event), tuple(keys))
+        return ChainAtom(
+            atom.number,
+            atom.event_type,
+            place,
+            leading_conditions(parts.event),
+            tuple(keys),
+            comparisons,
+            None if bound is None else comparisons[-1].right,
+        )
+
+    def _comparison(self, e: x.BoundExpr) -> ChainComparison:
+        operator, sides = e.predicate or ("", ())
+        if operator not in _COMPARISONS:
+            raise _refused("a condition")
+        left, right = map(self._operand, sides)
+        return ChainComparison(_COMPARISONS[operator], left, right)
+
+    def _operand(self, e: x.BoundExpr) -> ChainOperand:
+        """Return a number that is exact as a float."""
+        if e.type.name not in ("double", "int", "short", "byte"):
+            raise _refused("a condition")
+        if isinstance(e.constant, int | float):
+            return ChainOperand("constant", constant=float(e.constant))
+        if e.property_name is not None and e.read_stream == EVENT_STREAM:
+            return ChainOperand("property", e.property_name)
+        if (member := e.tag_member(MATCH_STREAM)) is not None and member[0] in self._step_of:
+            return ChainOperand("property", member[1], self._step_of[member[0]])
+        operator, *sides = e.arithmetic or ("",)
+        if operator not in _ARITHMETIC or e.type.name != "double":
+            raise _refused("a condition")
+        return ChainOperand(_ARITHMETIC[operator], operands=tuple(map(self._operand, sides)))
 
 
 def _constant(period: int | float | None) -> int:

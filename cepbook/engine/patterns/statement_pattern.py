@@ -6,7 +6,7 @@ form one delivery.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple, TypedDict
@@ -18,7 +18,7 @@ from cepbook.engine.vectorized.chain_form import ChainForm, ChainMatch, ChainSti
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 TakeMatch = Callable[[Any, Any], object]  # (match or event, state)
-_BEFORE = (-1,)  # the path of a partial match that began before the batch
+_BEFORE: tuple[float, ...] = (-1,)  # the path of a partial match that began before the batch
 
 
 class PartialsSummary(TypedDict):
@@ -160,12 +160,13 @@ class StatementPattern(PatternOwner):
             return None
         from cepbook.engine.vectorized.chain_matches import chain_stimuli
 
-        stimuli = chain_stimuli(chain, batches, last, _awaited(chain, matcher), matcher.limit - matcher.size)
+        awaited = _awaited(chain, matcher, sum(len(batch.times) for batch in batches.values()))
+        stimuli = chain_stimuli(chain, batches, last, awaited, matcher.limit - matcher.size)
         if stimuli is None:
             return None
         self._scheduled = {stimulus.time: stimulus.matches for stimulus in stimuli if stimulus.timer}
         routes, clock = {name: self.program.route([name]) for name in chain.event_types}, self._clock
-        began: dict[int, tuple[int, ...]] = {}  # by serial of state nodes, as the paths of matches
+        began: dict[int, tuple[float, ...]] = {}  # by serial of state nodes, as the paths of matches
         several = len(chain.steps) > 1
 
         def take(stimulus: ChainStimulus) -> None:
@@ -175,6 +176,7 @@ class StatementPattern(PatternOwner):
                 route = routes[stimulus.event_type]
                 for waiter in matcher.candidates(route, stimulus.event, clock.now, stimulus.bits):
                     path, serial = began.get(waiter.serial, _BEFORE), matcher.serial
+                    path = path if waiter.bound is None else (waiter.bound, *path)
                     own += [(path, match) for match in matcher.fire([waiter], stimulus.event)]
                     if several:
                         began.update(dict.fromkeys(range(serial + 1, matcher.serial + 1), (stimulus.row, *path)))
@@ -237,13 +239,14 @@ def merge_partials(partials: Sequence[PartialsSummary]) -> PartialsSummary:
     }
 
 
-def _awaited(chain: ChainForm, matcher: Matcher) -> dict[int, Collection[Any] | None]:
-    """Return the atoms after the first one for which a matcher waits, or will, each with the keys of the events, the
-    first of which ends the waiting; None for any events.
+def _awaited(chain: ChainForm, matcher: Matcher, events: int) -> dict[int, list[list[Any]] | None]:
+    """Return the atoms after the first one for which a matcher waits, or will, each with the matches after which it
+    does. None if any event of the atom may concern it: partial matches may come to it from the steps before, or there
+    are too many for a batch of so many `events`.
     """
-    indexes = {atom.number: matcher.atoms[atom.number].index for atom in chain.atoms[1:]}
     if matcher.size == 1:
         return {}  # only the first atom waits
-    if len(chain.steps) > 1:
-        return dict.fromkeys(indexes)  # partial matches may come to any step from the steps before
-    return {number: index.keys for number, index in indexes.items() if index}
+    indexes = {atom.number: matcher.atoms[atom.number].index for atom in chain.atoms[1:]}
+    if len(chain.steps) > 1 or matcher.size > events:
+        return dict.fromkeys(indexes)
+    return {number: [waiter.begin for waiter in index] for number, index in indexes.items() if index}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cepbook.engine.subscriptions.filter_index import IndexCondition
 
@@ -29,9 +29,33 @@ class ChainKey:
 
 
 @dataclass(frozen=True, slots=True)
+class ChainOperand:
+    """A number: the property `name` of the event of a step (None: of the event that arrives), `constant`, or the double
+    that the operator `kind` (``+``, ``-``, ``*``) makes of two `operands`.
+    """
+
+    kind: Literal["property", "constant", "+", "-", "*"]
+    name: str = ""
+    step: int | None = None
+    constant: float = 0.0
+    operands: tuple[ChainOperand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChainComparison:
+    """A comparison of two numbers. It is not true for null."""
+
+    operator: Literal["=", "<", "<=", ">", ">="]
+    left: ChainOperand
+    right: ChainOperand
+
+
+@dataclass(frozen=True, slots=True)
 class ChainAtom:
-    """Atom `number` of the pattern: an event of `event_type` that meets all `conditions` and equals events before it in
-    `keys`. `place` counts the atoms of its type from 0.
+    """Atom `number` of the pattern: an event of `event_type` that meets all `conditions`, equals events before it in
+    `keys`, and meets the `comparisons` with them. `place` counts the atoms of its type from 0.
+
+    Partial matches that wait for it with a `bound` become true in ascending order of the bound.
     """
 
     number: int
@@ -39,6 +63,8 @@ class ChainAtom:
     place: int
     conditions: tuple[IndexCondition, ...]
     keys: tuple[ChainKey, ...] = ()
+    comparisons: tuple[ChainComparison, ...] = ()
+    bound: ChainOperand | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +115,9 @@ class ChainForm:
         return max(1 + len(step.absent) for step in self.steps)
 
 
-# the rows of its events before the last one, the latest first, and the events by tag
-ChainMatch = tuple[tuple[int, ...], dict[str, Any]]
+# what orders it among the matches of one stimulus, and its events by tag. The former has for each step, the last one
+# first, the bound of its atom, if it has one, and the row of the event before.
+ChainMatch = tuple[tuple[float, ...], dict[str, Any]]
 
 
 class ChainStimulus(NamedTuple):

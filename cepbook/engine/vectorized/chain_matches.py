@@ -16,21 +16,33 @@ the events that begin or concern these, and no others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from itertools import pairwise, repeat
+from operator import add, eq, ge, gt, le, lt, mul, sub
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cepbook.engine.time.clock import NEVER
-from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn, distinct, python_values
-from cepbook.engine.vectorized.chain_form import ChainAtom, ChainForm, ChainKey, ChainMatch, ChainStep, ChainStimulus
+from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn, distinct
+from cepbook.engine.vectorized.chain_form import (
+    ChainAtom,
+    ChainForm,
+    ChainKey,
+    ChainMatch,
+    ChainOperand,
+    ChainStep,
+    ChainStimulus,
+)
 from cepbook.engine.vectorized.column_batch import ColumnBatch, iterate_events
 
 Array = npt.NDArray[Any]
+_TOGETHER = 16  # events that all partial matches try before those that still wait try the others one by one
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
 Mask = npt.NDArray[np.bool_]
 
 
@@ -38,14 +50,15 @@ Mask = npt.NDArray[np.bool_]
 class _Followed:
     """What becomes of the partial matches that begin in a batch.
 
-    Of each match, in order, `rows` has by step the row of the event (-1: a timer), and `ends` and `times` the row and
-    time of its completion. `opened` are the rows of the first atom whose partial matches stay open, `moved` the other
-    rows that these have matched.
+    Of each match, in order, `rows` has by step the row of the event (-1: a timer), `ends` and `times` have the row and
+    time of its completion, and `path` has what orders it. `opened` are the rows of the first atom whose partial matches
+    stay open, `moved` the other rows that these have matched.
     """
 
     rows: Sequence[Array]
     ends: Array
     times: Array
+    path: Sequence[Array]
     opened: Array
     moved: Array
 
@@ -58,14 +71,14 @@ def chain_stimuli(
     form: ChainForm,
     batches: Mapping[str, ColumnBatch],
     last: int,
-    awaited: Mapping[int, Collection[Any] | None],
+    awaited: Mapping[int, Sequence[Sequence[Any]] | None],
     room: int,
 ) -> list[ChainStimulus] | None:
     """Return what a pattern has to do in batches that end at time `last`, in order.
 
     `batches` have, by type of their atoms, the events that may pass one. `awaited` has the atoms for which state nodes
-    wait, each with the keys of the events, the first of which ends the waiting; None for any events. Return None if
-    arrays do not decide, or if more than `room` state nodes could wait.
+    wait: the events of their matches, in the order of tags; None if any event of the atom may concern them. Return None
+    if arrays do not decide, or if more than `room` state nodes could wait.
     """
     try:
         batch = _ChainBatch(form, batches, last)
@@ -80,16 +93,39 @@ class _Stream(NamedTuple):
     columns: ArrayColumns
     rows: Array
 
-    def column(self, name: str) -> StoredColumn:
+    def column(self, name: str, rows: Array) -> StoredColumn:
+        """Return a property in some rows, which are rows of this stream."""
         column = self.columns.stored(name)
-        if column is None or column.gaps or column.values.dtype.kind not in "iub":
+        if column is None:
             raise _NotComparable
-        return column
+        return column._replace(values=column.values[np.searchsorted(self.rows, rows)])
 
-    def values(self, name: str, rows: Array) -> Array:
-        """Return the elements of a column in some rows, which are rows of this stream."""
-        values: Array = self.column(name).values[np.searchsorted(self.rows, rows)]
-        return values
+
+class _Partials:
+    """Partial matches by number, whose events have properties that ``fetch(step, name)`` returns."""
+
+    def __init__(self, fetch: Callable[[int, str], StoredColumn]) -> None:
+        self._fetch = cache(fetch)
+
+    def column(self, step: int, name: str, which: Array | slice = slice(None)) -> StoredColumn:
+        """Return a property of the events that some partial matches have matched at a step."""
+        column = self._fetch(step, name)
+        return column._replace(values=column.values[which])
+
+
+def _of_values(values: list[Any]) -> StoredColumn:
+    """Return Python values as a column."""
+    types = set(map(type, values))
+    if types <= {str, type(None)}:
+        return StoredColumn(np.arange(len(values)), texts=np.array([*values, None], object)[:-1])
+    if types in ({int}, {bool}):
+        try:
+            return StoredColumn(np.array(values, bool if types == {bool} else np.int64))
+        except OverflowError as failure:
+            raise _NotComparable from failure
+    if types <= {int, float, type(None)}:
+        return StoredColumn(np.array([np.nan if value is None else value for value in values], np.float64), gaps=True)
+    raise _NotComparable
 
 
 class _ChainBatch:
@@ -116,11 +152,11 @@ class _ChainBatch:
         """A bound of the state nodes that would wait, if all partial matches of the batch were open at once."""
         return self._form.leaves * len(self._passing[self._form.first.number])
 
-    def stimuli(self, awaited: Mapping[int, Collection[Any] | None]) -> list[ChainStimulus]:
+    def stimuli(self, awaited: Mapping[int, Sequence[Sequence[Any]] | None]) -> list[ChainStimulus]:
         """Return the stimuli in order (see `chain_stimuli`)."""
         followed = self._follow()
         atoms = [atom for atom in self._form.atoms[1:] if atom.number in awaited]
-        rows = [self._first_with_keys(atom, awaited[atom.number]) for atom in atoms]
+        rows = [self._concerned(atom, awaited[atom.number]) for atom in atoms]
         return self._in_order(followed, np.unique(np.concatenate([followed.opened, followed.moved, *rows])))
 
     def _rows(self, atom: ChainAtom) -> Array:
@@ -136,47 +172,58 @@ class _ChainBatch:
         passing: Array = stream.rows[np.frombuffer(mask.flags, bool)]
         return passing
 
-    def _first_with_keys(self, atom: ChainAtom, keys: Collection[Any] | None) -> Array:
-        """Return the first row of an atom with each of some keys; all rows of the atom if `keys` is None."""
-        rows = self._passing[atom.number]
-        if keys is None or len(atom.keys) != 1 or not len(rows):
-            return rows
-        stream, (key,) = self._streams[atom.event_type], atom.keys
-        values, places = np.unique(stream.values(key.name, rows), return_index=True)
-        texts = stream.column(key.name).texts
-        own = python_values(values if texts is None else texts[values])
-        first: Array = rows[places[np.array([value in keys for value in own], bool)]]
-        return first
+    def _concerned(self, atom: ChainAtom, matches: Sequence[Sequence[Any]] | None) -> Array:
+        """Return the rows of an atom that satisfy state nodes first, which wait after some matches; None: all rows."""
+        if matches is None:
+            return self._passing[atom.number]
+        places = {step: place for place, step in enumerate(self._form.tags.values())}
+        partials = _Partials(lambda step, name: _of_values([match[places[step]][name] for match in matches]))
+        begin, count = np.zeros(len(matches), np.int64), len(self._times)
+        rows = self._next(atom, partials, begin, np.full(len(matches), count))
+        return rows[rows < count]
 
     def _follow(self) -> _Followed:
         first = self._passing[self._form.first.number]
         rows, ends, times = [first], first, self._times[first]
+        path: list[Array] = []
         begin = first + 1
         began = [times]  # the time at which each step has begun
         opened, moved = [], []
         for step in self._form.steps:
-            ends, times, completed, stays = self._ended(step, rows, begin, began)
+            path = [ends, *path]
+            partials = self._partials(rows)
+            ends, times, completed, stays = self._ended(step, partials, begin, began)
             opened.append(rows[0][stays])
             moved += [matched[stays] for matched in rows[1:]]
             order = np.flatnonzero(completed)
-            order = order[np.lexsort((times[order], ends[order]))]
+            by = times[order]
+            if step.atom is not None and step.atom.bound is not None:
+                by, _ = self._operand(step.atom.bound, step.atom, ends[order], partials, order)
+                path = [np.zeros(len(stays)), *path]
+                path[0][order] = by
+            order = order[np.lexsort((by, ends[order]))]
             ends, times = ends[order], times[order]
-            by_event = step.atom is not None
-            rows = [*(matched[order] for matched in rows), ends if by_event else np.full(len(order), -1)]
+            path = [values[order] for values in path]
+            rows = [*(matched[order] for matched in rows), ends if step.atom is not None else np.full(len(order), -1)]
             began = [*(time[order] for time in began), times]
-            begin = ends + by_event
+            begin = ends + (step.atom is not None)
         moves = np.concatenate([first[:0], *moved])
-        return _Followed(rows, ends, times, np.concatenate(opened), moves[moves >= 0])
+        return _Followed(rows, ends, times, path, np.concatenate(opened), moves[moves >= 0])
+
+    def _partials(self, rows: Sequence[Array]) -> _Partials:
+        """Return partial matches whose events are in `rows`, by step."""
+        return _Partials(lambda step, name: self._streams[self._form.atom_of(step).event_type].column(name, rows[step]))
 
     def _ended(
-        self, step: ChainStep, rows: Sequence[Array], begin: Array, began: Sequence[Array]
+        self, step: ChainStep, partials: _Partials, begin: Array, began: Sequence[Array]
     ) -> tuple[Array, Array, Mask, Mask]:
         """Return of partial matches that wait from row `begin` on when the step ends: the row of its event, or the
         first row behind its timer, and the time; then masks of those that proceed and of those that stay open.
         """
         none, count = np.full(len(begin), NEVER), len(self._times)
         deadline = reduce(np.minimum, (began[at - 1] + period for at, period in step.deadlines), none)
-        absent = reduce(np.minimum, (self._next(atom, rows, begin) for atom in step.absent), none)
+        until = np.searchsorted(self._times, deadline)
+        absent = reduce(np.minimum, (self._next(atom, partials, begin, until) for atom in step.absent), none)
         times_and_never = np.append(self._times, NEVER)
         if step.atom is None:
             times = began[-1] + step.interval
@@ -184,41 +231,95 @@ class _ChainBatch:
             cancelled = times_and_never[np.minimum(absent, count)] < times
             reached = (times <= self._last) & ~cancelled
         else:
-            ends = self._next(step.atom, rows, begin)
+            ends = self._next(step.atom, partials, begin, until)
             times = times_and_never[ends]
             cancelled = absent < count
             reached = (ends < count) & (ends < absent)
         completed = reached & (times < deadline)
         return ends, times, completed, ~(completed | cancelled | (deadline <= self._last))
 
-    def _next(self, atom: ChainAtom, rows: Sequence[Array], begin: Array) -> Array:
-        """Return of partial matches with `rows` the next row of an atom, from `begin` on; the number of rows if there
-        is none.
+    def _next(self, atom: ChainAtom, partials: _Partials, begin: Array, until: Array) -> Array:
+        """Return of partial matches the next row of an atom, from `begin` on; the number of rows if there
+        is none. Comparisons are made with rows before `until` only.
         """
         count, candidates = len(self._times), self._passing[atom.number]
         if not (len(candidates) and len(begin)):
             return np.full(len(begin), count)
         own, wanted = np.zeros(len(candidates), np.int64), np.zeros(len(begin), np.int64)
         for key in atom.keys:
-            codes = self._codes(atom, candidates, key, rows[key.step])
+            codes = self._codes(atom, candidates, key, partials)
             _, together = distinct(np.concatenate((own, wanted)) * (codes.max() + 1) + codes)
             own, wanted = together[: len(own)], together[len(own) :]
         places = np.sort(own * (count + 1) + candidates)
-        nearest = np.append(places, NEVER)[np.searchsorted(places, wanted * (count + 1) + begin)]
-        return np.where(nearest // (count + 1) == wanted, nearest % (count + 1), count)
-
-    def _codes(self, atom: ChainAtom, rows: Array, key: ChainKey, others: Array) -> Array:
-        """Return numbers from 0 for the values of a key in rows of an atom, and in others, those of the events that it
-        must equal. Equal values have equal numbers; null equals nothing.
-        """
-        sides = (
-            (self._streams[atom.event_type], key.name, rows),
-            (self._streams[self._form.atom_of(key.step).event_type], key.other, others),
+        first = np.searchsorted(places, wanted * (count + 1) + begin)
+        if not atom.comparisons:
+            nearest = np.append(places, NEVER)[first]
+            return np.where(nearest // (count + 1) == wanted, nearest % (count + 1), count)
+        return self._next_that_meets(
+            atom, partials, places % (count + 1), first, np.searchsorted(places, wanted * (count + 1) + until)
         )
-        values = [stream.values(name, rows_of_side) for stream, name, rows_of_side in sides]
-        texts = [stream.column(name).texts for stream, name, _ in sides]
-        kinds = {"b" if array.dtype.kind == "b" else "i" for array in values}
-        if len(kinds) > 1 or any(array.dtype == np.uint64 for array in values):
+
+    def _next_that_meets(
+        self, atom: ChainAtom, partials: _Partials, candidates: Array, first: Array, end: Array
+    ) -> Array:
+        """Return of partial matches the next row that meets the comparisons of an atom, among `candidates` from place
+        `first` up to `end`.
+        """
+        nearest = np.full(len(first), len(self._times))
+        waiting = np.flatnonzero(first < end)
+        for at in range(_TOGETHER):
+            tried = candidates[first[waiting] + at]
+            meets = self._meets(atom, tried, partials, waiting)
+            nearest[waiting[meets]] = tried[meets]
+            waiting = waiting[~meets]
+            waiting = waiting[first[waiting] + at + 1 < end[waiting]]
+        for one in waiting.tolist():
+            tried = candidates[first[one] + _TOGETHER : end[one]]
+            meets = self._meets(atom, tried, partials, np.full(len(tried), one))
+            if meets.any():
+                nearest[one] = tried[meets.argmax()]
+        return nearest
+
+    def _meets(self, atom: ChainAtom, arrived: Array, partials: _Partials, which: Array) -> Mask:
+        """Return whether the events in rows `arrived` meet the comparisons of an atom with partial matches."""
+        met = np.ones(len(arrived), bool)
+        for comparison in atom.comparisons:
+            left, right = (
+                self._operand(operand, atom, arrived, partials, which)
+                for operand in (comparison.left, comparison.right)
+            )
+            met &= _COMPARISONS[comparison.operator](left[0], right[0]) & ~(left[1] | right[1])
+        return met
+
+    def _operand(
+        self, operand: ChainOperand, atom: ChainAtom, arrived: Array, partials: _Partials, which: Array
+    ) -> tuple[Array, Mask]:
+        """Return numbers, and a mask of nulls."""
+        if operand.kind == "constant" or not len(arrived):  # without events of a type it has no columns
+            return np.full(len(arrived), operand.constant), np.zeros(len(arrived), bool)
+        if operand.kind == "property":
+            if operand.step is None:
+                column = self._streams[atom.event_type].column(operand.name, arrived)
+            else:
+                column = partials.column(operand.step, operand.name, which)
+            if column.texts is not None or column.values.dtype.kind not in "fiu":
+                raise _NotComparable
+            values = column.values.astype(np.float64)
+            return values, np.isnan(values) if column.gaps else np.zeros(len(values), bool)
+        (a, no_a), (b, no_b) = (self._operand(side, atom, arrived, partials, which) for side in operand.operands)
+        with np.errstate(all="ignore"):
+            return _ARITHMETIC[operand.kind](a, b), no_a | no_b
+
+    def _codes(self, atom: ChainAtom, rows: Array, key: ChainKey, partials: _Partials) -> Array:
+        """Return numbers from 0 for the values of a key in rows of an atom, and then of partial matches, in the events
+        that it must equal. Equal values have equal numbers; null equals nothing.
+        """
+        sides = self._streams[atom.event_type].column(key.name, rows), partials.column(key.step, key.other)
+        values, texts = [side.values for side in sides], [side.texts for side in sides]
+        kinds = {array.dtype.kind for array in values}
+        if any(side.gaps for side in sides) or not (kinds <= {"i", "u"} or kinds == {"b"}):
+            raise _NotComparable
+        if any(array.dtype == np.uint64 for array in values):
             raise _NotComparable
         numbers: dict[Any, int] = {}
         for side, known in enumerate(texts):
@@ -266,7 +367,7 @@ class _ChainBatch:
             tag: [None] * count if step is None else events[followed.rows[step]].tolist()
             for tag, step in self._form.tags.items()
         }
-        paths = zip(*(rows.tolist() for rows in followed.rows[-2::-1]), strict=True)
+        paths = zip(*(values.tolist() for values in followed.path), strict=True)
         return list(zip(paths, iterate_events(columns, count), strict=True))
 
     def _bits(self, opened: Array, concerned: Array) -> Array:
