@@ -41,12 +41,12 @@ HEIGHTS = (3_000, 6_000, 12_000, 16_000)  # Chromium's largest picture is 16,384
 
 def find_chromium() -> str | None:
     """The browser to use: `CEPBOOK_CHROMIUM`, one on PATH, or one that `playwright install` has put in its cache."""
-    wanted = os.environ.get("CEPBOOK_CHROMIUM")
-    if wanted:
-        return shutil.which(wanted)
+    command = os.environ.get("CEPBOOK_CHROMIUM")
+    if command:
+        return shutil.which(command)
     for name in CHROMIUM_NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     with sync_playwright() as playwright:
         own = playwright.chromium.executable_path
     return own if Path(own).exists() else None

@@ -43,7 +43,7 @@ _LANGUAGES = "() => window.cepbookPanel.content.widgets.map(w => w.model.getMeta
 
 def coloured(page: NotebookPage, index: int, words: set[str]) -> dict[str, str]:
     """The colours of a cell, once all `words` have one."""
-    colours = settled(page.page, lambda: page.page.evaluate(_COLOURS, index), lambda found: words <= set(found))
+    colours = settled(page.page, lambda: page.page.evaluate(_COLOURS, index), lambda coloured: words <= set(coloured))
     assert words <= set(colours), colours
     return colours
 
@@ -98,8 +98,10 @@ def check_advice(page: NotebookPage) -> None:
     help_.wait_for(state="detached")
     page.page.mouse.move(*page.page.evaluate(_WORD, [1, "Trade"]))
     expect(help_).to_contain_text("event type Trade")
-    shown = help_.text_content() or ""
-    assert shown.startswith("event type Trade\n  symbol  string\n  price   double\n  created in cell [2]"), shown
+    help_text = help_.text_content() or ""
+    assert help_text.startswith("event type Trade\n  symbol  string\n  price   double\n  created in cell [2]"), (
+        help_text
+    )
     page.page.mouse.move(0, 0)
 
 

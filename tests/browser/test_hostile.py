@@ -99,10 +99,10 @@ _TEXTS = """(cell, within) => {
 def notebook(open_lab: OpenNotebook, lab_root: Path) -> Iterator[NotebookPage]:
     """A notebook that has shown all of it, one cell for each place."""
     write_notebook(lab_root / "hostile.ipynb", [code or SETUP for code, _ in PLACES.values()])
-    with open_lab("hostile.ipynb") as found:
-        found.run_cell(*range(len(PLACES)))
-        yield found
-        assert (found.external, found.page_errors, found.dialogs) == ([], [], []), "a script of an event has run"
+    with open_lab("hostile.ipynb") as lab:
+        lab.run_cell(*range(len(PLACES)))
+        yield lab
+        assert (lab.external, lab.page_errors, lab.dialogs) == ([], [], []), "a script of an event has run"
 
 
 def test_a_report_of_hostile_texts_is_text(notebook: NotebookPage, lab_root: Path) -> None:
@@ -111,9 +111,9 @@ def test_a_report_of_hostile_texts_is_text(notebook: NotebookPage, lab_root: Pat
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     page.goto((lab_root / "hostile.html").as_uri())
-    shown, attributes, elements = page.locator("html").evaluate(_TEXTS, "body")
-    assert HTML in shown and TURNED in shown and CONTROL in shown
-    assert elements == 0 and dialogs == [] and BAD.findall(shown + attributes) == []
+    content, attributes, elements = page.locator("html").evaluate(_TEXTS, "body")
+    assert HTML in content and TURNED in content and CONTROL in content
+    assert elements == 0 and dialogs == [] and BAD.findall(content + attributes) == []
     assert "default-src 'none'" in page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert page.locator("body").evaluate("node => getComputedStyle(node).maxWidth") != "none"  # its styles apply
     pictures = page.locator("img").evaluate_all("nodes => nodes.map(node => node.naturalWidth)")
@@ -134,17 +134,17 @@ def test_hostile_texts_are_shown_as_text(notebook: NotebookPage, place: str) -> 
     if place in TABS:
         cell.get_by_role("tab", name=TABS[place], exact=True).click()
         cell.locator(f"{PANE} .cv-row:not([hidden])").nth(1).wait_for()
-    wanted = PLACES[place][1]
+    expected = PLACES[place][1]
     for _ in range(50):
-        shown, attributes, elements = cell.evaluate(_TEXTS, within)
-        if all(text in shown + attributes for text in wanted):
+        content, attributes, elements = cell.evaluate(_TEXTS, within)
+        if all(text in content + attributes for text in expected):
             break
         notebook.page.wait_for_timeout(100)
-    assert [text for text in wanted if text not in shown + attributes] == [], shown[:3_000]
+    assert [text for text in expected if text not in content + attributes] == [], content[:3_000]
     assert elements == 0
-    assert len(shown) + len(attributes) < LONGEST
+    assert len(content) + len(attributes) < LONGEST
     if place != "query":  # a DataFrame, which pandas shows; each cell of its table is a paragraph of its own
-        assert BAD.findall(shown + attributes) == []
+        assert BAD.findall(content + attributes) == []
 
 
 def test_saved_and_exported_hostile_texts_are_text(notebook: NotebookPage, lab_root: Path) -> None:
@@ -153,26 +153,26 @@ def test_saved_and_exported_hostile_texts_are_text(notebook: NotebookPage, lab_r
     notebook.page.evaluate("() => window.cepbookPanel.context.save()")
     path = lab_root / "hostile.ipynb"
     for theme in ("light", "dark"):
-        made, _ = exporter(theme=theme).from_filename(str(path))
+        html, _ = exporter(theme=theme).from_filename(str(path))
         exported = lab_root / f"hostile-{theme}.html"
-        exported.write_text(made, encoding="utf-8")
+        exported.write_text(html, encoding="utf-8")
         browser = notebook.page.context.browser
         assert browser is not None
         page = browser.new_page()
         page.route(re.compile("^https?:"), lambda route: route.abort())
         dialogs: list[str] = []
-        page.on("dialog", lambda dialog, told=dialogs: (told.append(dialog.message), dialog.dismiss()))
+        page.on("dialog", lambda dialog, messages=dialogs: (messages.append(dialog.message), dialog.dismiss()))
         page.goto(exported.as_uri())
-        shown, attributes, elements = page.locator("html").evaluate(_TEXTS.replace(", script", ""), "main")
-        assert HTML in shown and TURNED in shown and LONG in shown and CONTROL in shown
-        assert (elements, dialogs) == (0, []) and len(shown) < LONGEST * 2
+        content, attributes, elements = page.locator("html").evaluate(_TEXTS.replace(", script", ""), "main")
+        assert HTML in content and TURNED in content and LONG in content and CONTROL in content
+        assert (elements, dialogs) == (0, []) and len(content) < LONGEST * 2
         page.close()
     notebook.page.evaluate(_WITHOUT_KERNEL, "hostile.ipynb")
     for place in ("stream and statement", "partitions", "panel", "map", "store"):
         cell = notebook.cell(list(PLACES).index(place))
         cell.locator(".cepbook-saved").first.wait_for()
-        shown, attributes, elements = cell.evaluate(_TEXTS, ".jp-OutputArea")
-        texts = attributes if place == "map" else shown  # the map is an image
-        assert HTML in texts and elements == 0 and BAD.findall(shown + attributes) == [], place
+        content, attributes, elements = cell.evaluate(_TEXTS, ".jp-OutputArea")
+        texts = attributes if place == "map" else content  # the map is an image
+        assert HTML in texts and elements == 0 and BAD.findall(content + attributes) == [], place
     assert set(notebook.page_errors) <= {OF_IPYWIDGETS}
     notebook.page_errors.clear()

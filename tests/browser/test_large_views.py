@@ -53,7 +53,7 @@ def test_a_thousand_partitions(open_lab: OpenNotebook, lab_root: Path, screensho
         expect(listed.get_by_role("columnheader", name="arrived")).to_have_attribute("aria-sort", "descending")
         expect(rows.first).to_contain_text("00:16:")
         headings = listed.get_by_role("columnheader").all_inner_texts()
-        assert [each.split(" ▼")[0] for each in headings] == [
+        assert [heading.split(" ▼")[0] for heading in headings] == [
             "id", "symbol", "last event", "arrived", "per second", "events"]  # fmt: skip
         mean.locator(".cv-filter").fill("s000")
         expect(rows).to_have_count(1)
@@ -101,10 +101,10 @@ def test_a_tree_of_ten_thousand_partitions_and_a_large_window_in_order(
     with open_lab("nested.ipynb") as notebook:
         page = notebook.page
         notebook.run_cell(*range(4))
-        tree, kept = (notebook.cell(number).locator(".cepbook-view") for number in (2, 3))
+        tree, retained = (notebook.cell(number).locator(".cepbook-view") for number in (2, 3))
         tree.wait_for()
         tree.get_by_role("tab", name="Partitions").click()
-        kept.get_by_role("tab", name="Window").click()
+        retained.get_by_role("tab", name="Window").click()
         expect(tree).to_contain_text("No partition exists yet.")
         notebook.run_cell(4)
         notebook.run_cell(5)
@@ -139,14 +139,14 @@ def test_a_tree_of_ten_thousand_partitions_and_a_large_window_in_order(
         expect(rows.nth(0)).to_contain_text("PerVenue venue = V42")
         expect(rows.nth(1)).to_contain_text("Each trader = T07")
 
-        kept.get_by_role("tabpanel", name="Window").get_by_role("button", name="price").click()
-        window = kept.get_by_role("tabpanel", name="Window").locator(".cv-body .cv-row").filter(visible=True)
+        retained.get_by_role("tabpanel", name="Window").get_by_role("button", name="price").click()
+        window = retained.get_by_role("tabpanel", name="Window").locator(".cv-body .cv-row").filter(visible=True)
         expect(window.first).to_contain_text("0.0")
-        kept.get_by_role("tabpanel", name="Window").get_by_role("button", name="price").click()
+        retained.get_by_role("tabpanel", name="Window").get_by_role("button", name="price").click()
         expect(window.first).to_contain_text("1000000.0")
-        expect(kept.locator(".cv-footer")).to_have_text("100,000 rows")
-        kept.locator(".cv-filter").fill("v42 t07")
-        expect(kept.locator(".cv-footer")).to_contain_text("15 of 100,000 rows")
+        expect(retained.locator(".cv-footer")).to_have_text("100,000 rows")
+        retained.locator(".cv-filter").fill("v42 t07")
+        expect(retained.locator(".cv-footer")).to_contain_text("15 of 100,000 rows")
 
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             change_theme(notebook, theme)

@@ -43,9 +43,9 @@ def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pat
         control.get_by_role("button", name="Pause").click()
         expect(control).to_have_attribute("data-state", "paused")
         expect(view.locator(".cv-state")).to_have_text("paused")
-        held = page.evaluate(_INSERTED)
+        inserted = page.evaluate(_INSERTED)
         page.wait_for_timeout(600)
-        assert page.evaluate(_INSERTED) == held, "rows came while the replay was paused"
+        assert page.evaluate(_INSERTED) == inserted, "rows came while the replay was paused"
 
         view.get_by_role("tab", name="Partitions").click()
         partitions = view.get_by_role("tabpanel", name="Partitions").locator(DATA_ROW).filter(visible=True)
@@ -54,7 +54,7 @@ def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pat
         page.screenshot(path=screenshot_dir / "live_replay.png")
 
         control.get_by_role("button", name="Resume").click()
-        page.wait_for_function(f"n => ({_INSERTED})() > n", arg=held)
+        page.wait_for_function(f"n => ({_INSERTED})() > n", arg=inserted)
         control.get_by_role("button", name="Stop").click()
         expect(control).to_have_attribute("data-state", "stopped")
         page.wait_for_function(_FINISHED)
@@ -92,9 +92,9 @@ def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
         page.wait_for_function(f"() => !({running})")
         expect(state).to_have_text("paused")
-        told = notebook.cell(4).locator(".jp-OutputArea")
-        expect(told).to_contain_text("interrupted: the replay is paused at")
-        assert "Traceback" not in told.inner_text() and "KeyboardInterrupt" not in told.inner_text()
+        output = notebook.cell(4).locator(".jp-OutputArea")
+        expect(output).to_contain_text("interrupted: the replay is paused at")
+        assert "Traceback" not in output.inner_text() and "KeyboardInterrupt" not in output.inner_text()
         page.evaluate(_RUN)  # all cells at once: the kernel is busy from when the view is displayed on
         expect(state).to_have_text("no answer from the kernel")
         take_picture(notebook.cell(2), screenshot_dir / "blocking-unheard.png")
@@ -126,9 +126,9 @@ def test_a_replay_that_cannot_keep_its_speed_says_so_and_is_interrupted(
         take_picture(notebook.cell(3), screenshot_dir / "lagging-640.png")
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
         expect(bar).to_have_attribute("data-state", "paused")
-        told = notebook.cell(3).locator(".jp-OutputArea")
-        expect(told).to_contain_text("interrupted: the replay is paused at")
-        assert "Cancelled" not in told.inner_text() and "Traceback" not in told.inner_text()
+        output = notebook.cell(3).locator(".jp-OutputArea")
+        expect(output).to_contain_text("interrupted: the replay is paused at")
+        assert "Cancelled" not in output.inner_text() and "Traceback" not in output.inner_text()
         bar.get_by_role("button", name="Stop").click()
         expect(bar).to_have_attribute("data-state", "stopped")
         assert (notebook.external, notebook.page_errors) == ([], [])

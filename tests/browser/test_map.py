@@ -67,7 +67,9 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
         assert len(labels) > 28 and len(set(labels)) == len(labels), "names that begin alike are told apart"
         for width in (640, 700, 1000, 1440, 1500):
             page.set_viewport_size({"width": width, "height": 900})
-            assert settled(page, lambda: notebook.cell(2).evaluate(SCROLLED), lambda found: not found) == [], width
+            assert settled(page, lambda: notebook.cell(2).evaluate(SCROLLED), lambda scrolled: not scrolled) == [], (
+                width
+            )
             take_picture(notebook.cell(2), screenshot_dir / f"map-busy-{width}.png")
         page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.interrupt()")
         page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")

@@ -59,11 +59,11 @@ def output(page: NotebookPage, number: int) -> Locator:
 
 def check_saved(page: NotebookPage) -> None:
     """Every element is its picture, says that it is one, and has nothing to press; the notebook is as it was saved."""
-    for number, (live, shown) in ELEMENTS.items():
+    for number, (live, still) in ELEMENTS.items():
         picture = output(page, number)
         picture.locator(".cepbook-saved").wait_for()
-        text = settled(page.page, lambda of=picture: of.evaluate(TEXTS), lambda text, of=shown: of in text)
-        assert text.startswith(SAVED) and shown in text, (number, text)
+        text = settled(page.page, lambda of=picture: of.evaluate(TEXTS), lambda text, of=still: of in text)
+        assert text.startswith(SAVED) and still in text, (number, text)
         expect(page.cell(number).locator(live)).to_have_count(0)
         expect(picture.locator(CONTROLS)).to_have_count(0)
         assert "model not found" not in page.cell(number).inner_text().lower()

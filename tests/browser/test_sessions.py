@@ -59,17 +59,17 @@ def check_answers(notebook: NotebookPage, pictures: Path) -> None:
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             change_theme(notebook, theme)
             for number, text in said.items():
-                shown = output(notebook, number).last
-                expect(shown).to_contain_text(text)
+                element = output(notebook, number).last
+                expect(element).to_contain_text(text)
                 path = pictures / f"session-{number}-{width}-{theme.split()[1].lower()}.png"
                 take_picture(notebook.cell(number), path)
-                contrasts = shown.evaluate(TEXTS)
+                contrasts = element.evaluate(TEXTS)
                 assert len(contrasts) >= 4 and min(contrasts) >= READABLE, (number, theme, contrasts)
-            shown = output(notebook, DROP).last
-            expect(shown).to_contain_text("--cascade")
-            expect(shown).to_contain_text("settled")
+            element = output(notebook, DROP).last
+            expect(element).to_contain_text("--cascade")
+            expect(element).to_contain_text("settled")
             take_picture(notebook.cell(DROP), pictures / f"session-drop-{width}-{theme.split()[1].lower()}.png")
-            assert min(shown.evaluate(TEXTS)) >= 3.5  # the red of JupyterLab behind errors
+            assert min(element.evaluate(TEXTS)) >= 3.5  # the red of JupyterLab behind errors
     notebook.page.set_viewport_size({"width": 1400, "height": 1000})
 
 
@@ -95,7 +95,7 @@ def test_a_session_is_saved_loaded_and_fed_from_outside(
         expect(view.locator(".cv-body").first).to_contain_text("live39")
         expect(view).to_contain_text("+40")
         take_picture(notebook.cell(VIEW), screenshot_dir / "session-live.png")
-        wrong = [each for each in notebook.errors() if not each.startswith(f"cell {DROP}:")]
+        wrong = [error for error in notebook.errors() if not error.startswith(f"cell {DROP}:")]
         assert (wrong, notebook.page_errors, notebook.external) == ([], [], [])
 
 
@@ -124,8 +124,8 @@ def test_cells_that_run_again_leave_little_behind(open_lab: OpenNotebook, lab_ro
         def nodes() -> int:
             notebook.page.wait_for_timeout(2_500)  # views that were thrown out are ended then
             session.send("HeapProfiler.collectGarbage")
-            found: int = session.send("Memory.getDOMCounters")["nodes"]
-            return found
+            nodes: int = session.send("Memory.getDOMCounters")["nodes"]
+            return nodes
 
         def replay() -> None:
             bar = run(notebook, REPLAY).last

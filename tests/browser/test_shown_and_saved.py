@@ -65,11 +65,11 @@ _SAVE = "() => window.cepbookPanel.context.save()"
 
 
 def number(pattern: str, text: str) -> int | None:
-    found = re.search(pattern, text)
-    return None if found is None else int(found[1].replace(",", ""))
+    match = re.search(pattern, text)
+    return None if match is None else int(match[1].replace(",", ""))
 
 
-def shown(notebook: NotebookPage, name: str) -> tuple[str, int | None]:
+def element_state(notebook: NotebookPage, name: str) -> tuple[str, int | None]:
     cell, selector, pattern = ELEMENTS[name]
     output = notebook.cell(cell).locator(".jp-OutputArea").first
     live, text = output.evaluate(_LIVE_AND_TEXT, selector)
@@ -83,8 +83,8 @@ def shown(notebook: NotebookPage, name: str) -> tuple[str, int | None]:
 def saved(path: Path, name: str) -> int | None:
     cell, _, pattern = ELEMENTS[name]
     outputs: list[dict[str, Any]] = json.loads(path.read_text())["cells"][cell]["outputs"]
-    texts = ["".join(each["data"].get("text/plain", "")) for each in outputs if "data" in each]
-    return next((found for text in texts if (found := number(pattern, text)) is not None), None)
+    texts = ["".join(saved["data"].get("text/plain", "")) for saved in outputs if "data" in saved]
+    return next((count for text in texts if (count := number(pattern, text)) is not None), None)
 
 
 def reload(notebook: NotebookPage, path: str) -> None:
@@ -101,26 +101,26 @@ def enter(page: Page, path: str) -> None:
 def table(notebook: NotebookPage, path: Path, *, saves: bool) -> dict[str, tuple[str, int | None, int | None]]:
     if saves:  # of two tabs one: JupyterLab asks in the other whether it shall overwrite the file
         notebook.page.evaluate(_SAVE)
-    return {name: (*shown(notebook, name), saved(path, name)) for name in ELEMENTS}
+    return {name: (*element_state(notebook, name), saved(path, name)) for name in ELEMENTS}
 
 
 def test_what_is_shown_is_what_is_saved(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
     path, other = lab_root / "sweep.ipynb", lab_root / "beside.ipynb"
-    for each in (path, other):
-        write_notebook(each, CELLS)
+    for notebook_path in (path, other):
+        write_notebook(notebook_path, CELLS)
     tables: dict[str, dict[str, tuple[str, int | None, int | None]]] = {}
 
     def look(situation: str, notebook: NotebookPage, file: Path = path) -> None:
         how, events = SWEEP[situation]
-        wanted = {name: (how, OWN.get(name, events), OWN.get(name, events)) for name in ELEMENTS}
-        wanted["marble"] = (LIVE, 20, 20)
+        expected = {name: (how, OWN.get(name, events), OWN.get(name, events)) for name in ELEMENTS}
+        expected["marble"] = (LIVE, 20, 20)
         for _ in range(40):
             tables[situation] = table(notebook, file, saves=situation != "second tab")
-            if tables[situation] == wanted:
+            if tables[situation] == expected:
                 return
             notebook.page.wait_for_timeout(250)
         notebook.page.screenshot(path=screenshot_dir / "sweep.png")
-        different = {n: (tables[situation][n], wanted[n]) for n in wanted if tables[situation][n] != wanted[n]}
+        different = {n: (tables[situation][n], expected[n]) for n in expected if tables[situation][n] != expected[n]}
         failures.append(f"{situation}: {different}")
 
     failures: list[str] = []

@@ -49,19 +49,19 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
         sales.get_by_role("tab", name="Window").click()
         expect(sales.locator(".cv-footer")).to_contain_text("1,500 rows · the last 1,000 are shown")
         sales.locator(".cv-filter").fill("rare")
-        found = sales.get_by_role("tabpanel", name="Window").locator(".cv-row").filter(visible=True)
-        expect(found).to_have_count(1)
+        matching = sales.get_by_role("tabpanel", name="Window").locator(".cv-row").filter(visible=True)
+        expect(matching).to_have_count(1)
         expect(sales.locator(".cv-footer")).to_contain_text("1 of 1,500 rows")
-        when = found.locator(".cv-cell", has_text="2013-01-01 10:03:00")  # as all times are shown
+        when = matching.locator(".cv-cell", has_text="2013-01-01 10:03:00")  # as all times are shown
         expect(when).to_have_attribute("title", "1357034580000")
         sales.locator(".cv-filter").fill("01-01 10:07:00")  # and found as it is shown
-        expect(found).to_have_count(1)
-        expect(found).to_contain_text("2013-01-01 10:07:00")
+        expect(matching).to_have_count(1)
+        expect(matching).to_contain_text("2013-01-01 10:07:00")
 
         notebook.run_cell(6)
-        made = priced.get_by_role("tabpanel", name="Stream").locator(".cv-insert").filter(visible=True)
-        expect(made).to_have_count(1)
-        made.click()
+        inserted = priced.get_by_role("tabpanel", name="Stream").locator(".cv-insert").filter(visible=True)
+        expect(inserted).to_have_count(1)
+        inserted.click()
         details = priced.get_by_role("tabpanel", name="Stream").locator(".cv-detail").filter(visible=True)
         expect(details).to_have_count(2)
         expect(details.nth(0)).to_contain_text("at=2013-01-01 10:00:00")

@@ -57,10 +57,10 @@ def test_tables_fit_a_narrow_page(open_lab: OpenNotebook, lab_root: Path, screen
         page.run_all()
         assert page.errors() == []
         for number in (*range(2, 8), EVENTS, CONTEXTS):
-            shown = page.cell(number).locator(".jp-OutputArea-output").first
+            output = page.cell(number).locator(".jp-OutputArea-output").first
             take_picture(page.cell(number), screenshot_dir / f"why-{number}-{theme.split()[1].lower()}.png")
-            expect(shown.get_by_role("columnheader").last).to_be_in_viewport(ratio=1)
-            assert shown.evaluate(_WIDER) <= 0, number
+            expect(output.get_by_role("columnheader").last).to_be_in_viewport(ratio=1)
+            assert output.evaluate(_WIDER) <= 0, number
         for number, tab in ((LATEST, "Stream"), (LATEST, "Window"), (TOTAL, "Stream"), (TOTAL, "Partitions")):
             view = page.cell(number).locator(".cepbook-view")
             view.get_by_role("tab", name=tab).click()

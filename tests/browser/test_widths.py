@@ -52,4 +52,4 @@ def overflows(page: NotebookPage, ids: list[str]) -> list[str]:
 def test_no_output_is_cut_on_a_narrow_page(open_lab: OpenNotebook) -> None:
     with open_lab("notebooks/03_contexts.ipynb") as page:
         page.page.set_viewport_size({"width": NARROW, "height": HEIGHT})
-        assert [part for part in page.page.evaluate(_OVERFLOWS) if "cm-scroller" not in part[1]] == []
+        assert [element for element in page.page.evaluate(_OVERFLOWS) if "cm-scroller" not in element[1]] == []

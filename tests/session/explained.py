@@ -85,15 +85,15 @@ def drawn(*left_out: str, seed: int) -> Iterator[tuple[str, Workbench]]:
     for path in draw.sample(paths, 30):
         cases = [entry for entry in read(path).cases if not set(left_out) & set(entry.tags)]
         for case in draw.sample(cases, min(2, len(cases))):
-            made: list[Noting] = []
+            noted: list[Noting] = []
 
-            def opened(start: int, options: Mapping[str, Any], made: list[Noting] = made) -> Noting:
-                made.append(Noting(start, options))
-                return made[-1]
+            def opened(start: int, options: Mapping[str, Any], noted: list[Noting] = noted) -> Noting:
+                noted.append(Noting(start, options))
+                return noted[-1]
 
             run(case, opened, "rows")
-            if made and "undeploy" not in case.tags:
-                yield f"{path}:{case.line}", made[-1].workbench
+            if noted and "undeploy" not in case.tags:
+                yield f"{path}:{case.line}", noted[-1].workbench
 
 
 def contradictions(workbench: Workbench, fired: RowExplanation) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _of_group(target: object, group: Mapping[str, Any] | None) -> Iterator[tuple
             yield column.name, list(group.values())[keys.index(key)]
 
 
-def _expected(target: plan.SelectStatement, made: Sequence[ProvenanceEvent]) -> Iterator[tuple[str, Any]]:
+def _expected(target: plan.SelectStatement, provenance: Sequence[ProvenanceEvent]) -> Iterator[tuple[str, Any]]:
     """Columns that are properties, and plain aggregates of properties, by the events."""
     nodes = tuple(plan.chain(target.root))
     if any(isinstance(node, plan.Recognition) for node in nodes):
@@ -141,8 +141,8 @@ def _expected(target: plan.SelectStatement, made: Sequence[ProvenanceEvent]) -> 
     aggregation = next((node for node in nodes if isinstance(node, plan.Aggregation)), None)
     for column in target.root.columns:
         value = column.value
-        if aggregation is None and isinstance(value, x.Prop) and len(made) == 1:
-            yield column.name, made[0].event.get(value.name)
+        if aggregation is None and isinstance(value, x.Prop) and len(provenance) == 1:
+            yield column.name, provenance[0].event.get(value.name)
         if aggregation is None or not aggregation.kind.startswith("fully") or not isinstance(value, x.AggregateRef):
             continue
         call = aggregation.calls[value.index]
@@ -150,14 +150,14 @@ def _expected(target: plan.SelectStatement, made: Sequence[ProvenanceEvent]) -> 
             continue
         if call.args and not isinstance(call.args[0], x.Prop):
             continue
-        values = [piece.event.get(call.args[0].name) if call.args else 1 for piece in made]
-        given = [entry for entry in values if entry is not None and entry == entry]
-        if len(given) < len(values) and any(entry != entry for entry in values):
+        values = [piece.event.get(call.args[0].name) if call.args else 1 for piece in provenance]
+        numbers = [entry for entry in values if entry is not None and entry == entry]
+        if len(numbers) < len(values) and any(entry != entry for entry in values):
             continue
         if call.name == "count":
-            yield column.name, len(given)
+            yield column.name, len(numbers)
         elif call.name in ("sum", "min", "max", "avg"):
-            yield column.name, _folded(call.name, given)
+            yield column.name, _folded(call.name, numbers)
 
 
 def _folded(name: str, values: Sequence[Any]) -> Any:

@@ -136,13 +136,13 @@ def tried(call: Any, good: dict[str, Any], parameters: Any) -> None:
         if parameter.kind == inspect.Parameter.VAR_KEYWORD or name in ("self", "now", "sleep"):  # two are for tests
             continue
         for bad in BAD:
-            given = {**good, name: bad}
+            arguments = {**good, name: bad}
             placed = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)]
-            args = [given.pop(n) for n in placed if n in given]
+            args = [arguments.pop(n) for n in placed if n in arguments]
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    call(*args, **given)
+                    call(*args, **arguments)
             except CepbookError as error:
                 assert 12 < len(str(error)) < 2_000
 
@@ -173,11 +173,11 @@ def test_a_wrong_argument_is_told(
 
     left: list[Workbench] = []
 
-    def call(*args: Any, **given: Any) -> None:
+    def call(*args: Any, **keywords: Any) -> None:
         if not left:
             left.append(Workbench())
             left[0].load("saved")
-        getattr(left[0], method)(*args, **given)
+        getattr(left[0], method)(*args, **keywords)
         left.clear()  # it was none too bad, and may have done something
 
     tried(call, GOOD[method], inspect.signature(getattr(Workbench, method)).parameters)
@@ -198,7 +198,7 @@ def test_a_workbench_is_made_of_what_it_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "said"),
     [
         ({"by": 0}, "0 is not a time period such as '10 sec' or '1 hour 30 minutes', or a timedelta"),
         ({"by": -5}, "-5 is not a time period"),
@@ -210,10 +210,10 @@ def test_a_workbench_is_made_of_what_it_takes(name: str) -> None:
         ({"to": 5, "stepping": "yes"}, "advance: `stepping` is True or False, not 'yes' (str)"),
     ],
 )
-def test_the_clock_says_what_it_takes(given: dict[str, Any], said: str) -> None:
+def test_the_clock_says_what_it_takes(arguments: dict[str, Any], said: str) -> None:
     cep = Workbench()
     with pytest.raises(UsageError) as error:
-        cep.advance(**given)
+        cep.advance(**arguments)
     assert said in str(error.value)
     assert cep.clock.ms == 0
 

@@ -172,8 +172,8 @@ def test_a_mistake_is_explained_and_changes_nothing(cep: Workbench, case: Case) 
     before = picture(cep)
     with pytest.raises(error) as caught:
         action(cep)
-    for part in parts:
-        assert part in str(caught.value)
+    for text in parts:
+        assert text in str(caught.value)
     assert picture(cep) == before
     cep.send("Tick", symbol="b", price=2.0)  # and it goes on
     assert cep.to_frame("last3")["symbol"].tolist() == ["a", "b"]

@@ -11,8 +11,8 @@ from cepbook.errors import BindError, StatementError, UsageError
 
 @pytest.fixture
 def cep() -> Workbench:
-    found = Workbench()
-    found.run(
+    workbench = Workbench()
+    workbench.run(
         "create schema A(id string, n int); create schema B(id string, n int); create window W#keepall as A;"
         "create unique index U on W(id); insert into W select * from A;"
         "@name('count') select count(*) as c from W; create table T(id string primary key, n int);"
@@ -20,17 +20,17 @@ def cep() -> Workbench:
         "@name('change') on B b update W set id = b.id where W.n >= b.n;"
         "@name('move') on B(n = 50) b update T set id = b.id"
     )
-    found.send("A", id="a", n=1)
-    found.send("A", id="b", n=2)
-    return found
+    workbench.send("A", id="a", n=1)
+    workbench.send("A", id="b", n=2)
+    return workbench
 
 
-def held(cep: Workbench) -> tuple[object, object]:
+def contents(cep: Workbench) -> tuple[object, object]:
     return cep.to_frame("W").to_dict("list"), cep.to_frame("T").to_dict("list")
 
 
 def test_a_unique_index_refuses_whole_changes(cep: Workbench) -> None:
-    before = held(cep)
+    before = contents(cep)
     with pytest.raises(StatementError, match="unique index `U`: `W` has a row with id = 'a' already"):
         cep.send("A", id="a", n=30)
     with pytest.raises(StatementError, match=r"`change` failed on an event: .*unique index `U`"):
@@ -39,30 +39,30 @@ def test_a_unique_index_refuses_whole_changes(cep: Workbench) -> None:
         cep.query("insert into W values ('q', 1), ('q', 2)")
     with pytest.raises(StatementError, match="unique index `U`"):
         cep.query("update W set id = 'same'")
-    assert held(cep) == before
+    assert contents(cep) == before
     assert cep.to_frame("count")["c"].tolist() == [2]
 
 
 def test_the_key_of_a_table_refuses_whole_changes(cep: Workbench) -> None:
-    before = held(cep)
+    before = contents(cep)
     with pytest.raises(StatementError, match=r"`move` failed on an event: .*table `T` has a row with id = 'k' already"):
         cep.send("B", id="k", n=50)
     with pytest.raises(UsageError, match="table `T` has a row with id = 'a' already"):
         cep.query("insert into T values ('x', 1), ('a', 2)")
     with pytest.raises(StatementError, match="table `T` has a row with id = 'k' already"):
         cep.query("update T set id = 'k'")
-    assert held(cep) == before
+    assert contents(cep) == before
 
 
 def test_wrong_types_are_refused(cep: Workbench) -> None:
-    before = held(cep)
+    before = contents(cep)
     for epl in ("insert into W values ('q', 'x')", "update T set n = 'x'", "insert into T select n as id, n from W"):
         with pytest.raises(BindError) as failure:
             cep.query(epl)
         assert "^" in str(failure.value)
     with pytest.raises(BindError, match="property `id` of `W` is string, selected is int"):
         cep.run("insert into W select n as id, n from B")
-    assert held(cep) == before
+    assert contents(cep) == before
 
 
 def test_a_merge_that_feeds_its_own_named_window_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,12 +80,12 @@ def test_a_merge_that_feeds_its_own_named_window_comes_to_an_end(monkeypatch: py
 
 def test_a_query_cannot_change_what_another_one_reads(cep: Workbench) -> None:
     cep.register_function("clear", lambda n: len(cep.query("delete from W where n = 2")))
-    before = held(cep)
+    before = contents(cep)
     with pytest.raises(StatementError, match="`W` is being read by a query, so a function that the query calls cannot"):
         cep.query("select clear(n) as x from W")
     with pytest.raises(StatementError, match="`W` is being read by a query"):
         cep.query("select (select count(*) from W) as c, clear(n) as x from T")
-    assert held(cep) == before
+    assert contents(cep) == before
     assert cep.query("select clear(n) as x from T")["x"].tolist()[-1] == 0  # of others it can
     assert cep.to_frame("W")["id"].tolist() == ["a"]
 

@@ -64,9 +64,9 @@ def test_sent_replayed_saved_and_loaded(seed: int, tmp_path: Path) -> None:
         time += draw.choice([0, 0, 1, 3, 7, 20])
         rows.append({"t": time, "id": number, "k": draw.choice("ab"), "v": draw.choice([None, 1.0, 2.0, 3.5])})
     sent, replayed = Workbench(), Workbench()
-    for each in (sent, replayed):
-        each.run(SCHEMA)
-        run(each, str(text), **settings)
+    for workbench in (sent, replayed):
+        workbench.run(SCHEMA)
+        run(workbench, str(text), **settings)
     loaded = sent
     for place, row in enumerate(rows):
         if place == len(rows) // 2:
@@ -74,16 +74,16 @@ def test_sent_replayed_saved_and_loaded(seed: int, tmp_path: Path) -> None:
             loaded = Workbench()
             loaded.load(tmp_path / "saved")
         event = {name: value for name, value in row.items() if name != "t"}
-        for each in {id(w): w for w in (sent, loaded)}.values():
-            each.advance(row["t"])
-            each.send("s", event)
+        for workbench in {id(w): w for w in (sent, loaded)}.values():
+            workbench.advance(row["t"])
+            workbench.send("s", event)
     frame = pd.DataFrame(rows).astype({"v": "Float64"})
     replayed.replay({"s": frame}, time="t").run()
-    for each in (sent, replayed, loaded):
-        each.advance(time + 100)
-    wanted = sent.changes("q")
-    pd.testing.assert_frame_equal(replayed.changes("q"), wanted)
-    pd.testing.assert_frame_equal(loaded.changes("q"), wanted)
+    for workbench in (sent, replayed, loaded):
+        workbench.advance(time + 100)
+    expected = sent.changes("q")
+    pd.testing.assert_frame_equal(replayed.changes("q"), expected)
+    pd.testing.assert_frame_equal(loaded.changes("q"), expected)
 
 
 def test_lots_stay_apart_where_others_hold_rows() -> None:

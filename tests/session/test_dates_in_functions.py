@@ -203,15 +203,15 @@ def test_results_are_as_annotated(kind: Any, result: Any, expected: Any, form: s
         def value(self) -> Any:
             return result
 
-    def given(value: float) -> Any:
+    def constant(value: float) -> Any:
         return result
 
     if isinstance(kind, str):
-        cep.register_function("f", given, returns=kind)
+        cep.register_function("f", constant, returns=kind)
     else:
-        Given.value.__annotations__["return"] = given.__annotations__["return"] = kind
+        Given.value.__annotations__["return"] = constant.__annotations__["return"] = kind
         if form == "function":
-            cep.function(name="f")(given)
+            cep.function(name="f")(constant)
         else:
             cep.aggregate(name="f")(Given)
     cep.run("@name('s') select f(x) as r from E#keepall")

@@ -23,7 +23,7 @@ def rows(n: int) -> list[dict[str, int]]:
 
 def records(time: int, n: int) -> list[Any]:
     """A delivery of `n` insert rows."""
-    return [each for i, row in enumerate(rows(n)) for each in (int(i > 0), time, row)] or [4, time, None]
+    return [entry for i, row in enumerate(rows(n)) for entry in (int(i > 0), time, row)] or [4, time, None]
 
 
 def test_counts_and_order() -> None:
@@ -69,9 +69,9 @@ def test_empty_deliveries_are_bounded_too() -> None:
     assert len(feed.snapshot()) == 10
 
 
-def told(feed: Feed) -> list[int]:
+def known_rows(feed: Feed) -> list[int]:
     """The numbers of all rows since the start, as far as they are known."""
-    return [value["i"] for part in feed.everything() for value in part.values[0]]
+    return [value["i"] for segment in feed.everything() for value in segment.values[0]]
 
 
 def test_all_that_was_dropped_is_in_the_log_however_it_is_read_meanwhile() -> None:
@@ -79,8 +79,8 @@ def test_all_that_was_dropped_is_in_the_log_however_it_is_read_meanwhile() -> No
     for i in range(1_000):
         feed.push(i, [{"i": i}], None)
         if i % 97 == 0:
-            assert told(feed) == list(range(i + 1))
-    assert told(feed) == list(range(1_000)) and feed.dropped == 990
+            assert known_rows(feed) == list(range(i + 1))
+    assert known_rows(feed) == list(range(1_000)) and feed.dropped == 990
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file here is always full")
@@ -91,10 +91,10 @@ def test_rows_wait_in_memory_while_the_disk_is_full_up_to_a_limit(monkeypatch: p
     feed = Feed(10, log=1 << 20)
     for i in range(40):
         feed.push(i, [{"i": i}], None)
-    assert (told(feed), feed.lost) == (list(range(40)), 0)
+    assert (known_rows(feed), feed.lost) == (list(range(40)), 0)
     for i in range(40, 100):
         feed.push(i, [{"i": i}], None)
-    assert told(feed) == list(range(90, 100)), "what the feed keeps itself"
+    assert known_rows(feed) == list(range(90, 100)), "what the feed keeps itself"
     assert (feed.lost, feed.rows) == (90, 10)
 
 
@@ -115,7 +115,7 @@ def test_a_value_that_cannot_be_written_or_read_loses_the_log(fails_late: bool) 
     feed = Feed(10, log=1 << 20)
     for i in range(40):
         feed.push(i, [{"i": Unruly(fails_late) if i == 3 else i}], None)
-    assert told(feed)[-10:] == list(range(30, 40))
+    assert known_rows(feed)[-10:] == list(range(30, 40))
     assert feed.lost in (27, 30)
 
 
@@ -128,7 +128,9 @@ def test_a_reader_keeps_reading_what_is_cleared_meanwhile() -> None:
     feed.clear()
     for i in range(100):
         feed.push(i, [{"i": -i}], None)
-    assert [value["i"] for value in first] + [v["i"] for part in reader for v in part.values[0]] == list(range(100))
+    assert [value["i"] for value in first] + [v["i"] for segment in reader for v in segment.values[0]] == list(
+        range(100)
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -142,7 +144,9 @@ def test_forked_processes_share_the_log_only_to_read_it() -> None:
         right = True
         for i in range(3_000, 4_000):
             feed.push(i, [{"i": sign * i}], None)
-            right = right and (i % 50 > 0 or told(feed) == [*range(3_000), *(sign * k for k in range(3_000, i + 1))])
+            right = right and (
+                i % 50 > 0 or known_rows(feed) == [*range(3_000), *(sign * k for k in range(3_000, i + 1))]
+            )
         return right
 
     children = []
@@ -157,7 +161,7 @@ def test_forked_processes_share_the_log_only_to_read_it() -> None:
         children.append(child)
     right = work(1)
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
-    assert right and told(feed) == list(range(4_000))
+    assert right and known_rows(feed) == list(range(4_000))
 
 
 def test_since_reads_on_from_a_cursor_and_says_what_was_missed() -> None:
@@ -206,24 +210,24 @@ def test_columns_are_the_rows_of_the_deliveries(names: tuple[str, ...] | None) -
         if chance.random() < 0.02:
             cursor, limit = step - chance.randrange(200), chance.choice([None, 1, 5, 50, 1_000])
             rows = [
-                (d.number, d.time, part is d.insert, row["i"], row["j"], None)
+                (d.number, d.time, delta_rows is d.insert, row["i"], row["j"], None)
                 for d in feed.since(cursor).deliveries
-                for part in (d.insert, d.remove)
-                for row in part or ()
+                for delta_rows in (d.insert, d.remove)
+                for row in delta_rows or ()
             ]
-            found = feed.columns(cursor, limit)
-            values = [found.column(name) for name in ("i", "j", "none")]
-            lines = list(zip(found.numbers, found.times, found.inserts, *values, strict=True))
+            columns = feed.columns(cursor, limit)
+            values = [columns.column(name) for name in ("i", "j", "none")]
+            lines = list(zip(columns.numbers, columns.times, columns.inserts, *values, strict=True))
             assert lines == rows[-(limit or 10**9) :]
-            assert found.cursor == step + 1
+            assert columns.cursor == step + 1
 
 
 def test_a_reader_may_change_what_it_gets() -> None:
     feed = Feed()
     feed.push(1, [{"i": 1}], [{"i": 0}])
-    for part in (feed.snapshot()[0].insert, feed.snapshot()[0].remove):
-        assert part is not None
-        part[0]["i"] = 5
+    for side in (feed.snapshot()[0].insert, feed.snapshot()[0].remove):
+        assert side is not None
+        side[0]["i"] = 5
     assert feed.snapshot() == [Delivery(0, 1, [{"i": 1}], [{"i": 0}])]
 
 
@@ -236,11 +240,11 @@ def test_a_reader_in_another_thread_sees_whole_deliveries() -> None:
     def read() -> None:
         cursor = 0
         while not stop.is_set():
-            found = feed.since(cursor)
-            for one in found.deliveries:
+            news = feed.since(cursor)
+            for one in news.deliveries:
                 if [row["i"] for row in one.insert or ()] != [one.number] * (one.time + 1):
                     wrong.append(one)
-            cursor = found.cursor
+            cursor = news.cursor
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -259,23 +263,23 @@ def test_memory_between_reads_is_bounded() -> None:
     feed = Feed(1_000)
     for i in range(10 * MAX_PENDING):
         feed.push(i, rows(100), None)
-    held = len(feed._pending) + sum(rows for _, _, rows in feed._segments)
-    assert held <= 1_000 + 100 * MAX_PENDING
+    retained = len(feed._pending) + sum(rows for _, _, rows in feed._segments)
+    assert retained <= 1_000 + 100 * MAX_PENDING
 
 
 def test_subscribers_are_told_once_until_someone_reads() -> None:
-    feed, told = Feed(10), list[int]()
-    stop = feed.subscribe(lambda: told.append(1))
+    feed, known_rows = Feed(10), list[int]()
+    stop = feed.subscribe(lambda: known_rows.append(1))
     feed.push(1, rows(1), None)
     feed.push(2, rows(1), None)
-    assert len(told) == 1
+    assert len(known_rows) == 1
     feed.since()
     feed.extend(records(3, 1))
-    assert len(told) == 2
+    assert len(known_rows) == 2
     stop()
     feed.since()
     feed.push(4, rows(1), None)
-    assert len(told) == 2
+    assert len(known_rows) == 2
 
 
 def test_clear_keeps_cursors_valid() -> None:

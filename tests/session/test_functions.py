@@ -19,9 +19,9 @@ SCHEMA = "create schema Tick(symbol string, price double, volume int);"
 
 @pytest.fixture
 def cep() -> Workbench:
-    made = Workbench()
-    made.run(SCHEMA)
-    return made
+    workbench = Workbench()
+    workbench.run(SCHEMA)
+    return workbench
 
 
 def last(cep: Workbench, name: str = "s") -> dict[str, Any]:
@@ -135,7 +135,7 @@ def test_an_aggregate_of_numpy(cep: Workbench) -> None:
     for symbol, price, volume in sent:
         cep.send("Tick", symbol=symbol, price=price, volume=volume)
     rows = {row["symbol"]: row for row in cep.iterate("s")}
-    window = [each for each in sent[-4:] if each[1] is not None]
+    window = [tick for tick in sent[-4:] if tick[1] is not None]
     for symbol, row in rows.items():
         prices = [p for s, p, _ in window if s == symbol and p is not None]
         volumes = [v for s, p, v in window if s == symbol]
@@ -157,8 +157,8 @@ def test_an_aggregate_of_a_class_follows_the_window(cep: Workbench) -> None:
     points = [(1, 2.0), (2, 4.0), (3, 9.0), (5, None), (4, 1.0), (6, 3.0)]
     for x, y in points:
         cep.send("Tick", volume=x, price=y)
-    held = [(x, y) for x, y in points[-3:] if y is not None]
-    slope, _ = np.polyfit([x for x, _ in held], [y for _, y in held], 1)
+    complete = [(x, y) for x, y in points[-3:] if y is not None]
+    slope, _ = np.polyfit([x for x, _ in complete], [y for _, y in complete], 1)
     assert last(cep)["m"] == pytest.approx(slope)
     assert last(cep, "e")["e"] == pytest.approx(3.25)
 
@@ -174,8 +174,8 @@ def test_state_of_a_class_is_saved_where_it_is_plain_data(cep: Workbench, tmp_pa
         other.load(tmp_path / "saved")
     other.aggregate(name="slope")(Slope)
     other.load(tmp_path / "saved")
-    for each in (cep, other):
-        each.send("Tick", volume=9, price=1.0)
+    for workbench in (cep, other):
+        workbench.send("Tick", volume=9, price=1.0)
     assert last(other) == last(cep)
 
     @cep.aggregate(name="hidden")
@@ -225,8 +225,8 @@ def test_what_fails_is_told_and_goes_on(cep: Workbench) -> None:
     cep.run("@name('p') select picky(price) as v from Tick#length(1); @name('n') select count(*) as n from Tick")
     with pytest.raises((StatementError, EventError, CepbookError), match=r"liar|inverse|picky|gave|divi"):
         cep.send("Tick", price=0.0)
-    told = " ".join(str(error) for error in cep.errors)
-    assert "ZeroDivisionError" in told and "'many', which is no long" in told
+    messages = " ".join(str(error) for error in cep.errors)
+    assert "ZeroDivisionError" in messages and "'many', which is no long" in messages
     with pytest.raises(CepbookError):
         cep.send("Tick", price=-1.0)
     assert any("`picky` failed: ValueError: below zero" in str(error) for error in cep.errors)
@@ -319,21 +319,23 @@ def budget(prices: list[float], limit: int) -> int:
 def test_a_window_of_numpy_holds_what_is_usual(cep: Workbench) -> None:
     cep.window(usual)
     cep.run("@name('s') select irstream price, count(*) as n, window(price) as w from Tick#usual(price)")
-    told: list[Any] = []
+    deliveries: list[Any] = []
     cep.on(
         "s",
-        lambda delta: told.append(([r["price"] for r in delta.insert or ()], [r["price"] for r in delta.remove or ()])),
+        lambda delta: deliveries.append(
+            ([r["price"] for r in delta.insert or ()], [r["price"] for r in delta.remove or ()])
+        ),
     )
-    held: list[float] = []
+    retained: list[float] = []
     for price in (10.0, 11.0, 10.5, 99.0, 9.5, 10.0, 10.2, 9.9, 10.1, 30.0):
         cep.send("Tick", price=price)
-        before = [*held, price]
-        held = [p for p, stays in zip(before, usual(before), strict=True) if stays]
-        assert told[-1] == ([price], [p for p in before if p not in held])
-        assert [row["price"] for row in cep.iterate("s")] == held
-    assert 99.0 not in held and 30.0 not in held and len(held) > 3
+        before = [*retained, price]
+        retained = [p for p, stays in zip(before, usual(before), strict=True) if stays]
+        assert deliveries[-1] == ([price], [p for p in before if p not in retained])
+        assert [row["price"] for row in cep.iterate("s")] == retained
+    assert 99.0 not in retained and 30.0 not in retained and len(retained) > 3
     cep.send("Tick", symbol="no price")
-    assert told[-1] == ([None], [None]), "an event with a null that is not allowed is not held"
+    assert deliveries[-1] == ([None], [None]), "an event with a null that is not allowed is not held"
 
 
 def test_windows_from_python_combine_and_are_saved(cep: Workbench, tmp_path: Path) -> None:
@@ -352,15 +354,15 @@ def test_windows_from_python_combine_and_are_saved(cep: Workbench, tmp_path: Pat
     other = Workbench()
     other.window(budget)
     other.load(tmp_path / "saved")
-    for each in (cep, other):
-        assert [r["price"] for r in each.iterate("i")] == [1.0, 3.0]
-        assert sorted(r["price"] for r in each.iterate("g")) == [1.0, 3.0, 4.0]
-        each.send("Tick", symbol="a", price=2.0, volume=6)
-        assert {r["symbol"]: r["s"] for r in each.iterate("s")} == {"a": 3.0, "b": 3.0}
-        assert [r["price"] for r in each.iterate("i")] == [3.0, 2.0]
-        assert each.query("select price from W")["price"].tolist() == [1.0, 3.0, 2.0]
-        each.send("Tick", symbol="a", price=0.5, volume=0)
-        assert each.query("select price from W").empty
+    for workbench in (cep, other):
+        assert [r["price"] for r in workbench.iterate("i")] == [1.0, 3.0]
+        assert sorted(r["price"] for r in workbench.iterate("g")) == [1.0, 3.0, 4.0]
+        workbench.send("Tick", symbol="a", price=2.0, volume=6)
+        assert {r["symbol"]: r["s"] for r in workbench.iterate("s")} == {"a": 3.0, "b": 3.0}
+        assert [r["price"] for r in workbench.iterate("i")] == [3.0, 2.0]
+        assert workbench.query("select price from W")["price"].tolist() == [1.0, 3.0, 2.0]
+        workbench.send("Tick", symbol="a", price=0.5, volume=0)
+        assert workbench.query("select price from W").empty
 
 
 @pytest.mark.parametrize(
@@ -427,16 +429,16 @@ def test_a_window_is_called_at_the_time_that_it_asked_for(cep: Workbench, tmp_pa
         "@name('s') select irstream price from Tick#lasting(price);"
         "@name('g') select symbol, count(*) as n from Tick#groupwin(symbol)#lasting(price) group by symbol"
     )
-    told: list[Any] = []
-    cep.on("s", lambda delta: told.append((delta.time, [r["price"] for r in delta.remove or ()])))
+    deliveries: list[Any] = []
+    cep.on("s", lambda delta: deliveries.append((delta.time, [r["price"] for r in delta.remove or ()])))
     for at, price in ((0, 3.0), (500, 1.0), (600, 9.0)):
         cep.advance(at)
         cep.send("Tick", symbol="ab"[price > 2], price=price)
     cep.save(tmp_path / "saved")
     cep.advance(1499)
-    assert told[3:] == []
+    assert deliveries[3:] == []
     cep.advance(10_000)
-    assert told[3:] == [(10_000, [3.0, 1.0, 9.0])], "a jump calls once"
+    assert deliveries[3:] == [(10_000, [3.0, 1.0, 9.0])], "a jump calls once"
     other = Workbench()
     other.window(lasting)
     other.load(tmp_path / "saved")
@@ -451,18 +453,18 @@ def test_a_window_is_called_at_the_time_that_it_asked_for(cep: Workbench, tmp_pa
 def test_a_window_with_a_clock_is_replayed_as_it_is_sent(cep: Workbench) -> None:
     frame = pd.DataFrame({"at": range(0, 9000, 300), "price": [number % 5 + 0.25 for number in range(30)]})
     benches = [Workbench(), Workbench()]
-    found: list[list[Any]] = [[], []]
-    for bench, told in zip(benches, found, strict=True):
+    deliveries: list[list[Any]] = [[], []]
+    for bench, of_bench in zip(benches, deliveries, strict=True):
         bench.window(lasting)
         bench.define("T", frame, time="at")
         bench.run("@name('s') select irstream price, count(*) as n from T#lasting(price)")
-        bench.on("s", lambda delta, told=told: told.append((delta.time, delta.insert, delta.remove)))
+        bench.on("s", lambda delta, of_bench=of_bench: of_bench.append((delta.time, delta.insert, delta.remove)))
     benches[0].replay({"T": frame}, until=20_000).run()
     for row in frame.to_dict("records"):
         benches[1].advance(row["at"], stepping=True)
         benches[1].send("T", **row)
     benches[1].advance(20_000, stepping=True)
-    assert [delta for delta in found[0] if delta[2]] and found[0] == found[1]
+    assert [delta for delta in deliveries[0] if delta[2]] and deliveries[0] == deliveries[1]
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ create schema E(x int, at long);
 
 
 def workbench(**options: object) -> Workbench:
-    made = Workbench(config=Config(microseconds=True), **options)  # type: ignore[arg-type]
-    made.run(EPL)
-    return made
+    cep = Workbench(config=Config(microseconds=True), **options)  # type: ignore[arg-type]
+    cep.run(EPL)
+    return cep
 
 
 @pytest.mark.parametrize("by", ["4 sec", "4000 msec", "4000000 usec", timedelta(seconds=4)])

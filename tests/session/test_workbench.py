@@ -25,9 +25,9 @@ SUMS = "@name('sums') select irstream symbol, sum(price) as total from Tick#time
 
 @pytest.fixture
 def cep() -> Workbench:
-    made = Workbench()
-    made.run(SCHEMA)
-    return made
+    workbench = Workbench()
+    workbench.run(SCHEMA)
+    return workbench
 
 
 def picture(cep: Workbench) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def test_a_schema_that_breaks_its_dependants_changes_nothing(cep: Workbench) -> 
     with pytest.raises(CepbookError, match="price") as refused:
         cep.run("create schema Tick(ts long, symbol string)")
     assert picture(cep) == before
-    told = str(refused.value)
-    assert " --> sums:" in told and "this is of `sums`, which must be redeployed" in told
+    message = str(refused.value)
+    assert " --> sums:" in message and "this is of `sums`, which must be redeployed" in message
 
 
 def test_what_fails_with_the_first_partitions_is_told_with_the_deployment(cep: Workbench) -> None:
@@ -308,10 +308,10 @@ def test_reset(cep: Workbench) -> None:
     cep.run(SCHEMA)
     cep.run("@name('t') select twice(price) as p from Tick")
     cep.advance("1 hour")
-    told: list[int] = []
-    cep.feed("t").subscribe(lambda: told.append(1))
+    calls: list[int] = []
+    cep.feed("t").subscribe(lambda: calls.append(1))
     cep.reset()
-    assert told == [1]
+    assert calls == [1]
     assert (cep.clock.ms, len(cep.statements()), list(cep.runtime.catalog.event_types)) == (1356998400000, 0, [])
     cep.run(SCHEMA)
     cep.run("@name('t') select twice(price) as p from Tick")
@@ -325,27 +325,27 @@ def test_rewind_keeps_what_is_deployed_and_forgets_what_happened() -> None:
     cep.run(SCHEMA)
     cep.run("create variable int most = 3")
     cep.run("@name('t') select irstream twice(price) as p from Tick#expr(current_count <= most)", cell="t")
-    told: list[int] = []
-    cep.on("t", lambda delta: told.append(delta.time))
+    times: list[int] = []
+    cep.on("t", lambda delta: times.append(delta.time))
     feed = cep.feed("t")
-    feed.subscribe(lambda: told.append(0))
+    feed.subscribe(lambda: times.append(0))
     cep.set("most", 1)
     cep.send("Tick", price=4.0)
     replay = cep.replay([{"price": 1.0, "t": "2013-01-02"}], type="Tick", time="t", paused=True)
-    told.clear()
+    times.clear()
 
     cep.rewind()
-    assert told == [0], "who shows the feed looks for the next one"
+    assert times == [0], "who shows the feed looks for the next one"
     assert (cep.clock.ms, cep.replaying, replay.state) == (1356998400000, None, "stopped")
     assert cep.feed("t") is not feed and cep.changes("t").empty and cep.to_frame("t").empty
     assert cep.marble("t").arrivals == ()
     assert cep.get("most") == 1
 
-    told.clear()
+    times.clear()
     for price in (5.0, 6.0):
         cep.send("Tick", price=price)
     cep.advance(by="1 sec")
-    assert told == [1356998400000] * 2, "the variable is as it was, which is no news to the window"
+    assert times == [1356998400000] * 2, "the variable is as it was, which is no news to the window"
     assert cep.changes("t")["p"].tolist() == [10.0, 12.0, 10.0]
     assert list(cep.marble("t").deliveries) == cep.feed("t").snapshot()
     assert cep.run("@name('t') select price from Tick", cell="t").replaced
@@ -501,8 +501,8 @@ def test_define_from_python(cep: Workbench) -> None:
         symbol: str
         size: int
 
-    made = cep.define("Trade", Trade, time="ts")
-    assert cep.define("Trade", Trade, time="ts") == made
+    event_type = cep.define("Trade", Trade, time="ts")
+    assert cep.define("Trade", Trade, time="ts") == event_type
     cep.run("@name('t') select symbol, size from Trade")
     cep.send("Trade", Trade(datetime(2020, 1, 1), "a", 3))
     cep.replay([Trade(datetime(2020, 1, 2), "b", 4)], type="Trade").run()
@@ -719,9 +719,9 @@ def test_query_reads_current_rows(cep: Workbench) -> None:
     for symbol, price in (("a", 1), ("b", 5), ("a", 3)):
         cep.send("Tick", symbol=symbol, price=price)
     before = picture(cep)
-    found = cep.query("select symbol, total * 2 as double_total from sums where total > 4.5")
-    assert found.to_dict("records") == [{"symbol": "b", "double_total": 10.0}]
-    assert [str(d) for d in found.dtypes] == ["string", "float64"]
+    sums = cep.query("select symbol, total * 2 as double_total from sums where total > 4.5")
+    assert sums.to_dict("records") == [{"symbol": "b", "double_total": 10.0}]
+    assert [str(d) for d in sums.dtypes] == ["string", "float64"]
     assert cep.query("select count(*) as n, sum(total) as s from sums").to_dict("records") == [{"n": 2, "s": 9.0}]
     assert len(cep.query("select * from latest")) == 1
     assert picture(cep) == before
@@ -754,9 +754,9 @@ def test_partitions_and_statements(cep: Workbench) -> None:
     assert len(cep.partitions("PerSymbol")) == 0
     for symbol in ("a", "b", "a"):
         cep.send("Tick", symbol=symbol)
-    found = cep.partitions("PerSymbol")
-    assert found["id"].tolist() == [0, 1]
-    assert found["key1"].tolist() == ["a", "b"]
+    partitions = cep.partitions("PerSymbol")
+    assert partitions["id"].tolist() == [0, 1]
+    assert partitions["key1"].tolist() == ["a", "b"]
     with pytest.raises(UsageError, match=r"(?s)no context `PerSymbl`.*`PerSymbol`"):
         cep.partitions("PerSymbl")
     listed = cep.statements()

@@ -44,7 +44,7 @@ def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch:
         cep.replay([{"time": i, "price": 1.5 * i} for i in range(6_000)], type="Tick", time="time").run()
         monkeypatch.setattr(garbage, "_least_blocks", 0)
     cep.rewind()
-    assert [each() for each in former] == [None] * 6
+    assert [reference() for reference in former] == [None] * 6
 
 
 @pytest.mark.histories
@@ -58,7 +58,7 @@ def test_workbenches_of_the_past_go_when_nobody_has_them(monkeypatch: pytest.Mon
     for at in range(1_200, 6_000, 600):
         monkeypatch.setattr(garbage, "_least_blocks", 0)
         seen.append(ref(replay.at(at)))
-    assert [each() for each in seen[:-1]] == [None] * (len(seen) - 1)
+    assert [reference() for reference in seen[:-1]] == [None] * (len(seen) - 1)
 
 
 def test_a_text_of_thousands_of_statements_is_deployed_without_a_collection() -> None:

@@ -88,11 +88,11 @@ def test_cells_are_known_again(tmp_path: Path) -> None:
 def test_listeners_stay(tmp_path: Path) -> None:
     cep = bench()
     cep.save(tmp_path / "a.cep")
-    found: list[Any] = []
-    cep.on("mean", lambda delta: found.append(delta.insert))
+    deliveries: list[Any] = []
+    cep.on("mean", lambda delta: deliveries.append(delta.insert))
     cep.load(tmp_path / "a.cep")
     cep.send("Tick", symbol="z", price=1.0)
-    assert [rows[0] for rows in found] == [{"symbol": "z", "mean": 1.0}]
+    assert [rows[0] for rows in deliveries] == [{"symbol": "z", "mean": 1.0}]
 
 
 def test_diagrams_say_that_the_past_is_not_known(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_written_stays(tmp_path: Path) -> None:
         cep.save(path)
     with pytest.raises(UsageError, match="cannot be written: No such file"):
         Workbench().save(tmp_path / "no" / "a.cep")
-    assert path.read_bytes() == before and [each.name for each in tmp_path.iterdir()] == ["a.cep"]
+    assert path.read_bytes() == before and [file.name for file in tmp_path.iterdir()] == ["a.cep"]
 
 
 def test_a_file_of_something_else_is_replaced_on_request_only(tmp_path: Path) -> None:

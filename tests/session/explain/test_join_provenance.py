@@ -25,9 +25,9 @@ def test_a_join_tells_which_events_made_a_row() -> None:
     cep.send("A", id="x", n=2)
 
     def matches(name: str, delivery: int) -> list[object]:
-        found = sources[name].matches_of(delivery)
-        assert found is not None and found.total == len(found.matches)
-        return [dict(match) for match in found.matches]
+        joined = sources[name].matches_of(delivery)
+        assert joined is not None and joined.total == len(joined.matches)
+        return [dict(match) for match in joined.matches]
 
     assert matches("outer", 0) == [{"a": {"n": 1, "id": "x"}, "b": None}]
     assert matches("outer", 1) == [{"a": {"n": 1, "id": "x"}, "b": {"m": 5, "id": "x"}}]
@@ -47,6 +47,6 @@ def test_without_a_look_nothing_is_kept_and_statements_without_several_streams_h
     record = MatchRecord(cep.runtime.statement("plain"), cep.feed("plain"))
     record.begin()
     cep.send("A", id="x", n=1)
-    found = record.of(0)
-    assert found is not None and found.total == 0
+    joined = record.of(0)
+    assert joined is not None and joined.total == 0
     record.end()

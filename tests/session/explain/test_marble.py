@@ -36,7 +36,7 @@ def rows(marble: Marble) -> list[tuple[int, object, object]]:
     return [(d.time, d.insert, d.remove) for d in marble.deliveries]
 
 
-def held(cep: Workbench, name: str) -> list[object]:
+def prices(cep: Workbench, name: str) -> list[object]:
     return [row["price"] for row in cep.runtime.iterate(name)]
 
 
@@ -117,9 +117,9 @@ def test_what_is_drawn_last_is_what_the_statement_holds(name: str) -> None:
         marble = cep.marble("s", events=200)
         now = [bar.event for bar in marble.bars if bar.left is None]
         collecting = [bar.event for bar in marble.bars if bar.left is None and bar.entered is None]
-        shown = sorted(cep.runtime.iterate("s"), key=repr)
+        rows = sorted(cep.runtime.iterate("s"), key=repr)
         assert marble.notes == ()
-        assert shown in (sorted(now, key=repr), sorted(collecting, key=repr))
+        assert rows in (sorted(now, key=repr), sorted(collecting, key=repr))
         assert all(bar.arrived <= (bar.entered or bar.arrived) <= (bar.left or marble.end) for bar in marble.bars)
 
 
@@ -299,7 +299,7 @@ def test_drawing_leaves_the_statement_alone_and_repeats() -> None:
     send(cep, (0, "A", 1), (10, "B", 2))
     first = cep.marble("s")
     assert cep.marble("s") == first
-    assert cep.feed("s").deliveries == 2 and held(cep, "s") == [1.0, 2.0]
+    assert cep.feed("s").deliveries == 2 and prices(cep, "s") == [1.0, 2.0]
     span = "00:00:00.000 to 00:00:00.010"
     assert repr(first) == f"marble diagram of s: 2 arrivals, 2 bars, 2 insert rows, 0 remove rows, {span}"
 
@@ -385,8 +385,8 @@ def test_an_event_in_several_partitions_has_a_bar_in_each() -> None:
     cep.send("Open", id=2)
     for time, price in ((1000, 2), (2000, 3), (3000, 4)):
         tick(time, price)
-    found = [(bar.event["price"], *bar.group, bar.number, bar.entered, bar.left) for bar in cep.marble("s").bars]
-    assert found == [
+    bars = [(bar.event["price"], *bar.group, bar.number, bar.entered, bar.left) for bar in cep.marble("s").bars]
+    assert bars == [
         (1, 0, 0, 0, 2000),
         (2, 0, 1, 1000, 3000),
         (2, 1, 2, 1000, 3000),
@@ -428,7 +428,7 @@ def test_a_bar_ends_when_the_event_itself_ends_its_partition() -> None:
     for price in (1, 2, 1):
         cep.send("Tick", price=price)
     cep.advance(1000)
-    assert held(cep, "s") == [1]
+    assert prices(cep, "s") == [1]
     assert [(bar.event["price"], bar.left) for bar in cep.marble("s").bars] == [(1, 0), (2, 0), (1, None)]
 
 

@@ -188,7 +188,7 @@ def test_a_query_that_is_run_in_cycles(text: str, row: int, expected: dict[str, 
     cep = Workbench()
     cep.run(TYPES)
     cep.run(text, dialect="streamcruncher", name="q")
-    for _, k, x in (each for each in FEED if each[0] == "A"):
+    for _, k, x in (event for event in FEED if event[0] == "A"):
         cep.send("A", k=k, x=x)
         cep.advance(by="1 sec")
     fired = cep.why("q", row=row)

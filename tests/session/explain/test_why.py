@@ -328,8 +328,8 @@ def test_many_statements_are_judged_by_their_filters_and_thirty_run_again() -> N
     cep = bench(";".join(f"@name('s{i}') select * from Tick(price > {i})" for i in range(60)), (("A", 50),))
     courses = cep.why(None, -1).courses
     assert [c.outcome for c in courses] == ["delivered"] * 30 + ["not known"] * 20 + ["fell out"] * 10
-    told = "not run again: at most 30 statements are, fewer of much; ask for this one by its name"
-    assert courses[40].notes == (told,)
+    note = "not run again: at most 30 statements are, fewer of much; ask for this one by its name"
+    assert courses[40].notes == (note,)
     assert courses[59].fell_at is not None and courses[59].fell_at.values == (("price", 50.0),)
 
 
@@ -445,6 +445,6 @@ def test_times_of_a_column_are_told_alike() -> None:
     for time in (1357019100000, 1357019100500):
         cep.advance(time)
         cep.send("P", time=time, who="a")
-    shown = str(cep.why("o")).splitlines()
-    assert shown[-2:] == ["  2013-01-01 05:45:00.000  a", "  2013-01-01 05:45:00.500  a"]
-    assert "  P  2013-01-01 05:45:00.500  2013-01-01 05:45:00.500  a" in shown
+    lines = str(cep.why("o")).splitlines()
+    assert lines[-2:] == ["  2013-01-01 05:45:00.000  a", "  2013-01-01 05:45:00.500  a"]
+    assert "  P  2013-01-01 05:45:00.500  2013-01-01 05:45:00.500  a" in lines

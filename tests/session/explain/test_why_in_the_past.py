@@ -101,8 +101,8 @@ def test_batches(session: tuple[Workbench, pd.DataFrame]) -> None:
         why = workbench.why("batch", row=number)
         batch = events[(events["at"] > row["time"] - 60 * MINUTE) & (events["at"] <= row["time"])]
         assert why.provenance is not None and why.group == {"k": row["k"]}
-        made = batch[batch["k"] == row["k"]]
-        assert row["n"] == len(made) == why.provenance_total, (row, why)
+        group = batch[batch["k"] == row["k"]]
+        assert row["n"] == len(group) == why.provenance_total, (row, why)
         assert not caused_by_event(why, events, row["time"])
 
 

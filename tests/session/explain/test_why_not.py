@@ -21,8 +21,8 @@ def course(epl: str, *baskets: list[tuple[str, int]]) -> StatementOutcome:
     cep.run(BASKETS + epl)
     for items in baskets:
         cep.send("Basket", id="a", ok=True, items=[{"sku": sku, "n": n} for sku, n in items])
-    (found,) = cep.why("q", -1).courses
-    return found
+    (outcome,) = cep.why("q", -1).courses
+    return outcome
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def course(epl: str, *baskets: list[tuple[str, int]]) -> StatementOutcome:
     ],
 )  # fmt: skip
 def test_events_within_the_event_are_what_is_judged(epl: str, outcome: str, stages: list[Any]) -> None:
-    found = course(f"@name('q') {epl}", [("x", 1), ("y", 2)])
-    assert found.outcome == outcome
-    assert [(s.name, s.passed, s.text, s.values) for s in found.stages] == stages
+    explained = course(f"@name('q') {epl}", [("x", 1), ("y", 2)])
+    assert explained.outcome == outcome
+    assert [(s.name, s.passed, s.text, s.values) for s in explained.stages] == stages
 
 
 def test_how_many_events_within_pass() -> None:
-    found = course("@name('q') select sku from Basket[items] where n > 1 and sku = 'x'", [("x", 1), ("y", 2)])
-    assert [stage.note for stage in found.stages] == [
+    explained = course("@name('q') select sku from Basket[items] where n > 1 and sku = 'x'", [("x", 1), ("y", 2)])
+    assert [stage.note for stage in explained.stages] == [
         "2 within it",
         "true of 1 of 2 events within it",
         "true of 0 of 1 events within it",
@@ -147,8 +147,8 @@ def test_a_row_that_was_held_back_within_one_instant_says_so() -> None:
     for host, pct in (("a", 6), ("b", 20), ("a", 6)):
         cep.send("Load", host=host, pct=pct)
     notes = {fired.row["host"]: fired.notes for fired in (cep.why("q", row=0), cep.why("q", row=1))}
-    told = "it was made by an earlier event of the same time, and the output clause held it back until then"
-    assert notes == {"a": (), "b": (told,)}
+    note = "it was made by an earlier event of the same time, and the output clause held it back until then"
+    assert notes == {"a": (), "b": (note,)}
 
 
 def test_who_assigns_a_part_of_a_variable_needs_who_assigned_it() -> None:

@@ -13,8 +13,8 @@ SCHEMA = "create schema Tick(symbol string, price double); create schema Ref(x i
 
 
 def course(cep: Workbench, event: int) -> StatementOutcome:
-    (found,) = cep.why("q", event).courses
-    return found
+    (outcome,) = cep.why("q", event).courses
+    return outcome
 
 
 def sent(epl: str, *symbols: str) -> Workbench:
@@ -36,19 +36,19 @@ def sent(epl: str, *symbols: str) -> Workbench:
     ],
 )
 def test_the_row_that_it_equals_is_told(epl: str) -> None:
-    found = course(sent(epl, "b", "a", "b"), -1)
-    assert found.outcome == "fell out"
+    explained = course(sent(epl, "b", "a", "b"), -1)
+    assert explained.outcome == "fell out"
     note = "its row, 3 of 3, equals row 1 of the same delivery, of symbol=b  price=0.0"
     if "order" in epl:  # the rows of the other events stand behind those of b
         note = "its row, 2 of 3, equals row 1 of the same delivery, of symbol=b  price=0.0"
-    assert found.fell_at == ProbeStep("distinct", False, "select distinct", (("symbol", "b"),), note)
-    assert sorted(row["symbol"] for _, row in found.rows) == ["a", "b"]
+    assert explained.fell_at == ProbeStep("distinct", False, "select distinct", (("symbol", "b"),), note)
+    assert sorted(row["symbol"] for _, row in explained.rows) == ["a", "b"]
 
 
 @pytest.mark.parametrize("symbols", [("b", "b", "a"), ("a", "b", "c")])
 def test_the_first_of_equal_rows_is_delivered(symbols: tuple[str, ...]) -> None:
-    found = course(sent("select distinct symbol from Tick#length_batch(3)", *symbols), -1)
-    assert found.outcome == "delivered" and found.fell_at is None
+    explained = course(sent("select distinct symbol from Tick#length_batch(3)", *symbols), -1)
+    assert explained.outcome == "delivered" and explained.fell_at is None
 
 
 def test_rows_of_other_deliveries_do_not_count() -> None:
@@ -72,8 +72,8 @@ def test_a_store_that_was_filled_before_what_is_kept_is_not_said_to_be_empty(
     assert ("W", "it holds no rows") in [(stage.text, stage.note) for stage in judged().stages]
     monkeypatch.setattr(event_log, "KEPT", 3)
     known = True
-    found = judged()
-    assert found.outcome == "not known"
-    assert [stage.note for stage in found.stages if stage.text == "W"] == [
+    explained = judged()
+    assert explained.outcome == "not known"
+    assert [stage.note for stage in explained.stages if stage.text == "W"] == [
         "what it retained is not known: events are kept from 00:00:00.005 on"
     ]

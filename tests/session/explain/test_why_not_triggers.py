@@ -107,7 +107,7 @@ def test_events_of_the_corpus() -> None:
     for case, workbench in drawn(seed=7):
         known = workbench.runtime.catalog.event_types
         happened = workbench._engine.event_log.entries_since((0, 0), set(known), known)
-        count = sum(each.type_name is not None for each in happened)
+        count = sum(entry.type_name is not None for entry in happened)
         for number in {1, count // 2 + 1, count} if count else ():
             judged = workbench.why(None, number)
             for course in judged.courses:

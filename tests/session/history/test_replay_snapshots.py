@@ -29,7 +29,7 @@ def history(seed: int, count: int = 400) -> dict[str, pd.DataFrame]:
     for _ in range(count):
         time += draw.choice((0, 0, 1, 300, 1000))
         rows[draw.choice("AAB")].append({"t": time, "k": draw.choice("ab"), "x": draw.randrange(10)})
-    return {name: pd.DataFrame(found) for name, found in rows.items()}
+    return {name: pd.DataFrame(events) for name, events in rows.items()}
 
 
 def bench(frames: dict[str, pd.DataFrame]) -> Workbench:
@@ -42,19 +42,19 @@ def bench(frames: dict[str, pd.DataFrame]) -> Workbench:
 
 def seen(cep: Workbench) -> Any:
     names = list(cep.runtime.statements)
-    held = [(cep.runtime.iterate(name), cep.runtime.state(name)) for name in names]
-    return cep.clock, held, repr(cep.partitions("Each")), cep.runtime.next_due
+    states = [(cep.runtime.iterate(name), cep.runtime.state(name)) for name in names]
+    return cep.clock, states, repr(cep.partitions("Each")), cep.runtime.next_due
 
 
 def go_on(cep: Workbench) -> Any:
     """What is delivered later on."""
-    found: list[Any] = []
+    deliveries: list[Any] = []
     for name in cep.runtime.statements:
-        cep.on(name, lambda delta, name=name: found.append((name, delta)))
+        cep.on(name, lambda delta, name=name: deliveries.append((name, delta)))
     for i in range(20):
         cep.send("AB"[i % 2], k="ab"[i % 3 % 2], x=i % 10)
         cep.advance(by="400 msec")
-    return repr(found)
+    return repr(deliveries)
 
 
 @pytest.mark.histories
@@ -144,9 +144,9 @@ def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"cepbook.session.replay.batch_sizer.{name}", 1)
     replay = bench(frames).replay(frames, keep=True)
     replay.run()
-    kept = replay._replay_snapshots._snapshots if replay._replay_snapshots is not None else []
-    asked = [later.taken - earlier.taken for earlier, later in pairwise(kept)]
-    assert len(kept) > 10 and set(asked[:-1]) == {3}, "one event a look, and each look asks the time once"
+    snapshots = replay._replay_snapshots._snapshots if replay._replay_snapshots is not None else []
+    asked = [later.taken - earlier.taken for earlier, later in pairwise(snapshots)]
+    assert len(snapshots) > 10 and set(asked[:-1]) == {3}, "one event a look, and each look asks the time once"
 
 
 def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:

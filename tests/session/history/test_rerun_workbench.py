@@ -19,13 +19,13 @@ create variable int low = 2;
 
 @pytest.fixture
 def cep() -> Workbench:
-    made = Workbench()
-    made.run(EPL)
-    made.replay({"A": pd.DataFrame({"k": list("abc"), "x": [1, 2, 3], "at": [0, 1000, 2000]})}, time="at").run()
-    made.send("A", k="d", x=4)
-    made.advance(by="1 min")
-    made.send_together(("A", {"k": "e", "x": 5}), ("A", {"k": "f", "x": 6}))
-    return made
+    workbench = Workbench()
+    workbench.run(EPL)
+    workbench.replay({"A": pd.DataFrame({"k": list("abc"), "x": [1, 2, 3], "at": [0, 1000, 2000]})}, time="at").run()
+    workbench.send("A", k="d", x=4)
+    workbench.advance(by="1 min")
+    workbench.send_together(("A", {"k": "e", "x": 5}), ("A", {"k": "f", "x": 6}))
+    return workbench
 
 
 def inserted(frame: pd.DataFrame) -> list[Any]:
@@ -56,10 +56,10 @@ def test_other_values_and_a_further_statement(cep: Workbench) -> None:
 
 def test_a_statement_as_an_expression(cep: Workbench) -> None:
     assert cep.answer("select k from big where x > 5").to_dict("list") == {"k": ["f"]}
-    found = cep.answer("select x * :factor as y from A#length(1)", parameters={"factor": 10})
-    assert inserted(found) == [[0, 10], [1000, 20], [2000, 30], [2000, 40], [62000, 50], [62000, 60]]
-    found = cep.answer("create schema B(y int); insert into B select x as y from A; select max(y) as top from B")
-    assert inserted(found)[-1] == [62000, 6]
+    answer = cep.answer("select x * :factor as y from A#length(1)", parameters={"factor": 10})
+    assert inserted(answer) == [[0, 10], [1000, 20], [2000, 30], [2000, 40], [62000, 50], [62000, 60]]
+    answer = cep.answer("create schema B(y int); insert into B select x as y from A; select max(y) as top from B")
+    assert inserted(answer)[-1] == [62000, 6]
     pairs = cep.answer("select a.x as a, b.x as b from pattern [every a=A -> b=A(x = a.x + 1)]")
     assert len(pairs) == 5
     assert list(cep.runtime.statements) == ["big", "sums"] or "big" in cep.runtime.statements

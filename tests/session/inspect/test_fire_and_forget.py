@@ -16,14 +16,14 @@ from cepbook.errors import BindError, ParseError, UsageError
 
 @pytest.fixture
 def cep() -> Workbench:
-    found = Workbench()
-    found.run(
+    workbench = Workbench()
+    workbench.run(
         "create schema Tick(k string, x int); create window W#keepall as (k string, x int);"
         "insert into W select k, x from Tick; @name('kept') select k, x from Tick#length(2)"
     )
     for number, key in enumerate("abc"):
-        found.send("Tick", k=key, x=number)
-    return found
+        workbench.send("Tick", k=key, x=number)
+    return workbench
 
 
 def test_a_query_reads_named_windows_and_statements(cep: Workbench) -> None:
@@ -108,21 +108,21 @@ def test_a_prepared_query_is_compiled_once_for_values_of_the_same_types(
         return compile_plan(plan, *others)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fire_and_forget, "compile_plan", counting)
-    found = cep.prepare("select k, x + :more as y from W where x >= :more")
-    assert found.parameters == ("more",)
-    assert found.run(more=1).to_dict("list") == {"k": ["b", "c"], "y": [2, 3]}
-    assert found.run({"more": 2}).to_dict("list") == {"k": ["c"], "y": [4]}
+    query = cep.prepare("select k, x + :more as y from W where x >= :more")
+    assert query.parameters == ("more",)
+    assert query.run(more=1).to_dict("list") == {"k": ["b", "c"], "y": [2, 3]}
+    assert query.run({"more": 2}).to_dict("list") == {"k": ["c"], "y": [4]}
     cep.send("Tick", k="d", x=5)
-    assert found.run(more=2)["k"].tolist() == ["c", "d"]
+    assert query.run(more=2)["k"].tolist() == ["c", "d"]
     assert len(compiled) == 1
-    assert found.run(more=1.5).to_dict("list") == {"k": ["c", "d"], "y": [3.5, 6.5]}
+    assert query.run(more=1.5).to_dict("list") == {"k": ["c", "d"], "y": [3.5, 6.5]}
     assert len(compiled) == 2
     cep.run("create window Other#keepall as Tick")  # the engine is another one now
-    assert found.run(more=5)["k"].tolist() == ["d"]
+    assert query.run(more=5)["k"].tolist() == ["d"]
     assert len(compiled) == 3
     cep.reset()
     with pytest.raises(UsageError, match="no named window, table or statement `W`"):
-        found.run(more=1)
+        query.run(more=1)
 
 
 def test_prepared_queries_change_stores_and_read_statements(cep: Workbench) -> None:
@@ -169,15 +169,15 @@ def test_a_prepared_query_reads_selected_partitions(cep: Workbench) -> None:
     )
     for number, key in enumerate("abca"):
         cep.send("Tick", k=key, x=number)
-    found = cep.prepare("context ByKey select context.key1 as key, x from V where x >= :least")
-    assert found.run(least=0, selector={"key1": "a"}).to_dict("list") == {"key": ["a", "a"], "x": [0, 3]}
-    assert found.run(least=1, selector=[1, 2]).to_dict("list") == {"key": ["b", "c"], "x": [1, 2]}
+    query = cep.prepare("context ByKey select context.key1 as key, x from V where x >= :least")
+    assert query.run(least=0, selector={"key1": "a"}).to_dict("list") == {"key": ["a", "a"], "x": [0, 3]}
+    assert query.run(least=1, selector=[1, 2]).to_dict("list") == {"key": ["b", "c"], "x": [1, 2]}
     assert cep.prepare("select x from V where x > :least").run(least=2, selector=0)["x"].tolist() == [3]
     assert cep.query("context ByKey delete from V", selector=1)["x"].tolist() == [1]
     with pytest.raises(UsageError, match="reads nothing that has a context"):
         cep.prepare("select x from W").run(selector=0)
     with pytest.raises(UsageError, match="selects no context partitions"):
-        found.run(least=0, selector="a")
+        query.run(least=0, selector="a")
 
 
 # ---------------------------------------------------------------- what there is
@@ -189,13 +189,13 @@ def test_named_windows_and_tables_are_listed_with_what_they_hold(cep: Workbench)
         "@name('divided') context ByKey create window V#keepall as Tick; context ByKey insert into V select * from Tick"
     )
     cep.send("Tick", k="z", x=7)
-    found = cep.stores().set_index("name")
-    assert found["kind"].to_dict() == {"W": "named window", "T": "table", "V": "named window"}
-    assert found["rows"].to_dict() == {"W": 4, "T": 1, "V": 1}
-    assert found.loc["T", "keys"] == "k" and found.loc["T", "columns"] == "k string, n long"
-    assert found.loc["T", "indexes"] == "primary key unique hash(k): 1 key"
-    assert "U unique hash(k): 4 keys" in found.loc["W", "indexes"].splitlines()
-    assert found.loc["V", "context"] == "ByKey" and found.loc["V", "partitions"] == 1
+    stores = cep.stores().set_index("name")
+    assert stores["kind"].to_dict() == {"W": "named window", "T": "table", "V": "named window"}
+    assert stores["rows"].to_dict() == {"W": 4, "T": 1, "V": 1}
+    assert stores.loc["T", "keys"] == "k" and stores.loc["T", "columns"] == "k string, n long"
+    assert stores.loc["T", "indexes"] == "primary key unique hash(k): 1 key"
+    assert "U unique hash(k): 4 keys" in stores.loc["W", "indexes"].splitlines()
+    assert stores.loc["V", "context"] == "ByKey" and stores.loc["V", "partitions"] == 1
     kinds = cep.statements().set_index("name")["kind"]
     assert (kinds["W"], kinds["T"], kinds["divided"]) == ("named window", "table", "named window V")
     assert kinds["U"] == "create index"
@@ -205,8 +205,8 @@ def test_named_windows_and_tables_are_listed_with_what_they_hold(cep: Workbench)
 def test_statements_of_stores_can_be_explained(cep: Workbench) -> None:
     cep.run("create table T(k string primary key, n count(*))")
     assert "create window `W`" in cep.explain("W")
-    shown = cep.explain("T", "steps")
-    assert "a row for each k" in shown and "n = count(*)" in shown and "rows by key" in shown
+    steps = cep.explain("T", "steps")
+    assert "a row for each k" in steps and "n = count(*)" in steps and "rows by key" in steps
     assert "create table `T` by k" in cep.explain("T")
     assert cep.explain("W", "steps").startswith("W\n")
 
@@ -217,8 +217,8 @@ def test_steps_call_streams_by_their_names_and_periods_by_their_units() -> None:
     assert "time(1 day 30 min)" in cep.explain("W", "steps")
     assert "every 3 sec 5 msec" in cep.explain("select * from A output every 3 sec 5 msec")
     assert "time(1 year 2 months)" in cep.explain("select * from A#time(14 months)")
-    shown = cep.explain("select a.n from A#length(2) as a, W as w where a.id = w.id and a.n > 3", "steps")
-    assert "w found by a hash index of window W, shared by its readers: w.id = a.id" in shown and "[1]" not in shown
+    steps = cep.explain("select a.n from A#length(2) as a, W as w where a.id = w.id and a.n > 3", "steps")
+    assert "w found by a hash index of window W, shared by its readers: w.id = a.id" in steps and "[1]" not in steps
     plan = cep.explain("on A as a delete from W where W.id = a.id")
     assert "where W.id = a.id" in plan
 

@@ -151,8 +151,8 @@ def test_selecting_level_by_level() -> None:
     cep.send("Go", id="second")
     cep.send("Txn", cust="bob", account="x", amount=7.0)
     late = ByProperties(lambda p: p["startTime"] > 0)
-    found = cep.iterate("nested", Nested(Shift=late, Cust=ByKey("bob")))
-    assert found == [{"go": "second", "cust": "bob", "total": 7.0}]
+    rows = cep.iterate("nested", Nested(Shift=late, Cust=ByKey("bob")))
+    assert rows == [{"go": "second", "cust": "bob", "total": 7.0}]
     assert len(cep.iterate("nested", Nested(Cust=ByKey("bob")))) == 2
     assert customers(cep.iterate("nested", {"Cust.key1": "cid"})) == ["cid"]
     assert cep.partitions("Shifts", {"Shift.g": {"id": "second"}})["Cust.key1"].tolist() == ["bob"]
@@ -389,8 +389,8 @@ def test_the_matches_behind_deliveries_are_kept_while_somebody_looks() -> None:
     record.end()
     send(9.0)
     assert record.of(0) is None and record.of(2) is None
-    made = record.of(1)
-    assert made is not None and made.total == 3
-    assert [(match["a"]["amount"], match["b"]["amount"]) for match in made.matches] == [(0.5, 3), (1, 3), (2, 3)]
+    second = record.of(1)
+    assert second is not None and second.total == 3
+    assert [(match["a"]["amount"], match["b"]["amount"]) for match in second.matches] == [(0.5, 3), (1, 3), (2, 3)]
     assert len(cep.feed("p").snapshot()[1].insert or ()) == 3
     assert not statement._match_listeners and len(statement.outlet._sinks) == 1

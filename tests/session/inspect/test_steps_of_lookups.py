@@ -15,7 +15,7 @@ SHARED = "of window W, shared by its readers"
 
 
 @pytest.mark.parametrize(
-    ("epl", "told"),
+    ("epl", "lookups"),
     [
         (
             "select w.i from B as e unidirectional, W as w where w.k = e.k and w.x > e.x",
@@ -65,9 +65,9 @@ SHARED = "of window W, shared by its readers"
         ),
     ],
 )
-def test_steps_tell_how_rows_are_found(epl: str, told: list[str]) -> None:
+def test_steps_tell_how_rows_are_found(epl: str, lookups: list[str]) -> None:
     cep = Workbench()
     cep.run(STORES)
-    shown = cep.explain(epl, "steps").replace("W.x is", "w.x is").replace("T.n", "t.n")
-    for each in told:
-        assert each in shown, shown
+    steps = cep.explain(epl, "steps").replace("W.x is", "w.x is").replace("T.n", "t.n")
+    for lookup in lookups:
+        assert lookup in steps, steps

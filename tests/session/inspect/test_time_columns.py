@@ -131,10 +131,10 @@ def test_why_shows_times() -> None:
     for n in range(2):
         cep.advance(DAY + 1000 * n)
         cep.send("T", at=DAY + 1000 * n, ended=DAY + 5000, x=1.0, k="a", other=DAY)
-    told = answer_picture(cep.why("q")).text
-    assert "at=2013-01-01 10:00:00  x=1.0" in told, "the row that left"
-    assert f"ended=2013-01-01 10:00:05  x=1.0  k=a  other={DAY}" in told, "the event"
-    assert "2013-01-01 10:00:00  2013-01-01 10:00:00  2013-01-01 10:00:05" in told, "what it was made of, in a table"
+    text = answer_picture(cep.why("q")).text
+    assert "at=2013-01-01 10:00:00  x=1.0" in text, "the row that left"
+    assert f"ended=2013-01-01 10:00:05  x=1.0  k=a  other={DAY}" in text, "the event"
+    assert "2013-01-01 10:00:00  2013-01-01 10:00:00  2013-01-01 10:00:05" in text, "what it was made of, in a table"
     judged = answer_picture(cep.why("q", {"at": DAY, "x": -1.0, "k": "a", "ended": DAY, "other": 5})).text
     assert "at=2013-01-01 10:00:00" in judged and "other=5" in judged
     assert "at" in cep.why("q").to_dict()["row_times"]
@@ -147,8 +147,8 @@ def test_views_show_times_and_find_them_as_they_are_shown() -> None:
     source = WorkbenchSource(cep, "q")
     assert [(column.name, column.kind) for column in source.columns] == [("at", "time"), ("x", "float")]
     assert source.times == {"at", "ended"}
-    told = static_view(source).text
-    assert told.count("2013-01-01 10:02:00") == 2 and str(DAY) not in told, "in the stream and the window"
+    text = static_view(source).text
+    assert text.count("2013-01-01 10:02:00") == 2 and str(DAY) not in text, "in the stream and the window"
     assert static_view(WorkbenchSource(cep, "n")).text.count("2013-01-01 10:02:00") == 3, (
         "in the events of the window, too"
     )

@@ -36,7 +36,7 @@ def test_the_table_of_variables(cep: Workbench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "held"),
+    ("name", "value", "expected"),
     [
         ("lim", 5, 5),
         ("lim", np.int64(5), 5),
@@ -46,9 +46,9 @@ def test_the_table_of_variables(cep: Workbench) -> None:
         ("arr", [1, None], [1.0, None]),
     ],
 )
-def test_setting_a_variable(cep: Workbench, name: str, value: object, held: object) -> None:
+def test_setting_a_variable(cep: Workbench, name: str, value: object, expected: object) -> None:
     cep.set(name, value)
-    assert cep.get(name) == held
+    assert cep.get(name) == expected
 
 
 def test_dates_may_be_written(cep: Workbench) -> None:

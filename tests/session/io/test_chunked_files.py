@@ -109,12 +109,12 @@ def test_pieces_go_when_they_are_done() -> None:
     gc.collect()
     gc.disable()
     try:
-        before = sum(isinstance(each, FrameSource) for each in gc.get_objects())
+        before = sum(isinstance(object_, FrameSource) for object_ in gc.get_objects())
         for chunk in chunks:
             chunk.columns(("k", "x"), 0, 5)
             chunk.column("d")
         del chunk
-        assert sum(isinstance(each, FrameSource) for each in gc.get_objects()) == before
+        assert sum(isinstance(object_, FrameSource) for object_ in gc.get_objects()) == before
     finally:
         gc.enable()
 

@@ -90,9 +90,9 @@ def test_each_reader_refuses_the_line_or_leaves_it_out(
         if mistake is None:
             assert reader(path) == good
             continue
-        with pytest.raises(EventError) as told:
+        with pytest.raises(EventError) as caught:
             reader(path)
-        message = str(told.value) + capsys.readouterr().err
+        message = str(caught.value) + capsys.readouterr().err
         assert f"line {mistake[0]}: {mistake[1]}" in message.replace("a field begins with ", "")
     if mistake is None:
         Workbench().define("E", path)

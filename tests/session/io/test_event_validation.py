@@ -68,9 +68,9 @@ def check(of: t.Type, value: Any) -> Any:
     ],
 )
 def test_values_that_fit(of: t.Type, value: Any, expected: Any) -> None:
-    found = check(of, value)
-    assert found == expected
-    assert type(found) is type(expected)
+    fitting = check(of, value)
+    assert fitting == expected
+    assert type(fitting) is type(expected)
 
 
 @pytest.mark.parametrize("of", [t.INT, t.DOUBLE, t.STRING, t.BOOLEAN, t.TIMESTAMP, t.array_of(t.INT), t.OBJECT])
@@ -139,10 +139,10 @@ def test_events_of_classes_may_have_more_attributes() -> None:
 
 
 def test_the_event_is_copied_complete_and_in_order() -> None:
-    given = {"height": 2.0}
-    found = EventValidator(PLACE, {})(given)
-    assert list(found.items()) == [("name", None), ("height", 2.0)]
-    assert given == {"height": 2.0}
+    event = {"height": 2.0}
+    copy = EventValidator(PLACE, {})(event)
+    assert list(copy.items()) == [("name", None), ("height", 2.0)]
+    assert event == {"height": 2.0}
 
 
 def test_unknown_names() -> None:

@@ -134,11 +134,11 @@ JSON_VALUES = [
 def test_a_value_of_json_lines_is_the_same_for_all_readers(reader: str, tmp_path: Path) -> None:
     """14 values × 3 readers."""
     wrong = []
-    for of, given, expected in JSON_VALUES:
-        (tmp_path / "e.jsonl").write_text(json.dumps({"ts": 1, "v": given}) + "\n")
+    for of, value, expected in JSON_VALUES:
+        (tmp_path / "e.jsonl").write_text(json.dumps({"ts": 1, "v": value}) + "\n")
         got = READERS[reader](tmp_path / "e.jsonl", of)
         if (type(got), got) != (type(expected), expected):
-            wrong.append((of, given, expected, got))
+            wrong.append((of, value, expected, got))
     assert not wrong
 
 

@@ -174,7 +174,7 @@ def test_times_that_clocks_skip_or_show_twice() -> None:
 
 
 @contextmanager
-def told(*words: str) -> Iterator[None]:
+def raises_with(*words: str) -> Iterator[None]:
     with pytest.raises(CepbookError) as error:
         yield
     text = str(error.value)
@@ -192,13 +192,13 @@ def test_numbers_in_another_unit_are_noticed(way: str, unit: str, micro: bool) -
     if unit == ("us" if micro else "ms"):
         assert WAYS[way](values, config) == values
         return
-    with told("can only be a time in", "2024-03-01 09:00:00", f'pd.to_datetime(frame["ts"], unit="{unit}")'):
+    with raises_with("can only be a time in", "2024-03-01 09:00:00", f'pd.to_datetime(frame["ts"], unit="{unit}")'):
         WAYS[way](values, config)
 
 
 def test_what_a_hint_says_works() -> None:
     frame = frame_of([ms // 1000 for ms in MS])
-    with told('frame["ts"] = pd.to_datetime(frame["ts"], unit="s")'):
+    with raises_with('frame["ts"] = pd.to_datetime(frame["ts"], unit="s")'):
         Workbench().define("E", frame, time="ts")
     frame["ts"] = pd.to_datetime(frame["ts"], unit="s")
     cep = bench(Config(), frame)
@@ -224,11 +224,11 @@ def test_a_clock_that_counts_in_small_numbers_goes_on() -> None:
 
 @pytest.mark.parametrize("values", [[1709283600.25], [1709283600.0]])
 def test_seconds_with_a_fraction(values: list[float]) -> None:
-    with told('unit="s"'):
+    with raises_with('unit="s"'):
         Workbench().define("E", frame_of(values), time="ts")
     cep = Workbench()
     cep.run(f"create schema E(ts long, v int); {SELECT}")
-    with told('unit="s"'):
+    with raises_with('unit="s"'):
         cep.replay(frame_of(values), "E", time="ts")
 
 
@@ -238,7 +238,7 @@ def test_before_1970_the_message_names_start(way: str, when: object) -> None:
     if way == "live":
         return  # such items are late
     text = str(when)[:10]
-    with told(f'Workbench(start="{text}")', "--start"):
+    with raises_with(f'Workbench(start="{text}")', "--start"):
         WAYS[way]([when], Config())
     cep = Workbench(start=text)
     cep.define("E", frame_of([when]), time="ts")
@@ -265,10 +265,10 @@ def test_what_is_finer_than_the_clock_is_told(way: str, text: bool) -> None:
 @pytest.mark.parametrize("values", [["soon"], ["01.03.2024 09:00"], ["2024-03-01", "later"]])
 def test_a_text_that_is_no_date(values: list[str]) -> None:
     for way in ("frame", "declared", "csv"):
-        with told("is not an ISO 8601 date and time", "pd.to_datetime"):
+        with raises_with("is not an ISO 8601 date and time", "pd.to_datetime"):
             WAYS[way](values, Config())
     for kind in ("dicts", "live", "send"):
-        with told("ISO 8601"):
+        with raises_with("ISO 8601"):
             WAYS[kind]([MOMENTS[0].isoformat(), *values], Config())
 
 

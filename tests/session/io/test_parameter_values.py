@@ -59,8 +59,8 @@ def value_of(value: Any, config: Config = Config()) -> tuple[Any, str]:
     ],
 )
 def test_values_are_the_literals_that_one_would_write(value: Any, plain: Any, type_: str) -> None:
-    found, shown = value_of(value)
-    assert (found, shown) == (plain, type_)
+    literal, type_text = value_of(value)
+    assert (literal, type_text) == (plain, type_)
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), pd.NaT, pd.NA])
@@ -74,9 +74,9 @@ def test_missing_values_are_null(value: Any) -> None:
 def test_what_has_no_type_is_told_at_its_place(value: Any) -> None:
     with pytest.raises(BindError) as caught:
         bench("select * from Tick(volume > :limit)", {"limit": value})
-    (found,) = caught.value.diagnostics
-    assert found.code == "type-mismatch" and ":limit" in found.message
-    assert "select * from Tick(volume > :limit)"[found.span.start : found.span.end] == ":limit"
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "type-mismatch" and ":limit" in diagnostic.message
+    assert "select * from Tick(volume > :limit)"[diagnostic.span.start : diagnostic.span.end] == ":limit"
 
 
 def test_a_parameter_without_a_value_names_the_nearest() -> None:
@@ -136,9 +136,9 @@ def test_values_are_saved_with_the_module(tmp_path: Path) -> None:
     cep.save(tmp_path / "saved")
     other = Workbench()
     other.load(tmp_path / "saved")
-    for each in (cep, other):
-        each.send("Tick", volume=3, price=1.0)
-        each.send("Tick", volume=9, price=1.0)
+    for workbench in (cep, other):
+        workbench.send("Tick", volume=3, price=1.0)
+        workbench.send("Tick", volume=9, price=1.0)
     assert other.iterate("d") == cep.iterate("d")
     assert [row["f"] for row in other.iterate("d")] == [Decimal("1.5")] * 2
 
@@ -153,8 +153,11 @@ def test_declared_types_are_those_of_java_and_arrays_too() -> None:
     ]
     cep.send("Tick", volume=1)
     assert cep.iterate("v") == [{"n": 1, "xs": [1.0, None], "ys": [2]}]
-    for value, told in ((5, "`:xs` is declared as int\\[\\], found int"), ([1.5], "is declared as int, found double")):
-        with pytest.raises(BindError, match=told):
+    for value, message in (
+        (5, "`:xs` is declared as int\\[\\], found int"),
+        ([1.5], "is declared as int, found double"),
+    ):
+        with pytest.raises(BindError, match=message):
             bench("select ?:xs:int[] as xs from Tick", {"xs": value})
     with pytest.raises(BindError, match="no type `java"):
         bench("select ?:n:java.lang.Itneger as n from Tick", {"n": 1})

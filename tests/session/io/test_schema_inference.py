@@ -134,11 +134,11 @@ def test_typed_dict() -> None:
 def test_dict_of_types_and_texts_with_inheritance() -> None:
     known = {"Base": EventType("Base", {"id": LONG}, ("Root",))}
     source = {"a": "int", "b": "double[]", "c": str, "d": "Base", "e": np.int32}
-    (made,) = infer_event_types("Derived", source, known, inherits=["Base"])
-    assert made.properties == {
+    (inferred,) = infer_event_types("Derived", source, known, inherits=["Base"])
+    assert inferred.properties == {
         "id": LONG, "a": INT, "b": array_of(DOUBLE), "c": STRING, "d": event_of("Base"), "e": INT,
     }  # fmt: skip
-    assert made.supertypes == ("Base", "Root")
+    assert inferred.supertypes == ("Base", "Root")
 
 
 @pytest.mark.parametrize(

@@ -36,25 +36,25 @@ def replayed(events: dict[str, Any], **options: Any) -> list[tuple[str, int]]:
 def events(seed: int) -> tuple[dict[str, list[dict[str, int]]], list[tuple[str, int]]]:
     """Random events of two types, many of one time, sorted; and their total order."""
     rng = random.Random(seed)
-    made: dict[str, list[dict[str, int]]] = {}
+    rows_by_type: dict[str, list[dict[str, int]]] = {}
     for name in "AB":
         keys = rng.sample([(t, s) for t in range(6) for s in range(8)], 20)
-        made[name] = [{"ts": t, "seq": s, "n": i} for i, (t, s) in enumerate(sorted(keys))]
-    order = sorted((e["ts"], e["seq"], name, e["n"]) for name in "AB" for e in made[name])
-    return made, [(name.lower(), n) for _, _, name, n in order]
+        rows_by_type[name] = [{"ts": t, "seq": s, "n": i} for i, (t, s) in enumerate(sorted(keys))]
+    order = sorted((e["ts"], e["seq"], name, e["n"]) for name in "AB" for e in rows_by_type[name])
+    return rows_by_type, [(name.lower(), n) for _, _, name, n in order]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_order_is_time_sequence_type(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_source, "FRAME_CHUNK", 1 + seed % 7)  # ties across the ends of chunks
     monkeypatch.setattr(sources, "EVENT_CHUNK", 1 + seed % 5)
-    made, order = events(seed)
-    frames = {name: pd.DataFrame(rows) for name, rows in made.items()}
+    rows_by_type, order = events(seed)
+    frames = {name: pd.DataFrame(rows) for name, rows in rows_by_type.items()}
     shuffled = {name: frame.sample(frac=1, random_state=seed) for name, frame in frames.items()}
     tables = {name: pa.Table.from_pandas(frame) for name, frame in frames.items()}
-    mixed = {"A": iter(made["A"]), "B": shuffled["B"]}
-    for given in (made, frames, shuffled, tables, mixed):
-        assert replayed(given, sequence="seq") == order
+    mixed = {"A": iter(rows_by_type["A"]), "B": shuffled["B"]}
+    for source in (rows_by_type, frames, shuffled, tables, mixed):
+        assert replayed(source, sequence="seq") == order
     numbers = {"A": "seq", "B": "number"}
     assert replayed(frames | {"B": frames["B"].rename(columns={"seq": "number"})}, sequence=numbers) == order
     backwards = sorted(order, key=lambda e: e[0] == "a")
@@ -82,12 +82,14 @@ def test_bad_sequences(change: Any, options: dict[str, Any], error: type[Excepti
 
 
 def test_travelling_back_keeps_the_sequence() -> None:
-    made, order = events(3)
+    rows_by_type, order = events(3)
     cep = bench()
-    replay = cep.replay(made, time="ts", sequence="seq", keep=5)
+    replay = cep.replay(rows_by_type, time="ts", sequence="seq", keep=5)
     replay.run()
     twin = replay.at(3)
-    twin.replay({n: [e for e in rows if e["ts"] > 3] for n, rows in made.items()}, time="ts", sequence="seq").run()
+    twin.replay(
+        {n: [e for e in rows if e["ts"] > 3] for n, rows in rows_by_type.items()}, time="ts", sequence="seq"
+    ).run()
     frame = twin.changes("all")
     rest = list(zip(frame["src"], frame["n"], strict=True))
     assert rest and rest == order[-len(rest) :]
@@ -96,30 +98,30 @@ def test_travelling_back_keeps_the_sequence() -> None:
 def test_types_from_arrow_tables_and_parquet_files(tmp_path: Any) -> None:
     from pyarrow import parquet
 
-    part = pa.struct({"a": pa.int32(), "b": pa.list_(pa.float64())})
+    struct = pa.struct({"a": pa.int32(), "b": pa.list_(pa.float64())})
     table = pa.table(
         {
             "ts": pa.array([1, 2], pa.timestamp("ms")),
             "big": pa.array([2**53 + 1, None], pa.int64()),
             "small": pa.array([1, 2], pa.int8()),
             "word": pa.array(["x", None]).dictionary_encode(),
-            "part": pa.array([{"a": 1, "b": [1.5, None]}, None], part),
+            "part": pa.array([{"a": 1, "b": [1.5, None]}, None], struct),
             "more": pa.array([[("k", 5)], None], pa.map_(pa.string(), pa.int32())),
         }
     )  # fmt: skip
     path = tmp_path / "events.parquet"
     parquet.write_table(table, path)
-    for given in (table, path, str(path)):
+    for source in (table, path, str(path)):
         cep = Workbench()
-        made = cep.define("E", given, time="ts")
-        assert {n: str(of) for n, of in made.properties.items()} == {
+        event_type = cep.define("E", source, time="ts")
+        assert {n: str(of) for n, of in event_type.properties.items()} == {
             "ts": "long", "big": "long", "small": "byte", "word": "string", "part": "E_part", "more": "map",
         }  # fmt: skip
         cep.run("@name('q') select ts, big, part.a as a, part.b[0] as b, more.get('k') as k, word from E")
-        cep.replay({"E": given}).run()
-        found = cep.feed("q").snapshot()
-        assert found[0].insert == [{"ts": 1, "big": 2**53 + 1, "a": 1, "b": 1.5, "k": 5, "word": "x"}]
-        assert found[1].insert == [{"ts": 2, "big": None, "a": None, "b": None, "k": None, "word": None}]
+        cep.replay({"E": source}).run()
+        deliveries = cep.feed("q").snapshot()
+        assert deliveries[0].insert == [{"ts": 1, "big": 2**53 + 1, "a": 1, "b": 1.5, "k": 5, "word": "x"}]
+        assert deliveries[1].insert == [{"ts": 2, "big": None, "a": None, "b": None, "k": None, "word": None}]
     with pytest.raises(UsageError, match="there is no file"):
         Workbench().define("E", tmp_path / "none.parquet")
     assert str(Workbench().define("E", pa.table({"t": pa.array([1], pa.time64("us"))})).properties["t"]) == "localtime"

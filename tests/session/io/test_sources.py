@@ -25,13 +25,13 @@ from cepbook.session.io.sources import open_source
 TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.INT})
 
 
-def wanted(event_type: EventType = TICK, time: str = "at", **options: Any) -> SourceOptions:
+def source_options(event_type: EventType = TICK, time: str = "at", **options: Any) -> SourceOptions:
     return SourceOptions(event_type, time, {event_type.name: event_type}, ReplayOptions(**options))
 
 
-def read(given: object, w: SourceOptions, *names: str) -> tuple[list[int], list[tuple[Any, ...]]]:
+def read(source: object, w: SourceOptions, *names: str) -> tuple[list[int], list[tuple[Any, ...]]]:
     times, rows = list[int](), list[tuple[Any, ...]]()
-    for chunk in open_source(given, w).chunks():
+    for chunk in open_source(source, w).chunks():
         times += chunk.times
         rows += zip(*(chunk.column(name) for name in names or w.event_type.properties), strict=True)
     return times, rows
@@ -43,14 +43,14 @@ def ticks(**columns: Any) -> pd.DataFrame:
 
 
 def test_missing_values_are_null_and_values_are_plain_python() -> None:
-    times, rows = read(ticks(), wanted())
+    times, rows = read(ticks(), source_options())
     assert times == [1, 2, 3]
     assert rows == [(1, "a", 1.5, 1), (2, None, None, 2), (3, "c", 3.0, 3)]
     assert [type(v) for v in rows[0]] == [int, str, float, int]
 
 
 def test_columns_are_read_by_name() -> None:
-    assert read(ticks(extra=[0, 0, 0]), wanted(), "size", "symbol")[1] == [(1, "a"), (2, None), (3, "c")]
+    assert read(ticks(extra=[0, 0, 0]), source_options(), "size", "symbol")[1] == [(1, "a"), (2, None), (3, "c")]
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_columns_are_read_by_name() -> None:
 )
 def test_values_by_dtype_and_type(values: Any, of: t.Type, expected: list[Any]) -> None:
     kind = EventType("T", {"x": of})
-    found = read(pd.DataFrame({"t": [1, 2], "x": values}), wanted(kind, "t"))[1]
-    assert [row[0] for row in found] == expected
-    assert [type(row[0]) for row in found] == [type(v) for v in expected]
+    rows = read(pd.DataFrame({"t": [1, 2], "x": values}), source_options(kind, "t"))[1]
+    assert [row[0] for row in rows] == expected
+    assert [type(row[0]) for row in rows] == [type(v) for v in expected]
 
 
 @pytest.mark.parametrize(
@@ -114,19 +114,19 @@ def test_values_by_dtype_and_type(values: Any, of: t.Type, expected: list[Any]) 
 )
 def test_a_frame_that_does_not_fit_says_where(column: dict[str, Any], message: str) -> None:
     with pytest.raises(EventError, match=message):
-        open_source(ticks(**column), wanted())
+        open_source(ticks(**column), source_options())
 
 
 def test_a_frame_that_lacks_columns() -> None:
     with pytest.raises(EventError, match=r"(?s)lacks the column `price`.*did you mean `prices`"):
-        open_source(ticks().rename(columns={"price": "prices"}), wanted())
+        open_source(ticks().rename(columns={"price": "prices"}), source_options())
     with pytest.raises(EventError, match="no time column `when`"):
-        open_source(ticks(), wanted(time="when"))
+        open_source(ticks(), source_options(time="when"))
 
 
 def test_row_names_show_the_index_label() -> None:
     with pytest.raises(EventError, match=r"row 1 \(index 'q'\)"):
-        open_source(ticks(at=[1, None, 3]).set_index(pd.Index(["p", "q", "r"])), wanted())
+        open_source(ticks(at=[1, None, 3]).set_index(pd.Index(["p", "q", "r"])), source_options())
 
 
 def test_event_time_as_dates_texts_and_index() -> None:
@@ -138,43 +138,43 @@ def test_event_time_as_dates_texts_and_index() -> None:
         pd.Categorical(["1970-01-01T00:00:01", "1970-01-01T00:00:02"]),
         [1000.0, 2000.0],
     ):
-        assert read(pd.DataFrame({"t": values, "x": [1, 2]}), wanted(kind, "t"))[0] == [1000, 2000]
+        assert read(pd.DataFrame({"t": values, "x": [1, 2]}), source_options(kind, "t"))[0] == [1000, 2000]
     indexed = pd.DataFrame({"x": [1, 2]}, index=pd.Index([5, 6], name="t"))
-    assert read(indexed, wanted(kind, "t")) == ([5, 6], [(1,), (2,)])
+    assert read(indexed, source_options(kind, "t")) == ([5, 6], [(1,), (2,)])
     with pytest.raises(EventError, match="row 1: 'noon' is not an ISO 8601"):
-        open_source(pd.DataFrame({"t": ["1970-01-01", "noon"], "x": [1, 2]}), wanted(kind, "t"))
+        open_source(pd.DataFrame({"t": ["1970-01-01", "noon"], "x": [1, 2]}), source_options(kind, "t"))
 
 
 def test_an_unsorted_frame_is_sorted_stably_or_refused_or_thinned() -> None:
     frame = ticks(at=[2, 1, 2])
-    assert read(frame, wanted())[1] == [(1, None, None, 2), (2, "a", 1.5, 1), (2, "c", 3.0, 3)]
+    assert read(frame, source_options())[1] == [(1, None, None, 2), (2, "a", 1.5, 1), (2, "c", 3.0, 3)]
     with pytest.raises(EventError, match=r"row 1 of `Tick` goes back in time: 00:00:00.001 after 00:00:00.002"):
-        open_source(frame, wanted(sort=False))
-    thinned = open_source(frame, wanted(sort=False, late="drop"))
+        open_source(frame, source_options(sort=False))
+    thinned = open_source(frame, source_options(sort=False, late="drop"))
     assert ([c.times for c in thinned.chunks()], thinned.late) == ([[2, 2]], 1)
 
 
 def test_until_is_inclusive_and_counts() -> None:
-    source = open_source(ticks(), wanted(until=2))
+    source = open_source(ticks(), source_options(until=2))
     assert (source.total, source.first_time, [c.times for c in source.chunks()]) == (2, 1, [[1, 2]])
 
 
 def test_frames_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_source, "FRAME_CHUNK", 2)
-    assert [len(c.times) for c in open_source(ticks(at=[3, 2, 1]), wanted()).chunks()] == [2, 1]
-    assert read(ticks(at=[3, 2, 1]), wanted())[0] == [1, 2, 3]
+    assert [len(c.times) for c in open_source(ticks(at=[3, 2, 1]), source_options()).chunks()] == [2, 1]
+    assert read(ticks(at=[3, 2, 1]), source_options())[0] == [1, 2, 3]
 
 
 def test_texts_that_repeat_are_one_object() -> None:
     names = ["".join(("x", str(number % 3))) for number in range(60)]
     texts = pd.array([*names, None, names[1]], dtype="str")
     frame = ticks(at=range(62, 0, -1), symbol=texts, price=[1.0] * 62, size=[1] * 62)
-    _, rows = read(frame, wanted())
-    found = [row[1] for row in rows]
-    assert found == [names[1], None, *reversed(names)]
-    assert len({id(text) for text in found}) == 4
+    _, rows = read(frame, source_options())
+    column = [row[1] for row in rows]
+    assert column == [names[1], None, *reversed(names)]
+    assert len({id(text) for text in column}) == 4
     unlike = ticks(at=range(9), symbol=pd.array(list("abcdefghi"), dtype="str"), price=[1.0] * 9, size=[1] * 9)
-    assert [row[1] for row in read(unlike, wanted())[1]] == list("abcdefghi")
+    assert [row[1] for row in read(unlike, source_options())[1]] == list("abcdefghi")
 
 
 @dataclass
@@ -188,13 +188,13 @@ class Tick:
 
 def test_iterables_of_dicts_and_dataclasses() -> None:
     dicts = [{"at": 1, "symbol": "a", "price": 2, "size": np.int64(3)}, {"at": 2, "price": float("nan")}]
-    assert read(iter(dicts), wanted()) == ([1, 2], [(1, "a", 2.0, 3), (2, None, None, None)])
-    assert read([Tick(1, "a", 2.0, 3)], wanted())[1] == [(1, "a", 2.0, 3)]
+    assert read(iter(dicts), source_options()) == ([1, 2], [(1, "a", 2.0, 3), (2, None, None, None)])
+    assert read([Tick(1, "a", 2.0, 3)], source_options())[1] == [(1, "a", 2.0, 3)]
 
 
 def test_the_time_of_an_event_need_not_be_a_property() -> None:
     kind = EventType("T", {"x": t.LONG})
-    assert read([{"when": datetime(1970, 1, 2), "x": 1}], wanted(kind, "when")) == ([86_400_000], [(1,)])
+    assert read([{"when": datetime(1970, 1, 2), "x": 1}], source_options(kind, "when")) == ([86_400_000], [(1,)])
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_time_of_an_event_need_not_be_a_property() -> None:
     ],
 )
 def test_a_bad_event_comes_after_the_good_ones(bad: object, message: str) -> None:
-    source = open_source([{"at": 1}, {"at": 2}, bad, {"at": 4}], wanted())
+    source = open_source([{"at": 1}, {"at": 2}, bad, {"at": 4}], source_options())
     chunks = source.chunks()
     assert next(chunks).times == [1, 2]
     with pytest.raises(EventError, match=message):
@@ -221,7 +221,7 @@ def test_a_failing_generator_names_the_row_and_keeps_the_cause() -> None:
         yield {"at": 1}
         raise ValueError("no more")
 
-    chunks = open_source(events(), wanted()).chunks()
+    chunks = open_source(events(), source_options()).chunks()
     assert next(chunks).times == [1]
     with pytest.raises(EventError, match=r"failed before row 1: ValueError\('no more'\)") as caught:
         next(chunks)
@@ -229,7 +229,7 @@ def test_a_failing_generator_names_the_row_and_keeps_the_cause() -> None:
 
 
 def test_late_events_of_an_iterable_can_be_dropped() -> None:
-    source = open_source([{"at": 5}, {"at": 4}, {"at": 5}], wanted(late="drop"))
+    source = open_source([{"at": 5}, {"at": 4}, {"at": 5}], source_options(late="drop"))
     assert [c.times for c in source.chunks()] == [[5, 5]]
     assert source.late == 1
 
@@ -238,17 +238,17 @@ def test_files(tmp_path: Path) -> None:
     frame = ticks(symbol=["007", None, "c"], spare=[0, 0, 0])
     frame.to_parquet(tmp_path / "ticks.parquet")
     frame.to_csv(tmp_path / "ticks.csv.gz", index=False)
-    expected = read(frame, wanted())
-    assert read(tmp_path / "ticks.parquet", wanted()) == expected
-    assert read(str(tmp_path / "ticks.csv.gz"), wanted()) == expected
+    expected = read(frame, source_options())
+    assert read(tmp_path / "ticks.parquet", source_options()) == expected
+    assert read(str(tmp_path / "ticks.csv.gz"), source_options()) == expected
     frame.drop(columns="size").to_parquet(tmp_path / "less.parquet")
     with pytest.raises(EventError, match="lacks the column `size`"):
-        open_source(tmp_path / "less.parquet", wanted())
+        open_source(tmp_path / "less.parquet", source_options())
     with pytest.raises(UsageError, match="there is no file"):
-        open_source(tmp_path / "nothing.csv", wanted())
+        open_source(tmp_path / "nothing.csv", source_options())
     (tmp_path / "x.txt").touch()
     with pytest.raises(UsageError, match="neither a Parquet"):
-        open_source(tmp_path / "x.txt", wanted())
+        open_source(tmp_path / "x.txt", source_options())
 
 
 def test_a_word_among_the_numbers_of_a_csv_file_is_named_with_its_line(tmp_path: Path) -> None:
@@ -256,39 +256,39 @@ def test_a_word_among_the_numbers_of_a_csv_file_is_named_with_its_line(tmp_path:
     ticks(symbol=["two\nlines", "b", "c"], size=[1, "oops", 3]).to_csv(path, index=False)
     path.write_text("\n" + path.read_text())
     with pytest.raises(EventError, match=r"ticks\.csv', line 5, column `size`: 'oops' is no int"):
-        open_source(path, wanted())
+        open_source(path, source_options())
     ticks(size=[1, "oops", 3]).to_csv(f"{path}.bz2", index=False)
     with pytest.raises(EventError, match=r"bz2', line 3, column `size`: 'oops' is no int"):
-        open_source(f"{path}.bz2", wanted())
+        open_source(f"{path}.bz2", source_options())
     ticks().drop(columns="size").to_csv(path, index=False)
     with pytest.raises(EventError, match=r"the file '.*ticks\.csv' for event type `.*` lacks the column `size`"):
-        open_source(path, wanted())
+        open_source(path, source_options())
 
 
-@pytest.mark.parametrize("given", [7, {"at": 1}, None])
-def test_things_that_are_no_source(given: object) -> None:
+@pytest.mark.parametrize("source", [7, {"at": 1}, None])
+def test_things_that_are_no_source(source: object) -> None:
     with pytest.raises(UsageError, match="cannot come from"):
-        open_source(given, wanted())
+        open_source(source, source_options())
 
 
-def merged(given: list[object], until: int | None = None, most: int = 1_000_000) -> list[list[SourceBatch]]:
-    merge = SourceMerge([open_source(one, wanted()) for one in given], until)
-    found = []
+def merged(inputs: list[object], until: int | None = None, most: int = 1_000_000) -> list[list[SourceBatch]]:
+    merge = SourceMerge([open_source(one, source_options()) for one in inputs], until)
+    batches = []
     while parts := merge.take(most):
-        assert 0 < sum(len(part.times) for part in parts) <= most
-        found.append(parts)
+        assert 0 < sum(len(batch.times) for batch in parts) <= most
+        batches.append(parts)
     assert merge.peek() is None
-    return found
+    return batches
 
 
-def symbols(found: list[list[SourceBatch]]) -> list[str]:
+def symbols(batches: list[list[SourceBatch]]) -> list[str]:
     """The symbols in total order."""
     order: list[str] = []
-    for parts in found:
+    for parts in batches:
         ranked = [
             (rank, symbol)
-            for part in parts
-            for rank, symbol in zip(part.ranks or range(len(part.times)), part.column("symbol"), strict=True)
+            for batch in parts
+            for rank, symbol in zip(batch.ranks or range(len(batch.times)), batch.column("symbol"), strict=True)
         ]
         assert [rank for rank, _ in sorted(ranked)] == list(range(len(ranked)))
         order += [symbol for _, symbol in sorted(ranked)]
@@ -306,10 +306,10 @@ def test_merge_orders_by_time_then_source_then_row(most: int) -> None:
 
 
 def test_merge_waits_for_its_time() -> None:
-    merge = SourceMerge([open_source([{"at": 1}, {"at": 3}], wanted())])
+    merge = SourceMerge([open_source([{"at": 1}, {"at": 3}], source_options())])
     assert merge.peek() == 1
     assert merge.take(9, upto=0) == []
-    assert [part.times for part in merge.take(9, upto=2)] == [[1]]
+    assert [batch.times for batch in merge.take(9, upto=2)] == [[1]]
     assert (merge.take(9, upto=2), merge.peek()) == ([], 3)
 
 
@@ -330,21 +330,25 @@ def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch, most: int) -
 
 
 def test_a_part_can_lose_its_first_events() -> None:
-    (part,) = SourceMerge([open_source(ticks(at=[3, 2, 1]), wanted())]).take(3)
-    later = part.after(2)
+    (batch,) = SourceMerge([open_source(ticks(at=[3, 2, 1]), source_options())]).take(3)
+    later = batch.after(2)
     assert (later.times, later.column("symbol"), later.column("size")) == ([3], ["a"], [1])
 
 
 def test_timedelta_of_an_event_is_milliseconds() -> None:
     kind = EventType("T", {"at": t.LONG, "gap": t.LONG})
-    assert read([{"at": 1, "gap": timedelta(seconds=2)}], wanted(kind))[1] == [(1, 2000)]
+    assert read([{"at": 1, "gap": timedelta(seconds=2)}], source_options(kind))[1] == [(1, 2000)]
 
 
 def test_dates_in_a_column_of_numbers_come_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(EventError, match=r"property is long, not '2024-03-01' .*\n  hint: .*parse_dates"):
-        open_source(pd.DataFrame({"at": [1], "n": ["2024-03-01"]}), wanted(EventType("T", {"at": t.LONG, "n": t.LONG})))
+        open_source(
+            pd.DataFrame({"at": [1], "n": ["2024-03-01"]}), source_options(EventType("T", {"at": t.LONG, "n": t.LONG}))
+        )
     with pytest.raises(EventError) as plain:
-        open_source(pd.DataFrame({"at": [1], "n": ["soon"]}), wanted(EventType("T", {"at": t.LONG, "n": t.LONG})))
+        open_source(
+            pd.DataFrame({"at": [1], "n": ["soon"]}), source_options(EventType("T", {"at": t.LONG, "n": t.LONG}))
+        )
     assert "hint" not in str(plain.value)
 
 
@@ -352,7 +356,7 @@ def test_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "ticks.jsonl"
     path.write_text('{"at": 2, "symbol": "007", "price": 1, "more": []}\n\n{"at": 1, "size": 9007199254740993}\n')
     long = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.LONG})
-    times, rows = read(str(path), wanted(long))
+    times, rows = read(str(path), source_options(long))
     assert times == [1, 2]
     assert rows == [(1, None, None, 9007199254740993), (2, "007", 1.0, None)]
 
@@ -365,7 +369,7 @@ def test_json_lines_that_are_wrong(line: str, said: str, tmp_path: Path) -> None
     path = tmp_path / "ticks.jsonl"
     path.write_text('{"at": 1}\n' + line + "\n")
     with pytest.raises(EventError, match=rf"ticks.jsonl', line 2: .*{said}"):
-        open_source(str(path), wanted())
+        open_source(str(path), source_options())
     path.write_bytes(b"\xff\xfe{")
     with pytest.raises(EventError, match="cannot be read as JSON lines"):
-        open_source(str(path), wanted())
+        open_source(str(path), source_options())

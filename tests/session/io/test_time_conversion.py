@@ -76,8 +76,8 @@ def test_what_is_no_period(text: str) -> None:
 @pytest.mark.parametrize("second", [1000, 1_000_000])
 @pytest.mark.parametrize("time", [0, 1, -1, 745_284, -745_284, 86_399_999, -86_400_000, 200_000_123, 1_357_019_100_001])
 def test_what_is_shown_can_be_written(time: int, second: int) -> None:
-    for each in (time, time * (second // 1000)):
-        assert parse_time(clock_text(each, second), second) == each
+    for units in (time, time * (second // 1000)):
+        assert parse_time(clock_text(units, second), second) == units
 
 
 def test_times_since_the_beginning_are_read_without_all_of_it() -> None:

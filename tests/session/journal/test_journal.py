@@ -159,7 +159,7 @@ def test_batches_of_a_frame_are_written_together_and_none_waits_behind_the_end(
     expected = digest(cep)
     cep.journaling.close()
     frames, behind = read_log(str(next((tmp_path / "j").glob("log-*"))), cut=False)
-    sizes = [part["count"] for header, _ in frames if header["is"] == "batches" for part in header["parts"]]
+    sizes = [batch["count"] for header, _ in frames if header["is"] == "batches" for batch in header["parts"]]
     assert sum(sizes) == 2 * count and behind == 0
     assert window.startswith("time") or max(sizes) > FRAME_CHUNK  # the clock stops at times that are due
     assert digest(recovered(tmp_path / "j")) == expected

@@ -13,12 +13,12 @@ from cepbook.session.replay.batch_sizer import CALLED, LONG_SLICE, MOST, BatchSi
 
 def sizes(portions: BatchSizer, seconds: Callable[[int], float], calls: int) -> list[int]:
     """The events of so many calls, of which each takes so long."""
-    found = []
+    counts = []
     for _ in range(calls):
         count = portions.events
-        found.append(count)
+        counts.append(count)
         portions.took(seconds(count), count, count, stepping=False, span=0, cut=False)
-    return found
+    return counts
 
 
 def test_it_grows_by_steps_to_what_fits() -> None:

@@ -150,9 +150,9 @@ def test_a_step_raises_its_own_failures_as_send_does() -> None:
     replay.step(2)
     replay.step()
     assert (replay.state, replay.result.errors) == ("finished", 1)
-    kept = bench(*FAILURES["an expression"][:2]).replay(FRAME, "E", paused=True, errors="keep")
-    kept.step(9)
-    assert kept.progress.errors == 1
+    keeping = bench(*FAILURES["an expression"][:2]).replay(FRAME, "E", paused=True, errors="keep")
+    keeping.step(9)
+    assert keeping.progress.errors == 1
 
 
 @pytest.mark.parametrize("failing", ["statement", "source"])

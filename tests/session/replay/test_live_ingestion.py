@@ -41,9 +41,9 @@ class Turned:
 
 @pytest.fixture
 def cep() -> Workbench:
-    made = Workbench()
-    made.run("create schema A(x int, at long); @name('all') select x, current_timestamp as t from A")
-    return made
+    workbench = Workbench()
+    workbench.run("create schema A(x int, at long); @name('all') select x, current_timestamp as t from A")
+    return workbench
 
 
 def run(scenario: Coroutine[Any, Any, Any]) -> Any:
@@ -225,10 +225,10 @@ def test_a_full_reader_holds_the_sources_back(cep: Workbench) -> None:
         await until(lambda: live.events["A"] == 10)
         for _ in range(50):
             await asyncio.sleep(0)
-        held = live.events["A"]
-        found = [(await anext(stream)).insert[0]["x"] for _ in range(100)]  # type: ignore[index]
+        count = live.events["A"]
+        received = [(await anext(stream)).insert[0]["x"] for _ in range(100)]  # type: ignore[index]
         await live
-        return held, stream.missed, found
+        return count, stream.missed, received
 
     assert run(scenario()) == (10, 0, list(range(100)))
 
@@ -242,20 +242,20 @@ async def burst(count: int, **more: Any) -> AsyncIterator[object]:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many events came with each call of the engine."""
-    found: list[int] = []
+    sizes: list[int] = []
     whole = EngineHandle.feeder
 
     def counting(self: EngineHandle, types: Any) -> Any:
         feed = whole(self, types)
 
         def counted(parts: Any, *rest: Any) -> None:
-            found.append(sum(len(part.times) for part in parts))
+            sizes.append(sum(len(batch.times) for batch in parts))
             feed(parts, *rest)
 
         return counted
 
     monkeypatch.setattr(EngineHandle, "feeder", counting)
-    return found
+    return sizes
 
 
 def test_what_is_at_hand_goes_in_together(cep: Workbench, calls: list[int]) -> None:
@@ -286,13 +286,13 @@ def test_what_comes_alone_goes_in_at_once(cep: Workbench, calls: list[int]) -> N
 
 def test_times_and_stops_are_those_of_single_events(calls: list[int]) -> None:
     def bench() -> Workbench:
-        made = Workbench()
-        made.run(
+        workbench = Workbench()
+        workbench.run(
             "create schema A(x int, at long); create schema B(x int); @name('w') select irstream x from A#time(3 msec);"
             "@name('p') select a.x as a, b.x as b from pattern [every a=A -> b=B];"
             "@name('o') select count(*) as n from A output snapshot every 2 msec"
         )
-        return made
+        return workbench
 
     live, sent = bench(), bench()
     turned, came = Turned(5), list[tuple[int, str, int]]()
@@ -328,7 +328,7 @@ def test_among_many_what_is_no_event_or_late_is_counted(cep: Workbench) -> None:
 
 def test_a_listener_may_stop_it_send_and_fail(cep: Workbench) -> None:
     cep.run("create schema B(x int); @name('b') select x from B")
-    found: list[Any] = []
+    stopped: list[Any] = []
 
     def listen(delta: Any) -> None:
         x = delta.insert[0]["x"]
@@ -337,7 +337,7 @@ def test_a_listener_may_stop_it_send_and_fail(cep: Workbench) -> None:
         if x == 1000:
             raise ValueError("no")
         if x == 1500:
-            found.append(live_of())
+            stopped.append(live_of())
 
     def live_of() -> Any:
         holder[0].stop()
@@ -381,18 +381,18 @@ def test_stopped_while_a_reader_is_full_nothing_that_came_is_lost(cep: Workbench
 def test_an_interruption_waits_for_the_events_under_way(cep: Workbench) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     cep.on("all", lambda delta: os.kill(os.getpid(), signal.SIGINT) if delta.insert[0]["x"] == 700 else None)
-    held: list[Any] = []
+    sources: list[Any] = []
 
     async def scenario() -> None:
-        held.append(cep.live({"A": burst(100_000)}, now=Turned().now))
-        await held[0]
+        sources.append(cep.live({"A": burst(100_000)}, now=Turned().now))
+        await sources[0]
 
     try:
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(scenario())
     finally:
         signal.signal(signal.SIGINT, before)
-    assert [x for x, _ in rows(cep)] == list(range(held[0].events["A"])) and held[0].events["A"] > 700
+    assert [x for x, _ in rows(cep)] == list(range(sources[0].events["A"])) and sources[0].events["A"] > 700
     cep.send("A", x=-1)
 
 
@@ -515,7 +515,7 @@ def test_what_ends_the_clock_is_told() -> None:
             raise OSError("the clock of the machine is gone")
 
     async def scenario() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: logged.append(told))
+        asyncio.get_running_loop().set_exception_handler(lambda _, failure: logged.append(failure))
         clock = cep.run_clock(now=turned.now, sleep=breaks)
         await until(lambda: not clock.running)
         note = "the live clock ended: OSError: the clock of the machine is gone"
@@ -526,7 +526,7 @@ def test_what_ends_the_clock_is_told() -> None:
 
     run(scenario())
     assert len(cep.changes("q")) == 2
-    assert [str(told["exception"]) for told in logged] == ["the clock of the machine is gone"]
+    assert [str(failure["exception"]) for failure in logged] == ["the clock of the machine is gone"]
 
 
 def test_live_sources_tell_that_their_clock_ended(cep: Workbench) -> None:
@@ -706,21 +706,21 @@ def test_a_websocket(cep: Workbench) -> None:
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
 def test_the_tail_of_a_file(kind: str, cep: Workbench, tmp_path: Path) -> None:
     path = tmp_path / f"a.{kind}"
-    made: Callable[[int], str] = (lambda x: f"{x},7\n") if kind == "csv" else (lambda x: json.dumps({"x": x}) + "\n")
+    line_of: Callable[[int], str] = (lambda x: f"{x},7\n") if kind == "csv" else (lambda x: json.dumps({"x": x}) + "\n")
     head = "x,at\n" if kind == "csv" else ""
-    path.write_text(head + made(0))
+    path.write_text(head + line_of(0))
 
     async def scenario() -> Any:
         live = cep.live({"A": inlets.tail(path, sleep=Turned().sleep)}, now=Turned().now)
         for _ in range(20):
             await asyncio.sleep(0)
         with path.open("a") as file:
-            file.write(made(1) + made(2)[:2])
+            file.write(line_of(1) + line_of(2)[:2])
             file.flush()
             await until(lambda: live.events["A"] == 1)
-            file.write(made(2)[2:] + "1,2,3 {\n")
+            file.write(line_of(2)[2:] + "1,2,3 {\n")
         await until(lambda: live.events["A"] == 2 and live.malformed["A"] == 1)
-        path.write_text(head + made(9))
+        path.write_text(head + line_of(9))
         await until(lambda: live.events["A"] == 3)
         live.stop()
         return await live
@@ -732,8 +732,10 @@ def test_the_tail_of_a_file(kind: str, cep: Workbench, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
 def test_many_lines_of_a_file_need_no_further_look(kind: str, cep: Workbench, tmp_path: Path) -> None:
     path, seen = tmp_path / f"a.{kind}", list[int]()
-    made: Callable[[int], str] = (lambda x: f'{x},"7"\n') if kind == "csv" else (lambda x: json.dumps({"x": x}) + "\n")
-    path.write_text(("x,at\n" if kind == "csv" else "") + "".join(map(made, range(30_000))) + "99")
+    line_of: Callable[[int], str] = (
+        (lambda x: f'{x},"7"\n') if kind == "csv" else (lambda x: json.dumps({"x": x}) + "\n")
+    )
+    path.write_text(("x,at\n" if kind == "csv" else "") + "".join(map(line_of, range(30_000))) + "99")
 
     async def scenario() -> Any:
         async def sleep(seconds: float) -> None:

@@ -86,12 +86,12 @@ class FakeEngine:
         return self.feed
 
     def feed(self, parts: Sequence[SourceBatch], stepping: bool) -> None:
-        self.calls.append(sum(len(part.times) for part in parts))
+        self.calls.append(sum(len(batch.times) for batch in parts))
         events = [
-            (rank, part.type_name, time, number)
-            for part in parts
+            (rank, batch.type_name, time, number)
+            for batch in parts
             for rank, time, number in zip(
-                part.ranks or range(len(part.times)), part.times, part.column("n"), strict=True
+                batch.ranks or range(len(batch.times)), batch.times, batch.column("n"), strict=True
             )
         ]
         for _, name, time, number in sorted(events):
@@ -247,9 +247,9 @@ def test_a_cancelled_await_pauses() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as caught:
             await task
-        shown = getattr(caught.value, "_render_traceback_")()  # noqa: B009 - what a notebook shows in place of a traceback
-        assert shown[0] == "interrupted: the replay is paused at 00:00:00.000, after 1 event"
-        assert "resume()" in shown[1]
+        lines = getattr(caught.value, "_render_traceback_")()  # noqa: B009 - what a notebook shows in place of a traceback
+        assert lines[0] == "interrupted: the replay is paused at 00:00:00.000, after 1 event"
+        assert "resume()" in lines[1]
         assert (replay.state, engine.numbers) == ("paused", [0])
         replay.step()
         assert engine.numbers == [0, 1]
@@ -285,8 +285,8 @@ def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
         yield {"at": 2, "n": 1}
         raise OSError("gone")
 
-    wanted = SourceOptions(KIND, "at", TYPES, ReplayOptions())
-    replay = begin(engine, [open_source(events(), wanted)], until=99)
+    options = SourceOptions(KIND, "at", TYPES, ReplayOptions())
+    replay = begin(engine, [open_source(events(), options)], until=99)
     with pytest.raises(EventError, match=r"source of `E` failed before row 2: OSError\('gone'\)"):
         replay.run()
     assert (replay.state, engine.numbers, engine.now) == ("failed", [0, 1], 2)
@@ -294,7 +294,7 @@ def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
         replay.result  # noqa: B018
 
     async def wait() -> None:
-        await begin(FakeEngine(), [open_source(events(), wanted)])
+        await begin(FakeEngine(), [open_source(events(), options)])
 
     with pytest.raises(EventError, match="before row 2"):
         asyncio.run(wait())
@@ -397,8 +397,8 @@ def test_events_far_apart_come_together_where_nothing_is_due() -> None:
 
 def by_hand(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     """The wall clock of replays is `clock`, in seconds, and sleeping takes no time."""
-    for each in (module, replay_loop):
-        monkeypatch.setattr(each, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    for owner in (module, replay_loop):
+        monkeypatch.setattr(owner, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
 
 
 def test_calls_get_smaller_where_events_take_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ def bench(epl: str = "@name('high') select * from Tick(price > 90)") -> Workbenc
 
 def replayed(cep: Workbench, *parts: list[dict[str, object]]) -> list[Replay[Workbench]]:
     replays = []
-    for part in parts:
-        replays.append(cep.replay(part, type="Tick", time="time", keep=10))
+    for frame in parts:
+        replays.append(cep.replay(frame, type="Tick", time="time", keep=10))
         replays[-1].run()
     return replays
 
@@ -42,7 +42,7 @@ def test_a_changed_statement_gets_the_events_that_are_past(parts: list[list[dict
     result = asyncio.run(cep.replay_again())
     assert (result.state, result.clock, cep.feed("high").deliveries) == ("finished", 9900, 4)
     assert cep.events_before("high") == 0
-    assert all(each.successor is not None and each.successor.state == "finished" for each in replays)
+    assert all(replay.successor is not None and replay.successor.state == "finished" for replay in replays)
     asyncio.run(cep.replay_again())  # and again
     assert cep.feed("high").deliveries == 4
 

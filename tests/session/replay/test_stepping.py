@@ -29,11 +29,11 @@ MODULES = {
 
 def events(count: int = 150) -> list[dict[str, Any]]:
     draw = random.Random(7)
-    time, found = 0, []
+    time, events = 0, []
     for _ in range(count):
         time += draw.choice((0, 0, 1, 40, 250, 900))
-        found.append({"t": time, "k": draw.choice("abc"), "x": draw.randrange(10)})
-    return found
+        events.append({"t": time, "k": draw.choice("abc"), "x": draw.randrange(10)})
+    return events
 
 
 def bench(epl: str) -> Workbench:

@@ -57,10 +57,10 @@ def test_changes_of_a_statement_with_a_column_named_time() -> None:
 
 
 def test_a_frame_of_changes_shares_no_lists_with_the_engine() -> None:
-    feed, kept = Feed(), [1, 2]
-    feed.push(10, [{"a": kept}], None)
+    feed, array = Feed(), [1, 2]
+    feed.push(10, [{"a": array}], None)
     changes_frame(feed.columns(), {"a": t.Type("array", t.INT)}, t.LONG)["a"].iloc[0].append(3)
-    assert kept == [1, 2]
+    assert array == [1, 2]
 
 
 def names(text: str) -> frozenset[str]:

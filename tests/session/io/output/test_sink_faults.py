@@ -347,9 +347,9 @@ def test_a_statement_with_other_columns_ends_the_sink_however_it_comes(
 ) -> None:
     text = "@name('q') select n from E" if same else "@name('q') select n, 1 as m from E"
     cep, other = Workbench(), Workbench()
-    for each, first in ((cep, "@name('q') select n from E"), (other, text)):
-        each.run("create schema E(n int)")
-        each.run(first)
+    for workbench, first in ((cep, "@name('q') select n from E"), (other, text)):
+        workbench.run("create schema E(n int)")
+        workbench.run(first)
     other.save(tmp_path / "saved")
     sink = cep.sink("q", tmp_path / "q.csv")
     cep.send("E", n=1)

@@ -87,8 +87,8 @@ def test_a_killed_process_loses_the_last_second_of_its_sinks(tmp_path: Path) -> 
     for kind in KINDS:
         rows = readable(tmp_path / f"q.{kind}")
         numbers = [[x for of, x in rows if of == run] for run in range(3)]
-        assert numbers == [list(range(len(each))) for each in numbers], f"{kind}: once, in order"
-        assert all(len(each) >= least for each, least in zip(numbers, surely, strict=True)), kind
+        assert numbers == [list(range(len(sequence))) for sequence in numbers], f"{kind}: once, in order"
+        assert all(len(sequence) >= least for sequence, least in zip(numbers, surely, strict=True)), kind
         assert [of for of, _ in rows] == sorted(of for of, _ in rows)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"q.{kind}" for kind in KINDS)
 

@@ -32,9 +32,9 @@ EPL = "create schema A(id string, x long); @name('q') select irstream id, x from
 
 @pytest.fixture
 def cep() -> Workbench:
-    made = Workbench()
-    made.run(EPL)
-    return made
+    workbench = Workbench()
+    workbench.run(EPL)
+    return workbench
 
 
 def send(cep: Workbench, *numbers: int) -> None:
@@ -51,10 +51,10 @@ def test_a_sink_writes_what_changes_shows(cep: Workbench, tmp_path: Path) -> Non
         assert 0 < sink.rows <= 39_999, "batches are written on the way"
     assert repr(sink) == f"q → {path}: 39,999 rows, closed"
     written = pd.read_parquet(path)
-    wanted = cep.changes("q").iloc[1:].reset_index(drop=True)
-    assert written["seq"].tolist() == (wanted["seq"] - 1).tolist()
+    expected = cep.changes("q").iloc[1:].reset_index(drop=True)
+    assert written["seq"].tolist() == (expected["seq"] - 1).tolist()
     pd.testing.assert_frame_equal(
-        written.drop(columns="seq").astype(object), wanted.drop(columns="seq").astype(object), check_dtype=False
+        written.drop(columns="seq").astype(object), expected.drop(columns="seq").astype(object), check_dtype=False
     )
     send(cep, 1)
     sink.close()
@@ -200,14 +200,14 @@ def test_async_iteration(cep: Workbench) -> None:
     async def read() -> list[list[dict[str, Any]] | None]:
         stream = cep.stream("q", capacity=3)
         asyncio.get_running_loop().call_later(0.001, send, cep, 1)
-        found = [(await anext(stream)).insert]
+        deliveries = [(await anext(stream)).insert]
         send(cep, 2, 3, 4, 5, 6)
         assert stream.is_full and stream.missed == 2
         with pytest.warns(MissingRowsWarning, match="2 deliveries dropped"):
-            found += [(await anext(stream)).insert]
+            deliveries += [(await anext(stream)).insert]
         cep.drop("q")
-        found += [delivery.insert async for delivery in stream]
-        return found
+        deliveries += [delivery.insert async for delivery in stream]
+        return deliveries
 
     assert asyncio.run(read()) == [[{"id": f"e{x}", "x": x}] for x in (1, 4, 5, 6)]
 
@@ -373,7 +373,7 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(
     monkeypatch.setattr(CsvWriter, "close", full)  # what is written last
     with pytest.raises(SinkError, match=r"q\.csv' cannot be written: .*No space left on device"):
         cep.export("q", path)
-    assert [each.read_text() for each in tmp_path.iterdir()] == ["mine"]
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a forked process")
