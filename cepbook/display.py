@@ -192,12 +192,12 @@ def format_property(name: object, value: object, times: Collection[str], second:
     return format_time(value, second=second) if name in times and type(value) is int else format_value(value, times)
 
 
-def decimal_places(values: Iterable[object], limit: int = 4) -> int:
-    """Return the number of decimals (1 to `limit`) that align the floats among `values` at the point."""
+def decimal_places(values: Iterable[object]) -> int:
+    """Return the number of decimals (1 to 4) that align the floats among `values` at the point."""
     most = 1
     for value in values:
         if type(value) is float and math.isfinite(value):
-            text = f"{value:.{limit}f}".rstrip("0")
+            text = f"{value:.4f}".rstrip("0")
             most = max(most, len(text) - text.index(".") - 1)
     return most
 

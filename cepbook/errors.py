@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -98,6 +98,12 @@ def hint_line(name: object, known: Iterable[str]) -> str:
     """Return `did_you_mean` as the second line of an exception's message; empty if none is near."""
     hint = did_you_mean(name, known)
     return "" if hint is None else f"\n  hint: {hint}"
+
+
+def alternatives(texts: Sequence[str]) -> str:
+    """Return ``a, b or c``; an empty text for none."""
+    *others, last = texts or ("",)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def known_names_line(name: object, known: Iterable[str]) -> str:

@@ -117,7 +117,7 @@ def _read(cell: str, second: int) -> tuple[list[_Expected], list[CellStep]]:
     try:
         steps = parse_steps(["@0", *lines], 0, Path("cell"))
     except ScenarioError as error:
-        raise _wrong(cell, error.line, "expect-syntax", error.message, _HINT) from None
+        raise _wrong(cell, error.line, error.message, _HINT) from None
     expected: dict[tuple[str, int | None], _Expected] = {}
     parts: list[CellStep] = []
     times: list[tuple[int, int | None]] = []
@@ -130,17 +130,17 @@ def _read(cell: str, second: int) -> tuple[list[_Expected], list[CellStep]]:
             case stimulus if isinstance(stimulus, READINGS):
                 parts.append(CellStep(step, _line_span(cell, step.line)))
             case _:
-                raise _wrong(cell, step.line, "expect-syntax", "this is neither a reaction nor a reading", _HINT)
+                raise _wrong(cell, step.line, "this is neither a reaction nor a reading", _HINT)
     for number, name in nothing:
         at_time = [time for at, time in times if at <= number][-1]
         stated = expected.setdefault((name, at_time), _Expected(name, at_time, number))
         if stated.reactions:
             what = f"`{name}` delivers nothing here, and a row at the same time"
-            raise _wrong(cell, number, "expect-syntax", what, "keep one of them, or write `@TIME` above each")
+            raise _wrong(cell, number, what, "keep one of them, or write `@TIME` above each")
     if len({time is None for _, time in expected}) > 1:
         at = min(expectation.line for expectation in expected.values() if expectation.time is None)
         what = "some deliveries have a time and these have none"
-        raise _wrong(cell, at, "expect-syntax", what, '`t = "…"` or `@TIME` above them')
+        raise _wrong(cell, at, what, '`t = "…"` or `@TIME` above them')
     return sorted(expected.values(), key=lambda each: each.line), parts
 
 
@@ -153,7 +153,7 @@ def _moment(line: str, now: int | None, second: int, cell: str, number: int) -> 
         span = Span(start + error.start, start + error.end)
         raise EventsError((Diagnostic("expect-syntax", error.message, span, error.hint),), cell) from None
     if line[end:].strip(" \t;") and not _COMMENT.match(line, end):
-        raise _wrong(cell, number, "expect-syntax", "there is something behind the time", 't = "2024-01-01 08:00:00"')
+        raise _wrong(cell, number, "there is something behind the time", 't = "2024-01-01 08:00:00"')
     return time
 
 
@@ -167,11 +167,11 @@ def _add(
             line = next(n for n, text in lines if n > above and whole.match(_WHOSE.sub("", text)))
             if isinstance(reaction, Failure) and time is not None:
                 what = "at what time a statement failed is not known"
-                raise _wrong(cell, line, "expect-syntax", what, "no time above it")
+                raise _wrong(cell, line, what, "no time above it")
             expected.setdefault((name, time), _Expected(name, time, line)).reactions.append(reaction)
         case _:
             message = "rows without what they are read from"
-            raise _wrong(cell, above + 1, "expect-syntax", message, "`iterate NAME` above")
+            raise _wrong(cell, above + 1, message, "`iterate NAME` above")
 
 
 def _line_span(cell: str, line: int) -> Span:
@@ -180,8 +180,8 @@ def _line_span(cell: str, line: int) -> Span:
     return Span(start, start + max(1, len(lines[line - 1].rstrip())))
 
 
-def _wrong(cell: str, line: int, code: str, message: str, hint: str) -> EventsError:
-    return EventsError((Diagnostic(code, message, _line_span(cell, max(line, 1)), hint),), cell)
+def _wrong(cell: str, line: int, message: str, hint: str) -> EventsError:
+    return EventsError((Diagnostic("expect-syntax", message, _line_span(cell, max(line, 1)), hint),), cell)
 
 
 _HINT = "`out + price=10.0`, `out (none)`, `! out`, `t = …`, `@TIME`, or `iterate out` with `= …` below it"

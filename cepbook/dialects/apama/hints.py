@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from cepbook.errors import Diagnostic, Span, nearest_name
+from cepbook.errors import Diagnostic, Span, alternatives, nearest_name
 from cepbook.lang.syntax.reader.hint_rows import Hint, Words, first_hint, is_among
 from cepbook.lang.syntax.reader.lexer import SourceToken
 from cepbook.lang.syntax.reader.parse_failure import ParseFailure
@@ -432,5 +432,4 @@ def _last_index(words: list[str], word: str) -> int:
 def _expected_text(expected: set[str]) -> str:
     words = sorted(f"`{name.lower()}`" for name in expected if name.lower() in APAMA_KEYWORDS)
     others = sorted(_NAMED[name] for name in expected if name in _NAMED)
-    texts = [*words, *others]
-    return " or ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else "".join(texts)
+    return alternatives([*words, *others])

@@ -100,8 +100,8 @@ def bind_running_query(
         select=select_plan,
         output_type=select_plan.output_type,
         every=every,
-        fills=_choice_setting(settings, "sliding", ("one", "fill"), "one") == "fill",
-        seed=_integer_setting(settings, "seed", 0),
+        fills=_fills(settings),
+        seed=_seed(settings),
     )
 
 
@@ -409,18 +409,18 @@ def _every(settings: Mapping[str, Any], module: ModuleScope) -> int | None:
     return every * 1000 if module.options.microseconds else every
 
 
-def _choice_setting(settings: Mapping[str, Any], setting: str, known: Sequence[str], default: str) -> str:
-    choice = settings.get(setting, default)
-    if choice not in known:
-        raise UsageError(f"`{setting}` is {' or '.join(map(repr, known))}, found {choice!r}")
-    return str(choice)
+def _fills(settings: Mapping[str, Any]) -> bool:
+    sliding = settings.get("sliding", "one")
+    if sliding not in ("one", "fill"):
+        raise UsageError(f"`sliding` is 'one' or 'fill', found {sliding!r}")
+    return bool(sliding == "fill")
 
 
-def _integer_setting(settings: Mapping[str, Any], setting: str, default: int) -> int:
-    number = settings.get(setting, default)
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise UsageError(f"`{setting}` is a whole number, found {number!r}")
-    return number
+def _seed(settings: Mapping[str, Any]) -> int:
+    seed = settings.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UsageError(f"`seed` is a whole number, found {seed!r}")
+    return seed
 
 
 def translate(text: str, catalog: Catalog, names: Collection[str] = (), options: Options = Options()) -> ModulePlan:

@@ -6,7 +6,7 @@ from lark import Lark
 from lark.exceptions import UnexpectedToken
 
 from cepbook.dialects.streamcruncher.lexer import DURATION_UNITS, RESERVED_WORDS
-from cepbook.errors import Diagnostic, Span, nearest_name
+from cepbook.errors import Diagnostic, Span, alternatives, nearest_name
 from cepbook.lang.plan.cycles import STATUS
 from cepbook.lang.syntax.reader.hint_rows import Hint, first_hint
 from cepbook.lang.syntax.reader.lexer import StatementTokens
@@ -103,9 +103,7 @@ def _expected(accepted: frozenset[str], spelled: dict[str, str]) -> str:
     texts = [_NAMES[name] for name in ("NAME", "UNIT", "NUMBER", "$END") if name in accepted]
     others = accepted - {"NAME", "UNIT", "NUMBER", "$END"}
     texts += sorted(_NAMES.get(name, f"`{spelled.get(name, name.lower())}`") for name in others)
-    if not texts or len(texts) > 6:
-        return ""
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+    return alternatives(texts) if len(texts) <= 6 else ""
 
 
 def _unit(stop: ParseFailure) -> str | None:

@@ -347,7 +347,7 @@ class DeltaCodegen:
                 self.append_row("ins", self.p if self.alone else self.q)
 
     def _enter_group(self, q: CodeScope, before: Callable[[], None] | None = None) -> None:
-        self.code.open_group("k", "H")
+        self.code.open_group("H")
         if before is not None:
             before()
         self._enter(q)
@@ -369,7 +369,7 @@ class DeltaCodegen:
             if resets:
                 touch(q)
             else:
-                code.leave_group(q, "k", lambda: touch(q), emptied=True)
+                code.leave_group(q, lambda: touch(q), emptied=True)
 
         if resets:
             self._replace_groups()
@@ -408,7 +408,7 @@ class DeltaCodegen:
                 self._leave(q)
             else:
                 source.line(f"k = {code.key(q)}")
-                code.leave_group(q, "k")
+                code.leave_group(q)
             if steps.makes_remove_rows:
                 self.append_row("rem", q)
             if not same:
@@ -417,7 +417,7 @@ class DeltaCodegen:
 
         if same:
             source.line(f"k = {code.key(self.p)}")
-            code.open_group("k", "H")
+            code.open_group("H")
             self.entered(self._enter)
             self.left(leave)
             cells.store("H")
@@ -490,7 +490,7 @@ class DeltaCodegen:
     def _left_one_group(self, q: CodeScope) -> None:
         source, code, cells = self.code.source, self.code, self.code.aggregates
         source.line(f"k = {code.key(q)}")
-        code.find_to_leave("k")
+        code.find_to_leave()
         cells.load("G")
         if code.steps.makes_remove_rows:
             self.append_row("rem", q)
@@ -520,7 +520,7 @@ class DeltaCodegen:
     def _one_touched_group(self, q: CodeScope) -> None:
         source, code, cells = self.code.source, self.code, self.code.aggregates
         source.line(f"k = {code.key(q)}")
-        code.open_group("k", "H")
+        code.open_group("H")
         if code.steps.makes_remove_rows:
             self.append_row("rem", self.gone)
         self._enter(q)
@@ -550,9 +550,9 @@ class DeltaCodegen:
                     if not entering:
                         if self.code.steps.resets_aggregates:
                             return
-                        code.leave_group(q, "k", emptied=True)
+                        code.leave_group(q, emptied=True)
                         return
-                    code.open_group("k")
+                    code.open_group()
                     cells.enter(q, "o" if q is self.p else "qo")
                     cells.store("G")
 

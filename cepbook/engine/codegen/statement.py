@@ -248,7 +248,7 @@ class StatementCodegen(DeltaCodegen):
             with self.code.where(self.gone):
                 if self.steps.grouped:
                     self.source.line(f"k = {self.code.key(self.gone)}")
-                    self.code.leave_group(self.gone, "k")
+                    self.code.leave_group(self.gone)
                     if self.collects_groups:
                         self.source.line("touched[k] = None")
                 else:

@@ -157,10 +157,10 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
         source.line("batch, ins, rem, taken, passed, forced = [], [], [], {}, False, False")
         with source.block("for e in events:"):
             if not trigger.contained:
-                _unpack(rows, 1, source)
+                _unpack_event(rows, source)
             with source.block("for e in unfold(e, S) or ():") if trigger.contained else nullcontext():
                 if trigger.contained:
-                    _unpack(rows, 1, source)
+                    _unpack_event(rows, source)
                     source.line("batch = []")
                 source.line("passed = True")
                 source.line("T = target(S)")
@@ -227,11 +227,12 @@ def _select_from_batch(code: CodegenContext, into: str) -> None:
             source.line(f"ins += {'arrange(own)' if code.arranged else 'own'}")
 
 
-def _unpack(rows: JoinedLayout, number: int, source: SourceWriter) -> None:
-    names = {str(place): name for name, place in rows.inputs[number].positions.items()}
-    for component in rows.inputs[number].parts:
+def _unpack_event(rows: JoinedLayout, source: SourceWriter) -> None:
+    """Write the locals of the event, which is input 1 of the join; input 0 is the row of the store."""
+    names = {str(place): name for name, place in rows.inputs[1].positions.items()}
+    for component in rows.inputs[1].parts:
         value = {"o": "0", "e": "e"}.get(component)
-        source.line(f"q{number}_{component} = {value or _property(names[component], source)}")
+        source.line(f"q1_{component} = {value or _property(names[component], source)}")
 
 
 def _property(name: str, source: SourceWriter) -> str:

@@ -440,7 +440,7 @@ class SubqueryCodegen(StatementCodegen):
             source.line("groups = {}")
             with self._items():
                 source.line(f"k = {code.key(self.q)}")
-                code.open_group("k")
+                code.open_group()
                 code.enter(self.q)
                 cells.store("G")
         else:

@@ -214,7 +214,7 @@ class ViewCodegen:
                 source.line(f"{nothing} = None")
                 with source.block("if posted:"):
                     self._write_priors()
-            source.line(f"return {items.pack('now', operands)}")
+            source.line(f"return {items.pack(operands)}")
 
     def _write_priors(self) -> None:
         if self._priors is None:
@@ -286,9 +286,9 @@ class ViewCodegen:
     def item(self, operands: Sequence[str] | None = None) -> str:
         """Write the values of an arriving event's item; return its code. `operands` are given if they are locals."""
         if len(self.steps.stages) > 1:
-            return self.code.first.pack("now", self.first_operands)
+            return self.code.first.pack(self.first_operands)
         self._write_priors()
-        return self.code.items.pack("now", self.operands if operands is None else operands)
+        return self.code.items.pack(self.operands if operands is None else operands)
 
     def arrive(self, swept: window_codegen.EvictionWriter) -> window_codegen.EmittedChange | None:
         """Write the arrival of an event; return what the view posts. `swept` writes the eviction of unseen items."""

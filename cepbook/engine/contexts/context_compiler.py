@@ -76,7 +76,7 @@ def _locate_function(stream: KeyedStream, scope_in: ScopeFactory) -> Callable[[A
             with source.block(f"if not ({lower.filter_condition(scope, stream.filter)}):"):
                 source.line("return OUTSIDE, None")
         source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
-        source.line(f"return {keys_code(source, 'keys', [e.type for e in stream.keys])}, keys")
+        source.line(f"return {keys_code(source, [e.type for e in stream.keys])}, keys")
     locate: Callable[[Any], PartitionLocation] = source.load()["locate"]
     return locate
 
@@ -126,7 +126,7 @@ class _LevelCompiler:
     def _keyed_stream(self, stream: KeyedStream) -> LevelStream:
         def write(scope: CodeScope) -> str:
             scope.source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
-            return f"{keys_code(scope.source, 'keys', [e.type for e in stream.keys])}, keys"
+            return f"{keys_code(scope.source, [e.type for e in stream.keys])}, keys"
 
         locate = self._function("e", stream.keys, write)
         deterministic = stream.alias is None and keys_are_deterministic(stream.filter, stream.keys)

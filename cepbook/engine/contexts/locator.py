@@ -93,10 +93,10 @@ def keys_are_deterministic(condition: x.BoundExpr | None, keys: Iterable[x.Bound
     )
 
 
-def keys_code(source: SourceWriter, code: str, types: Sequence[Type]) -> str:
-    """Return code of the hashable key for the tuple of values `code`; a single value is its own key."""
-    values = [f"{code}[{i}]" for i in range(len(types))]
+def keys_code(source: SourceWriter, types: Sequence[Type]) -> str:
+    """Return code of the hashable key for the tuple of values in the local ``keys``; one value is its own key."""
+    values = [f"keys[{i}]" for i in range(len(types))]
     keys = [key_code(source, value, type_) for value, type_ in zip(values, types, strict=True)]
     if len(keys) == 1:
         return keys[0]
-    return code if keys == values else f"({', '.join(keys)})"
+    return "keys" if keys == values else f"({', '.join(keys)})"

@@ -81,14 +81,6 @@ def _logic_falsity(scope: CodeScope, e: x.Logic) -> str:
     return (_any_of if e.op == "and" else _all_of)(falsity(scope, operand) for operand in e.operands)
 
 
-def _in_list_truth(scope: CodeScope, e: x.InList) -> str:
-    return f"{_in_list(scope, e)} is {not e.negated}"
-
-
-def _in_list_falsity(scope: CodeScope, e: x.InList) -> str:
-    return f"{_in_list(scope, e)} is {e.negated}"
-
-
 def _comparison_falsity(scope: CodeScope, e: x.ComparisonExpr) -> str:
     if e.op in ("=", "!=") or (is_integral(e.left.type) and is_integral(e.right.type)):
         return _comparison(scope, e, _FLIPPED[e.op])
@@ -460,7 +452,7 @@ _TRUTH: dict[type, Callable[..., str]] = {
     x.Is: value,
     x.RangeTest: value,
     x.InstanceOf: value,
-    x.InList: _in_list_truth,
+    x.InList: lambda scope, e: f"{_in_list(scope, e)} is {not e.negated}",
     x.BooleanCheck: lambda scope, e: _checked(scope, e, "True", "False"),
 }
 _FALSITY: dict[type, Callable[..., str]] = {
@@ -471,7 +463,7 @@ _FALSITY: dict[type, Callable[..., str]] = {
     x.Is: lambda scope, e: f"not {value(scope, e)}",
     x.RangeTest: lambda scope, e: f"not {value(scope, e)}",
     x.InstanceOf: lambda scope, e: f"not {value(scope, e)}",
-    x.InList: _in_list_falsity,
+    x.InList: lambda scope, e: f"{_in_list(scope, e)} is {e.negated}",
     x.BooleanCheck: lambda scope, e: _checked(scope, e, "False", "True"),
 }
 

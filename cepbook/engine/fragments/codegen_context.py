@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any
 
 from cepbook.engine.aggregates.incremental import AggregateCodegen, drop_idle_groups
 from cepbook.engine.aggregates.local_groups import LocalGroups, LocalKeys, distinct_local_keys
@@ -131,16 +130,13 @@ class CodegenContext:
         """Return the scope of an unpacked item (``q`` locals)."""
         return self.items.scope(self.base.at(now=now), retained=True)
 
-    def parameter(self, e: x.BoundExpr, checked: Callable[[Any], Any] | None = None) -> str:
-        """Return the code of a window parameter: the constant itself, or a state slot. A slot is filled through
-        `checked`, which raises ValueError for an invalid value. The binder has checked constants.
-        """
+    def parameter(self, e: x.BoundExpr) -> str:
+        """Return the code of a window parameter: the constant itself, or a state slot."""
         code = lower.value(self.base.at(partition="P"), e)
         if e.constant is not None:
             return code
         if e not in self._parameter_names:
-            initial = code if checked is None else f"{lower.bound_name(self.base, checked)}({code})"
-            self._parameter_names[e] = self.slot(initial)
+            self._parameter_names[e] = self.slot(code)
         return self._parameter_names[e]
 
     def slot(self, initial: str) -> str:
@@ -228,12 +224,11 @@ class CodegenContext:
         plain = code.isidentifier() or isinstance(column.value, (x.Prop, x.KeyRef, x.AggregateRef))
         return f"{name}{code}" if plain else f"{self.source.part(column.value.span)}{name}{code}"
 
-    def append_row(self, rows: str, scope: CodeScope, *, only: bool = False) -> None:
-        """Write ``rows.append(row)`` under having; with `only` the row makes the list."""
+    def append_row(self, rows: str, scope: CodeScope) -> None:
+        """Write ``rows.append(row)`` under having."""
         self.load_local(scope)
         with self.having(scope):
-            form = f"{rows} = [{{}}]" if only else f"{rows}.append({{}})"
-            self.source.line(form.format(self.row(scope)), self.steps.projection.span)
+            self.source.line(f"{rows}.append({self.row(scope)})", self.steps.projection.span)
 
     def load_local(self, scope: CodeScope) -> None:
         for group in self.local:
@@ -296,14 +291,13 @@ class CodegenContext:
         codes = [key_code(self.source, lower.value(scope, e), e.type) for e in keys]
         return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
 
-    def open_group(self, key: str, group: str = "G") -> None:
-        """Write code that loads the cells of group `key` into `group`, and creates the group if it is new."""
+    def open_group(self, group: str = "G") -> None:
+        """Write code that loads the cells of group ``k`` into `group`, and creates the group if it is new."""
         self._reclaim()
         if self.table:
-            self._find_in_table(group, key)
-            self.aggregates.load(group)
-            return
-        self.find_or_make(group, "groups", key, self.aggregates.fresh())
+            self._find_in_table(group, "k")
+        else:
+            self.find_or_make(group, "groups", "k", self.aggregates.fresh())
         self.aggregates.load(group)
 
     def _find_in_table(self, target: str, key: str) -> None:
@@ -347,12 +341,12 @@ class CodegenContext:
             self.source.line(f"G = {groups}.get(k)")
         self.aggregates.load(f"{self.aggregates.fresh()} if G is None else G")
 
-    def leave_group(self, scope: CodeScope, key: str, before: Write | None = None, *, emptied: bool = False) -> None:
-        """Write code that removes the event of `scope` from its group, and drops an empty group. `before` is written
+    def leave_group(self, scope: CodeScope, before: Write | None = None, *, emptied: bool = False) -> None:
+        """Write code that removes the event of `scope` from group ``k``, and drops an empty group. `before` is written
         when the cells are loaded. `emptied`: as in `load_group_or_fresh`.
         """
         source = self.source
-        self.find_to_leave(key)
+        self.find_to_leave()
         self.aggregates.load("G")
         if before is not None:
             before()
@@ -361,18 +355,18 @@ class CodegenContext:
         if self.aggregates.size is not None:
             with source.block(f"if not {self.aggregates.size}:"):
                 if emptied and self.aggregates.lasting:
-                    source.line(f"emptied[{key}] = groups.pop({key})")
+                    source.line("emptied[k] = groups.pop(k)")
                 else:
-                    source.line(f"del groups[{key}]")
+                    source.line("del groups[k]")
 
-    def find_to_leave(self, key: str) -> None:
-        """Write code that binds ``G`` to the group that an event leaves. The group exists if the event entered it."""
+    def find_to_leave(self) -> None:
+        """Write code that binds ``G`` to group ``k``, which an event leaves. It exists if the event entered it."""
         if self.table:
-            self._find_in_table("G", key)
+            self._find_in_table("G", "k")
         elif self.steps.may_leave_unentered:
-            self.find_or_make("G", "groups", key, self.aggregates.fresh())
+            self.find_or_make("G", "groups", "k", self.aggregates.fresh())
         else:
-            self.source.line(f"G = groups[{key}]")
+            self.source.line("G = groups[k]")
 
     @property
     def reads_now(self) -> bool:

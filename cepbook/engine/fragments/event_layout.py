@@ -53,8 +53,9 @@ class EventLayout:
         """Return the local of each property of an unpacked item."""
         return {name: f"q{self.positions[name]}" for name in self.properties}
 
-    def pack(self, now: str, operands: Sequence[str] = ()) -> str:
-        names = {"t": now, "e": "e", "o": "o", **{f"w{i}": code for i, code in enumerate(operands)}}
+    def pack(self, operands: Sequence[str] = ()) -> str:
+        """Return the code of the item of the arriving event, from locals."""
+        names = {"t": "now", "e": "e", "o": "o", **{f"w{i}": code for i, code in enumerate(operands)}}
         codes = [names.get(component, f"p{component}") for component in self.parts]
         return codes[0] if self.bare else f"({', '.join(codes)}{',' * (len(codes) == 1)})"
 

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from cepbook.engine.patterns.state_node import (
+    BranchingNode,
     OperatorNode,
     PatternFunction,
     PatternMatch,
@@ -28,10 +29,10 @@ class FollowedBySpec(PatternSpec):
     maxima: tuple[PatternFunction | None, ...]
 
 
-class FollowedByNode(OperatorNode, spec=FollowedBySpec):
+class FollowedByNode(BranchingNode, spec=FollowedBySpec):
     """Each time a step becomes true, the next one starts with the match so far."""
 
-    __slots__ = ("children", "counts")
+    __slots__ = ("counts",)
 
     def __init__(self, spec: FollowedBySpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
         super().__init__(spec, matcher, parent, ordinal)
@@ -54,12 +55,6 @@ class FollowedByNode(OperatorNode, spec=FollowedBySpec):
         self.children.discard(child)
         if self.counts is not None:
             self.counts[child.ordinal] -= 1
-
-    def stop(self) -> None:
-        self.alive = False
-        children, self.children = self.children, set()
-        for child in children:
-            child.stop()
 
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if ended:
@@ -87,9 +82,6 @@ class FollowedByNode(OperatorNode, spec=FollowedBySpec):
         self._leaves(child)
         if not self.children:
             self.fail()
-
-    def below(self) -> Iterable[StateNode]:
-        return self.children
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +204,14 @@ class OrSpec(PatternSpec):
     operands: tuple[PatternSpec, ...]
 
 
-class OrNode(OperatorNode, spec=OrSpec):
+class OrNode(BranchingNode, spec=OrSpec):
     """True with each operand. The end of an operand that became true is the end of all.
 
     A schedule reports the end of its points after it was true with the last one. That ends the alternatives that are
     still waiting, and ``every`` starts once more (recorded: schedule_every_over_or_of_two_dates).
     """
 
-    __slots__ = ("children",)
+    __slots__ = ()
 
     def __init__(self, spec: OrSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
         super().__init__(spec, matcher, parent, ordinal)
@@ -233,12 +225,6 @@ class OrNode(OperatorNode, spec=OrSpec):
             if self.alive:
                 child.start(match.copy())  # a copy, because a timer after `until` writes arrays into it
 
-    def stop(self) -> None:
-        self.alive = False
-        children, self.children = self.children, []
-        for child in children:
-            child.stop()
-
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if ended:
             self.stop()
@@ -249,9 +235,6 @@ class OrNode(OperatorNode, spec=OrSpec):
             self.children.remove(child)
         if not self.children:
             self.fail()
-
-    def below(self) -> Iterable[StateNode]:
-        return self.children
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,14 +275,14 @@ class EverySpec(PatternSpec):
     expiry: PatternFunction | None = None
 
 
-class EveryNode(OperatorNode, spec=EverySpec):
+class EveryNode(BranchingNode, spec=EverySpec):
     """Starts its operand again each time it became true or false.
 
     An operand that is true or false at once would do so without end. It is stopped without notice and not started
     again. ``every-distinct`` forgets its keys when an operand became false.
     """
 
-    __slots__ = ("at_once", "children", "seen", "starting")
+    __slots__ = ("at_once", "seen", "starting")
 
     def __init__(self, spec: EverySpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
         super().__init__(spec, matcher, parent, ordinal)
@@ -326,12 +309,6 @@ class EveryNode(OperatorNode, spec=EverySpec):
         if self.at_once:
             self.at_once = False
             self.children.discard(child)
-            child.stop()
-
-    def stop(self) -> None:
-        self.alive = False
-        children, self.children = self.children, set()
-        for child in children:
             child.stop()
 
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
@@ -375,9 +352,6 @@ class EveryNode(OperatorNode, spec=EverySpec):
             self._spawn(self.begin)
         if not self.children:
             self.fail()
-
-    def below(self) -> Iterable[StateNode]:
-        return self.children
 
 
 @dataclass(frozen=True, slots=True)

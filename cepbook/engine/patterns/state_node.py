@@ -178,6 +178,24 @@ class OperatorNode(StateNode):
         self.begin = []
 
 
+class BranchingNode(OperatorNode):
+    """A node over several sub-expressions that run: `children`, a set or a list of them."""
+
+    __slots__ = ("children",)
+
+    children: Any
+
+    def stop(self) -> None:
+        self.alive = False
+        children, self.children = self.children, type(self.children)()
+        for child in children:
+            child.stop()
+
+    def below(self) -> Iterable[StateNode]:
+        children: Iterable[StateNode] = self.children
+        return children
+
+
 class UnaryStateNode(OperatorNode):
     """A node over one sub-expression, which starts and stops with it. The child is None once it has ended."""
 

@@ -417,7 +417,7 @@ class PendingChanges:
         moved = self.moved.copy()
         self.moved.clear()
         readers = {id(reader): reader for change in moved for reader in change.store.readers}
-        for reader in sorted(readers.values(), key=_by_priority):
+        for reader in sorted(readers.values(), key=lambda reader: (reader.order[0], not reader.drops, reader.order[1])):
             try:
                 reader.take([change for change in moved if reader in change.store.readers])
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
@@ -428,11 +428,6 @@ class PendingChanges:
                 for change in dropped:
                     for deferred in change.store.deferred_readers:
                         deferred.drop(change)
-
-
-def _by_priority(reader: StoreReader) -> tuple[int, bool, int]:
-    priority, number = reader.order
-    return priority, not reader.drops, number
 
 
 def combine_changes(moved: Sequence[StoreChange]) -> tuple[Sequence[Item], Sequence[Item]]:

@@ -60,9 +60,9 @@ class ExpiryCondition(State):
         self._enter = enter
         self._leave = leave
 
-    def holds(self, item: Item | None, oldest: Item | None, newest: Item | None, count: int, expired: int) -> bool:
+    def holds(self, item: Item | None, oldest: Item | None, newest: Item | None, count: int) -> bool:
         """Return whether the condition is true for `item`, given the window around it."""
-        self.oldest, self.newest, self.count, self.expired = oldest, newest, count, expired
+        self.oldest, self.newest, self.count = oldest, newest, count
         return self.test(self, item)
 
     def enter(self, item: Item) -> None:

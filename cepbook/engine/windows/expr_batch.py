@@ -34,7 +34,7 @@ class ExprBatchWindow(ConditionedView, BatchView):
         self.items.append(item)
         self.condition.now = now
         self.condition.enter(item)
-        if not self.condition.holds(item, self.items[0], item, len(self), 0):
+        if not self.condition.holds(item, self.items[0], item, len(self)):
             return None
         if self.includes:
             return self._release()
@@ -58,7 +58,7 @@ class ExprBatchWindow(ConditionedView, BatchView):
         self.condition.now = now
         newest = self.items[-1] if self.items else None
         oldest = self.items[0] if self.items else None
-        if self.idle or not self.condition.holds(newest, oldest, newest, len(self), 0):
+        if self.idle or not self.condition.holds(newest, oldest, newest, len(self)):
             return None
         return self._release()
 

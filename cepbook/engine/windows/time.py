@@ -39,9 +39,9 @@ def _arrive(arrival: WindowArrival) -> EmittedChange:
     if lazy:
         source.line(f"limit = {f'{w}.period.before(now)' if span is None else f'now - {span}'}")
         if oldest_is_local:
-            arrival.evict("while oldest <= limit:", "queue.popleft()", f"oldest = {first} if queue else _NEVER")
+            arrival.evict("while oldest <= limit:", f"oldest = {first} if queue else _NEVER")
         else:
-            arrival.evict(f"while queue and {first} <= limit:", "queue.popleft()")
+            arrival.evict(f"while queue and {first} <= limit:")
     with source.block("if not queue:"):
         due = f"{w}.next_advance(now)" if span is None else f"now + {span}" + f" + {span}" * lazy
         source.line(f"{w}.due = {due}")

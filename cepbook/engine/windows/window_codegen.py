@@ -72,10 +72,10 @@ class WindowArrival:
         """Return code of a window parameter: a constant, or the `attribute` of the view."""
         return lower.value(self.code.base, e) if e.constant is not None else f"{self.view}.{attribute}"
 
-    def evict(self, head: str, item: str, then: str = "") -> None:
-        """Write the block `head` in which `item` leaves, and `then`, before the arrival."""
+    def evict(self, head: str, then: str = "") -> None:
+        """Write the block `head` in which the oldest item of the queue leaves, and `then`, before the arrival."""
         assert self.write_eviction is not None
-        self.write_eviction(head, item, then)
+        self.write_eviction(head, "queue.popleft()", then)
 
 
 # Code of a new view, or of an argument of its class, given the position of the first operand in items.

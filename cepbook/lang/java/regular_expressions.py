@@ -76,9 +76,9 @@ class RegularExpression:
 
 
 @lru_cache(maxsize=512)
-def compile_regular_expression(pattern: str, flags: int = 0) -> RegularExpression:
+def compile_regular_expression(pattern: str) -> RegularExpression:
     """Compile a pattern with Java's character classes (cached). Raises re.error, UnknownCharacterClass."""
-    return RegularExpression(to_python_pattern(pattern), flags)
+    return RegularExpression(to_python_pattern(pattern))
 
 
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")

@@ -102,7 +102,8 @@ class SelectStatement(StatementPlan):
         if self.derived is not None:
             return KeyRequirement(reason=self.derived.order_reason)
         if self.recognition is not None:
-            return self.recognition.key_requirement(self.kind != "unaggregated" or self._reads_prior_rows)
+            reads_prior_rows = bool(find(Prior, *self.root.row_expressions))
+            return self.recognition.key_requirement(self.kind != "unaggregated" or reads_prior_rows)
         aggregation = self.aggregation
         reason = self.previous_reason or ("" if aggregation is None else aggregation.order_reason)
         if reason or any(window.reclaim is not None for window in self.windows):
@@ -114,10 +115,6 @@ class SelectStatement(StatementPlan):
         (stream,), event_type = streams(self.root), self.source.event_type
         of_windows = windows_key_requirement(context.windows_below(stream), event_type, expiry_shows)
         return of_windows if aggregation is None else aggregation.key_requirement(event_type, of_windows)
-
-    @property
-    def _reads_prior_rows(self) -> bool:
-        return bool(find(Prior, *self.root.row_expressions))
 
     def _shows_expiry_order(self, target: str) -> bool:
         """Return whether rows show the order of expiry: remove rows that are not those of groups."""

@@ -146,10 +146,6 @@ def _begins(word: str) -> Callable[[str], bool]:
     return lambda form: form.split()[1:2] == [word]
 
 
-def _show_help(host: NotebookHost, arguments: list[str]) -> StaticPicture:
-    return help_text(host.commands, " ".join(arguments))
-
-
 def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
     if arguments:
         return
@@ -167,5 +163,8 @@ def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
 
 
 HELP = Subcommand(
-    "help", _show_help, {"%epl help [TOPIC]": "This list; what a word, window, function or magic is."}, _complete
+    "help",
+    lambda host, arguments: help_text(host.commands, " ".join(arguments)),
+    {"%epl help [TOPIC]": "This list; what a word, window, function or magic is."},
+    _complete,
 )

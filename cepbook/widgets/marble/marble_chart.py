@@ -26,6 +26,7 @@ MOST_BARS, THIN = 60, 8  # more bars than these are so many pixels high, and hav
 MOST_LEVELS = 24  # of a lane with labels; where they do not suffice, labels are left out
 MOST_ROWS = 8  # rows of one delivery that are drawn apart
 LABEL_LIMIT = 16  # characters
+MAX_SUBTITLE = 110  # characters of the statement
 CHARACTER = 5.6  # pixels, about; of wide letters and of those of East Asia:
 WIDE, FULL = 7.8, 10.5
 POINT = 13
@@ -274,9 +275,9 @@ def group_label(group: tuple[object, ...]) -> str:
     return ", ".join(map(format_value, group))
 
 
-def _one_line(epl: str, limit: int = 110) -> str:
+def _one_line(epl: str) -> str:
     text = " ".join(epl.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= MAX_SUBTITLE else text[: MAX_SUBTITLE - 1] + "…"
 
 
 class _LayerBuilder:

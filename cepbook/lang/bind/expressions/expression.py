@@ -413,12 +413,10 @@ def _bind_subquery(
     return error_expression(span) if left is not None and left.type == ERROR else reference
 
 
-def _unsupported(what: str) -> Callable[[Any, Scope], x.BoundExpr]:
-    def refuse(node: ast.Expr, scope: Scope) -> x.BoundExpr:
-        scope.unsupported(what, node.span)
-        raise AlreadyReported(what)
-
-    return refuse
+def _sort_key(node: ast.SortKey, scope: Scope) -> x.BoundExpr:
+    what = "sort orders as parameters"
+    scope.unsupported(what, node.span)
+    raise AlreadyReported(what)
 
 
 def _star(node: ast.Star, scope: Scope) -> x.BoundExpr:
@@ -454,5 +452,5 @@ _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.BoundExpr]] = {
     ast.Subquery: _subquery,
     ast.InSubquery: _in_subquery,
     ast.Star: _star,
-    ast.SortKey: _unsupported("sort orders as parameters"),
+    ast.SortKey: _sort_key,
 }

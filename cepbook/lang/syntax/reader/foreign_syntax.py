@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from cepbook.errors import nearest_name
+from cepbook.errors import alternatives, nearest_name
 from cepbook.lang.registry.foreign_words import FOREIGN_TYPES, foreign_word
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.hint_rows import Hint, first_hint, keyword_hint
@@ -300,7 +300,7 @@ def _kind_to_create(stop: ParseFailure) -> str:
         return f"a stream is made by the statement that fills it: insert into {stop.found} select …"
     if stop.text(1) in ("(", "as"):
         return f"an event type is a schema: create schema {stop.found} (…)"
-    return f"create makes a {', '.join(CREATABLE_KINDS[:-1])} or {CREATABLE_KINDS[-1]}"
+    return f"create makes a {alternatives(CREATABLE_KINDS)}"
 
 
 def _pattern_hint(stop: ParseFailure) -> str | None:

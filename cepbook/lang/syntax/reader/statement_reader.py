@@ -8,7 +8,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,12 +74,17 @@ class StatementReader(ContextReader):
         return ast.OnUpdate(target, alias, assignments, where, span=span_of(node))
 
     def on_select(self, node: ParseNode) -> ast.OnSelect:
-        delete, selector, distinct, items, from_, where, group, having, output, order, limit = node.children
-        select = ast.Select(
+        delete, *clauses = node.children
+        return ast.OnSelect(self._lookup_select(node, None, clauses), delete is not None, span=span_of(node))
+
+    def _lookup_select(self, node: Any, into: Any, clauses: Sequence[Any]) -> ast.Select:
+        selector, distinct, items, from_, where, group, having, output, order, limit = clauses
+        return ast.Select(
             self.read(items),
             (self._window_source(from_),),
             selector=_optional_word(selector),
             distinct=distinct is not None,
+            insert_into=self.optional(into),
             where=self.optional_expr(where),
             group_by=self.optional(group),
             having=self.optional_expr(having),
@@ -88,7 +93,6 @@ class StatementReader(ContextReader):
             limit=self.optional(limit),
             span=span_of(node),
         )
-        return ast.OnSelect(select, delete is not None, span=span_of(node))
 
     def _window_source(self, node: Any) -> ast.StreamSource:
         target, alias = node.children
@@ -109,20 +113,8 @@ class StatementReader(ContextReader):
 
     def _on_insert_select(self, node: Any) -> ast.OnSelect:
         into, selector, distinct, items, from_, where, group, having, order, limit = node.children
-        select = ast.Select(
-            self.read(items),
-            (self._window_source(from_.children[0]),),
-            selector=_optional_word(selector),
-            distinct=distinct is not None,
-            insert_into=self.read(into),
-            where=self.optional_expr(where),
-            group_by=self.optional(group),
-            having=self.optional_expr(having),
-            order_by=self.optional(order) or (),
-            limit=self.optional(limit),
-            span=span_of(node),
-        )
-        return ast.OnSelect(select, span=span_of(node))
+        clauses = selector, distinct, items, from_.children[0], where, group, having, None, order, limit
+        return ast.OnSelect(self._lookup_select(node, into, clauses), span=span_of(node))
 
     def _split_branch(
         self, node: Any

@@ -12,7 +12,7 @@ from itertools import pairwise
 from lark import Lark
 from lark.exceptions import UnexpectedToken
 
-from cepbook.errors import Diagnostic, Span, nearest_name
+from cepbook.errors import Diagnostic, Span, alternatives, nearest_name
 from cepbook.lang.registry.foreign_words import foreign_word
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.reader.context_hints import context_hint
@@ -83,9 +83,7 @@ def expected_text(accepted: frozenset[str], spelled: dict[str, str]) -> str:
         for name in rest
         if name in TERMINAL_TEXTS or name in spelled
     )
-    if not texts or len(texts) > 5:
-        return ""
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+    return alternatives(texts) if len(texts) <= 5 else ""
 
 
 def foreign_operator(stop: ParseFailure) -> str | None:
