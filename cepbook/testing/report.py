@@ -20,7 +20,7 @@ COLUMN_WIDTH = 72
 def failure_report(result: CaseResult, origin: str) -> str:
     """Return the report on a failing `result`, with line numbers of the file `origin`."""
     lines = [f"{origin}:{result.case.line}: {result.case.name} (engine: {result.engine})"]
-    lines += _steps(result.steps, origin)
+    lines += _steps(result.steps)
     for tried in result.invalid:
         if not tried.agrees:
             lines += ["", *_invalid(tried, origin)]
@@ -57,7 +57,7 @@ def _one_line(step: StepResult) -> str:
     return ""
 
 
-def _steps(steps: Sequence[StepResult], origin: str) -> Iterator[str]:
+def _steps(steps: Sequence[StepResult]) -> Iterator[str]:
     """Return the differing steps, each with a few steps before it. Other steps are only counted."""
     differing = [index for index, step in enumerate(steps) if not step.agrees][:SHOWN_DIFFERENCES]
     visible = {near for index in differing for near in range(max(0, index - CONTEXT_STEPS), index + 1)}
@@ -71,7 +71,7 @@ def _steps(steps: Sequence[StepResult], origin: str) -> Iterator[str]:
         if skipped:
             yield f"         ... {_counted(skipped, 'step')} as expected"
             skipped = 0
-        yield from _step(step, width, origin)
+        yield from _step(step, width)
     more = sum(not step.agrees for step in steps) - len(differing)
     if more:
         yield f"         ... and {_counted(more, 'further step')} with differences"
@@ -81,7 +81,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _step(step: StepResult, width: int, origin: str) -> Iterator[str]:
+def _step(step: StepResult, width: int) -> Iterator[str]:
     note = "   (reactions to the deployment; no 'deployed' line expects them)" if step.added else ""
     yield f"{step.step.line:>6}   {step.step.text}{note}"
     expected, actual = _columns(step)

@@ -364,9 +364,8 @@ def _extreme(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.
 
 
 def _positional(
-    end: str, of_index: Callable[[int], int]
+    of_index: Callable[[int], int],
 ) -> Callable[[_Aggregate, list[x.BoundExpr], int | None], x.BoundExpr]:
-
     def make(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
         place = of_index(0 if index is None else index)
         name, at = ("first", place) if place >= 0 else ("last", -1 - place)
@@ -398,15 +397,13 @@ APAMA_AGGREGATES: Mapping[str, AggregateRule] = {
         _count, "how many items; with a value those that have one, of booleans those that are true", (0, 1)
     ),
     "countUnique": AggregateRule(_count_unique, "how many different values"),
-    "first": AggregateRule(_positional("first", lambda i: 0), "the value of the oldest item"),
-    "last": AggregateRule(_positional("last", lambda i: -1), "the value of the newest item"),
+    "first": AggregateRule(_positional(lambda i: 0), "the value of the oldest item"),
+    "last": AggregateRule(_positional(lambda i: -1), "the value of the newest item"),
     "max": AggregateRule(_extreme, "the largest value"),
     "mean": AggregateRule(_statistic("avg"), "the mean; NaN of none", numbers=True),
     "min": AggregateRule(_extreme, "the smallest value"),
-    "nth": AggregateRule(
-        _positional("nth", lambda i: i), "the value of item i, 0 being the oldest, -1 the newest", (2, 2)
-    ),
-    "prior": AggregateRule(_positional("prior", lambda i: -1 - i), "the value i items before the newest", (2, 2)),
+    "nth": AggregateRule(_positional(lambda i: i), "the value of item i, 0 being the oldest, -1 the newest", (2, 2)),
+    "prior": AggregateRule(_positional(lambda i: -1 - i), "the value i items before the newest", (2, 2)),
     "stddev": AggregateRule(_statistic("stddevpop"), "the standard deviation of a population", numbers=True),
     "stddev2": AggregateRule(_statistic("stddev"), "the standard deviation of a sample", numbers=True),
     "sum": AggregateRule(_sum, "the sum; 0 of none", numbers=True),

@@ -162,9 +162,7 @@ class CompositeIndex(HashIndex):
         if not same:
             del self.table[key]
 
-    def replace(self, old: Item, new: Item) -> None:
-        self.leave(old)
-        self.enter(new)
+    replace = RelationIndex.replace
 
     def within(self, key: Any, low: Any, high: Any) -> Iterable[Item]:
         """Return the items of `key` by arrival; of many, those between `low` and `high` (None: no bound) if few."""

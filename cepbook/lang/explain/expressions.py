@@ -94,7 +94,7 @@ def _prev(e: x.Prev, show: _Show) -> str:
     return f"{name}({', '.join(show(operand) for operand in (e.index, e.value) if operand is not None)})"
 
 
-def _infix(e: x.BoundExpr, show: _Show, op: str, *operands: x.BoundExpr) -> str:
+def _infix(show: _Show, op: str, *operands: x.BoundExpr) -> str:
     """Operands that have operators themselves get parentheses."""
     return f" {op} ".join(f"({show(o)})" if isinstance(o, _COMPOUND) else show(o) for o in operands)
 
@@ -184,12 +184,12 @@ _EXPRESSIONS: dict[type[x.BoundExpr], Callable[[Any, _Show, list[str]], str]] = 
     ),
     x.SubqueryRef: lambda e, show, calls: f"subquery {e.index}({', '.join(map(show, e.args))})",
     x.SubqueryParameter: lambda e, show, calls: f"parameter {e.index}",
-    x.Arith: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
+    x.Arith: lambda e, show, calls: _infix(show, e.op, e.left, e.right),
     x.Negate: lambda e, show, calls: f"-({show(e.operand)})",
-    x.Concat: lambda e, show, calls: _infix(e, show, "||", *e.operands),
-    x.ComparisonExpr: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
-    x.Is: lambda e, show, calls: _infix(e, show, "is not" if e.negated else "is", e.left, e.right),
-    x.Logic: lambda e, show, calls: _infix(e, show, e.op, *e.operands),
+    x.Concat: lambda e, show, calls: _infix(show, "||", *e.operands),
+    x.ComparisonExpr: lambda e, show, calls: _infix(show, e.op, e.left, e.right),
+    x.Is: lambda e, show, calls: _infix(show, "is not" if e.negated else "is", e.left, e.right),
+    x.Logic: lambda e, show, calls: _infix(show, e.op, *e.operands),
     x.LogicalNot: lambda e, show, calls: f"not ({show(e.operand)})",
     x.RangeTest: _between,
     x.InList: _in_list,

@@ -63,9 +63,9 @@ class _Text:
         lines += [f"where {' and '.join(map(self.of, where))}"] if where else []
         lines += [f"group by {', '.join(map(self.of, self.keys))}"] if self.keys else []
         lines += [f"having {self.of(node.predicate)}" for node in nodes if isinstance(node, plan.Having)]
-        return "\n".join([*self._notes(nodes), *lines])
+        return "\n".join([*self._notes(), *lines])
 
-    def _notes(self, nodes: list[plan.RowNode]) -> list[str]:
+    def _notes(self) -> list[str]:
         names = [window.name for window in self.statement.windows]
         ours = [f"#{name}" for name in dict.fromkeys(names) if not WINDOWS[name].esper and not WINDOWS[name].passing]
         notes = [f"{', '.join(ours)}: Esper has no such window, this workbench has"] if ours else []

@@ -11,7 +11,7 @@ Each step yields a `ProbeStep`; the first step that fails ends the list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -223,18 +223,12 @@ class _Judge:
             yield from (("−", deep_copied(dict(row))) for row in (delta.remove or ())[:MAX_ROWS])
 
     def stages(self) -> Iterator[ProbeStep]:
-        """Yield all steps up to the first that fails."""
-        for stage in self._all():
-            yield stage
-            if stage.passed is False:
-                return
+        """Return all steps up to the first that fails."""
+        return _up_to_failure(self._all())
 
     def filters(self) -> Iterator[ProbeStep]:
-        """Yield the conditions of the filter up to the first that fails."""
-        for stage in self._filters():
-            yield stage
-            if stage.passed is False:
-                return
+        """Return the conditions of the filter up to the first that fails."""
+        return _up_to_failure(self._filters())
 
     def _all(self) -> Iterator[ProbeStep]:
         target = self.plan
@@ -586,6 +580,13 @@ class _Judge:
             yield ProbeStep("join", None if run.is_incomplete else False, "all conditions", note=note)
         else:
             yield ProbeStep("select", False, "the select-clause", note="no row was made")
+
+
+def _up_to_failure(stages: Iterable[ProbeStep]) -> Iterator[ProbeStep]:
+    for stage in stages:
+        yield stage
+        if stage.passed is False:
+            return
 
 
 def _known(partials: Sequence[PartialMatch]) -> list[tuple[object, ...]]:

@@ -72,7 +72,7 @@ def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
     """Return the current indexes of a store: of its primary key, declared ones, and those made for statements."""
     sizes: dict[tuple[str, tuple[str, ...]], int] = {}
     for _, state in store.owner.states():
-        for kind, columns, keys in _held(store, state):
+        for kind, columns, keys in _index_keys(state):
             sizes[kind, columns] = sizes.get((kind, columns), 0) + keys
     indexes = []
     declared = [index for index in runtime.catalog.indexes.values() if index.store == store.name]
@@ -87,7 +87,7 @@ def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
     return indexes + [IndexSize(kind, columns, keys) for (kind, columns), keys in sizes.items()]
 
 
-def _held(store: Store, state: Any) -> Iterator[tuple[str, tuple[str, ...], int]]:
+def _index_keys(state: Any) -> Iterator[tuple[str, tuple[str, ...], int]]:
     for index in () if state.contents is None else state.contents.indexes:
         columns = tuple(getattr(index.key, "columns", ())) or ("an expression",)
         yield _KINDS[type(index)], columns, len(index.table)
