@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cepbook.errors import UsageError
 
@@ -29,14 +27,6 @@ def name_value_pair(text: str) -> tuple[str, str]:
     if not equals or not name.strip() or not rest.strip():
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not `{text}`")
     return name.strip(), rest.strip()
-
-
-def parse_value_text(text: str) -> Any:
-    """Parse a JSON value; text that is no JSON is a string."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def read_text(path: Path) -> str:

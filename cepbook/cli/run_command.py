@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from cepbook.cli.command import CliCommand, name_value_pair, parse_value_text, read_text
+from cepbook.cli.command import CliCommand, name_value_pair, read_text
 from cepbook.cli.pipes import PIPE, StandardOutput, events_of
 from cepbook.dialects.registry import declared_names
 from cepbook.display import format_count, stderr_is_terminal, write_progress_line
@@ -28,6 +28,7 @@ from cepbook.session.io.files import PARQUET, parquet_head, read_file
 from cepbook.session.io.output.sinks import FileSink, is_same_file, partial_name
 from cepbook.session.io.output.time_types import DATES, MICROSECONDS, MILLISECONDS
 from cepbook.session.io.output.writers import SQLITE, check_file_kind
+from cepbook.session.io.python_values import parse_value_text
 from cepbook.session.io.text_files import DEFAULT, TextFormat, text_format
 from cepbook.session.io.time_conversion import clock_text, int_or_text
 from cepbook.session.replay.replay import Replay

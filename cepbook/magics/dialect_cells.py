@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from cepbook.errors import Diagnostic
 from cepbook.magics.epl import command
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions, pairs
+from cepbook.session.io.python_values import parse_value_text
 
 
 def options_of(dialect: Dialect) -> MagicOptions:
@@ -22,15 +22,8 @@ def options_of(dialect: Dialect) -> MagicOptions:
     options.add("--quiet", action="store_true", help="show nothing unless there is an error")
     for name, doc in dialect.settings.items():
         if name != "name":
-            options.add(f"--{name}", type=_setting, help=doc)
+            options.add(f"--{name}", type=parse_value_text, help=doc)
     return options
-
-
-def _setting(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _tables(given: Any, magic: str, option: str, host: NotebookHost) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
@@ -23,6 +24,14 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(tables, Mapping):
         return dict(settings)
     return {**settings, "tables": {name: plain_rows(table) for name, table in tables.items()}}
+
+
+def parse_value_text(text: str) -> Any:
+    """Parse a JSON value; text that is no JSON is a string."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def plain_rows(table: Any) -> Any:
