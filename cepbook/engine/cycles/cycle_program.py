@@ -22,7 +22,7 @@ from cepbook.engine.cycles.cycle import CycleState
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
-from cepbook.engine.fragments.codegen_context import write_new_state
+from cepbook.engine.fragments.codegen_context import write_state
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.relations.statement_state import StatementState
 from cepbook.lang.plan import expressions as x
@@ -55,14 +55,7 @@ def compile_cycles(
                     props = lower.property_codes({name: f"p{at}" for at, name in enumerate(names)})
                     source.line(f"return {lower.truth(scope.at(props=props), stage.where)}", stage.where.span)
     fresh, node = source.bind("_CycleState", CycleState), source.bind("_node", plan)
-    with source.block("def new_state(P, now):"):
-        write_new_state(source, StatementState, scope.subqueries)
-        source.line(f"S.view = {fresh}({node}, now)")
-        source.line("return S")
-    with source.block("def settle(S, now):"):
-        source.line("return None")
-    with source.block("def rows(S, now):"):
-        source.line("return selected(S, now)")
+    write_state(source, StatementState, "selected(S, now)", subqueries=scope.subqueries, view=f"{fresh}({node}, now)")
     with source.block("def dues(S):"):
         source.line("return [(0, S.view.due)]")
     plans = tuple(subquery.steps for subquery in subqueries)

@@ -437,6 +437,34 @@ def write_new_state(
         source.line(f"S.slots = [{', '.join(slots)}]")
 
 
+def write_state(
+    source: SourceWriter,
+    kind: type,
+    rows: str,
+    own: Sequence[str] = (),
+    *,
+    subqueries: Sequence[str] = (),
+    first: str | None = None,
+    view: str | None = None,
+) -> None:
+    """Write the functions that every program has: `new_state`, `settle`, and `rows`, the iterator.
+
+    The state is a `kind`. `rows` is the code of a list, `own` are the initial values of slots, `view` is the code of
+    the view. `first` is a line before the state is created.
+    """
+    with source.block("def new_state(P, now):"):
+        if first is not None:
+            source.line(first)
+        write_new_state(source, kind, subqueries, own)
+        if view is not None:
+            source.line(f"S.view = {view}")
+        source.line("return S")
+    with source.block("def settle(S, now):"):
+        source.line("return None")
+    with source.block("def rows(S, now):"):
+        source.line(f"return {rows}")
+
+
 def _shuffled(steps: PhysicalPlan) -> bool:
     """Return whether events may enter out of order: they waited in a group, or they are combinations."""
     if steps.inputs:

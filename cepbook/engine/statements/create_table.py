@@ -19,7 +19,7 @@ from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
-from cepbook.engine.fragments.codegen_context import write_new_state
+from cepbook.engine.fragments.codegen_context import write_state
 from cepbook.engine.physical.operators import Eviction
 from cepbook.engine.relations.table import TableFunctions, TableRows, TableState
 from cepbook.engine.statements.on_set import statement_program
@@ -63,15 +63,8 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -
     with source.block("def key_of(r):"):
         codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]
         source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
-    rows = source.bind("_Rows", TableRows)
-    with source.block("def new_state(P, now):"):
-        write_new_state(source, TableState)
-        source.line(f"S.view = {rows}()")
-        source.line("return S")
-    with source.block("def settle(S, now):"):
-        source.line("return None")
-    with source.block("def rows(S, now):"):
-        source.line("return [item[1][-1] for item in S.view.display_order()]")
+    rows = "[item[1][-1] for item in S.view.display_order()]"
+    write_state(source, TableState, rows, view=f"{source.bind('_Rows', TableRows)}()")
     program = statement_program(plan, source, ())
     program.row_columns = None
     return program

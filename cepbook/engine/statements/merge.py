@@ -17,8 +17,10 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import updated_copy_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.fragments.codegen_context import write_state
 from cepbook.engine.physical.lowering import lower_statement
-from cepbook.engine.statements.on_set import trigger_program, write_event_functions, write_state
+from cepbook.engine.relations.statement_state import StatementState
+from cepbook.engine.statements.on_set import trigger_program, write_event_functions
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
@@ -90,7 +92,7 @@ class MergeCodegen:
             source.line("e = {}")
             self._body()
         self.lookups.write_keys(lambda _, item: self._write_row_locals(item), self.scope)
-        write_state(source, "()", subqueries=self.scope.subqueries)
+        write_state(source, StatementState, "[]", subqueries=self.scope.subqueries)
 
     def _body(self) -> None:
         source, plan = self.source, self.plan

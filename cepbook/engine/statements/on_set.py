@@ -6,14 +6,14 @@ The values are computed in order, and each expression sees the results of the as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import write_assignments, write_new_values
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
-from cepbook.engine.fragments.codegen_context import write_new_state
+from cepbook.engine.fragments.codegen_context import write_state
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.relations.statement_state import StatementState
@@ -34,7 +34,7 @@ def compile_create_variable(
     if cell.partitioned:
         initial = "None" if plan.initial is None else lower.value(scope.at(partition="P", now="now"), plan.initial)
         first = f"P.variables[{source.const(cell.name, 'n')}] = {initial}"
-    write_state(source, _present([cell.name], scope), first=first)
+    write_state(source, StatementState, _present([cell.name], scope), first=first)
     return statement_program(plan, source, ())
 
 
@@ -46,7 +46,8 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeFactory) -> StatementP
     props = {name: f"p{i}" for i, name in enumerate(names)}
     scope = scope_in(source).at(props=lower.property_codes(props), events={0: "e"})
     write_event_functions(plan, props, scope, lambda: _assign(plan, scope))
-    write_state(source, _present(plan.output_type.properties, scope_in(source)), subqueries=scope.subqueries)
+    rows = _present(plan.output_type.properties, scope_in(source))
+    write_state(source, StatementState, rows, subqueries=scope.subqueries)
     return trigger_program(plan, source, tuple(names), scope_in)
 
 
@@ -112,30 +113,7 @@ def _assign(plan: p.OnSetStatement, scope: CodeScope) -> None:
 
 
 def _present(names: Iterable[str], scope: CodeScope) -> str:
-    return f"(({''.join(f'{lower.current_variable(scope, name)}, ' for name in names)}),)"
-
-
-def write_state(
-    source: SourceWriter,
-    rows: str,
-    own: Sequence[str] = (),
-    *,
-    subqueries: Sequence[str] = (),
-    first: str | None = None,
-) -> None:
-    """Write the functions that every program has: `new_state`, `settle` and `rows`, the iterator.
-
-    `own` are the initial values of its slots. `first` is a line before the state is created.
-    """
-    with source.block("def new_state(P, now):"):
-        if first is not None:
-            source.line(first)
-        write_new_state(source, StatementState, subqueries, own)
-        source.line("return S")
-    with source.block("def settle(S, now):"):
-        source.line("return None")
-    with source.block("def rows(S, now):"):
-        source.line(f"return list({rows})")
+    return f"[({''.join(f'{lower.current_variable(scope, name)}, ' for name in names)})]"
 
 
 def statement_program(

@@ -9,8 +9,10 @@ from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.fragments.codegen_context import write_state
 from cepbook.engine.fragments.unnest import write_unnest
-from cepbook.engine.statements.on_set import trigger_program, write_event_functions, write_state
+from cepbook.engine.relations.statement_state import StatementState
+from cepbook.engine.statements.on_set import trigger_program, write_event_functions
 from cepbook.lang.plan import nodes as p
 
 
@@ -27,7 +29,7 @@ def compile_split(plan: p.SplitStatement, scope_in: ScopeFactory) -> StatementPr
         if branch.contained:
             write_unnest(branch.contained, scope_in(source), f"unfold{number}")
     write_event_functions(plan, props, scope, lambda: _branches(plan, scope))
-    write_state(source, "()", subqueries=scope.subqueries)
+    write_state(source, StatementState, "[]", subqueries=scope.subqueries)
     program = trigger_program(plan, source, tuple(names), scope_in)
     program.row_columns = None  # an event that no branch takes is delivered unchanged
     return program

@@ -14,7 +14,9 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import updated_copy_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
-from cepbook.engine.statements.on_set import statement_program, write_state
+from cepbook.engine.fragments.codegen_context import write_state
+from cepbook.engine.relations.statement_state import StatementState
+from cepbook.engine.statements.on_set import statement_program
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.subscriptions.filter_index import EventHandler
 from cepbook.lang.plan import expressions as x
@@ -48,7 +50,7 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeFactory) -> Statement
             with source.block(f"if {lower.truth(scope, plan.predicate)}:", plan.predicate.span):
                 _change(plan, props, scope)
             source.line("return e")
-    write_state(source, "()", (present,), subqueries=scope.subqueries)
+    write_state(source, StatementState, "[]", (present,), subqueries=scope.subqueries)
     program = statement_program(plan, source, tuple(names))
     program.row_columns = None
     return program
