@@ -258,10 +258,9 @@ class DeltaCodegen:
         steps = self.code.steps
         if steps.makes_remove_rows:
             self.left(lambda q: self.append_row("rem", q))
-        else:
-            if self.leaves is not None and not self.leaves[1].isidentifier():  # evict what nobody reads
-                with self.code.source.block(self.leaves[0]):
-                    self.code.source.line(self.leaves[1])
+        elif self.leaves is not None and not self.leaves[1].isidentifier():  # evict what nobody reads
+            with self.code.source.block(self.leaves[0]):
+                self.code.source.line(self.leaves[1])
         if steps.makes_insert_rows:
             self.entered(lambda q: self.append_row("ins", q))
 

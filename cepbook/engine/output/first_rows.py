@@ -198,12 +198,9 @@ class FirstRowsOfGroups(State):
         return rows if rows[0] or rows[1] else None
 
     def _rows(self, now: int, pairs: KeyedRows, keys: list[Any], entering: int) -> dict[Any, Any]:
-        rows: dict[Any, Any] = {}
-        rows_of_keys = [row for _, row in pairs] if pairs else [None] * len(keys)
-        for key, row in zip(keys, rows_of_keys, strict=True):
-            if self._passes(now, key, entering, row is not None):
-                rows[key] = row
-        return rows
+        rows = [row for _, row in pairs] if pairs else [None] * len(keys)
+        keyed = zip(keys, rows, strict=True)
+        return {key: row for key, row in keyed if self._passes(now, key, entering, row is not None)}
 
     def _groups(
         self, now: int, ins: KeyedRows, rem: KeyedRows, keys_in: list[Any], keys_out: list[Any]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from cepbook.engine.patterns.state_node import NumberedNode
@@ -14,6 +15,7 @@ from cepbook.engine.state import State
 
 Waiter = TypeVar("Waiter", bound=NumberedNode)
 Sorted = list[tuple[Any, int, Waiter]]  # (bound, serial, waiter)
+_bound = itemgetter(0)
 
 
 class UnkeyedAtomIndex(State, Generic[Waiter]):
@@ -154,10 +156,6 @@ def items_in_range(waiters: Sorted[Waiter], op: str, value: Any) -> list[Waiter]
         case _:
             matching = waiters[bisect_left(waiters, value, key=_bound) :]
     return [waiter for _, _, waiter in matching]
-
-
-def _bound(entry: tuple[Any, int, Any]) -> Any:
-    return entry[0]
 
 
 def new_index(keyed: bool, op: str | None) -> AtomIndex[Waiter]:

@@ -360,11 +360,10 @@ class EngineHandle(SinkHooks):
             self._same_types(types_at_start)
             engine_batch.awaited = None if until is None else until.statement
             columns = engine_batch.columns  # deployments change it
-            column_batches = []
-            for batch in batches:
-                column_batches.append(
-                    ColumnBatch(batch.type_name, batch.times, batch.columns(columns[batch.type_name]), batch.ranks)
-                )
+            column_batches = [
+                ColumnBatch(batch.type_name, batch.times, batch.columns(columns[batch.type_name]), batch.ranks)
+                for batch in batches
+            ]
             stops = range(self.now, max(batch.times[-1] for batch in batches) + 1) if stepping and batches else None
             with self.stimulus():
                 if self.journal is not None and batches:
