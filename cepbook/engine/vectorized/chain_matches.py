@@ -177,7 +177,7 @@ class _ChainBatch:
         if matches is None:
             return self._passing[atom.number]
         places = {step: place for place, step in enumerate(self._form.tags.values())}
-        partials = _Partials(lambda step, name: _of_values([match[places[step]][name] for match in matches]))
+        partials = _Partials(lambda step, name: _of_values([match[places[step]].get(name) for match in matches]))
         begin, count = np.zeros(len(matches), np.int64), len(self._times)
         rows = self._next(atom, partials, begin, np.full(len(matches), count))
         return rows[rows < count]
@@ -222,13 +222,13 @@ class _ChainBatch:
         """
         none, count = np.full(len(begin), NEVER), len(self._times)
         deadline = reduce(np.minimum, (began[at - 1] + period for at, period in step.deadlines), none)
-        until = np.searchsorted(self._times, deadline)
+        due = none if step.atom is not None else began[-1] + step.interval
+        until = np.searchsorted(self._times, np.minimum(deadline, due))
         absent = reduce(np.minimum, (self._next(atom, partials, begin, until) for atom in step.absent), none)
         times_and_never = np.append(self._times, NEVER)
         if step.atom is None:
-            times = began[-1] + step.interval
-            ends = np.searchsorted(self._times, times)
-            cancelled = times_and_never[np.minimum(absent, count)] < times
+            times, ends = due, np.searchsorted(self._times, due)
+            cancelled = times_and_never[np.minimum(absent, count)] < due
             reached = (times <= self._last) & ~cancelled
         else:
             ends = self._next(step.atom, partials, begin, until)
@@ -239,8 +239,8 @@ class _ChainBatch:
         return ends, times, completed, ~(completed | cancelled | (deadline <= self._last))
 
     def _next(self, atom: ChainAtom, partials: _Partials, begin: Array, until: Array) -> Array:
-        """Return of partial matches the next row of an atom, from `begin` on; the number of rows if there
-        is none. Comparisons are made with rows before `until` only.
+        """Return of partial matches the next row of an atom, from `begin` on; the number of rows if there is none.
+        Comparisons are made with rows before `until` only.
         """
         count, candidates = len(self._times), self._passing[atom.number]
         if not (len(candidates) and len(begin)):
