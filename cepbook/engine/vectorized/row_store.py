@@ -30,6 +30,7 @@ class ValueCodes:
         self._codes: dict[Any, int] = {}
         self._known: Array | None = None  # texts of the latest column, and their codes
         self._translation: Array = np.empty(0, np.int64)
+        self._turn = 0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -59,6 +60,12 @@ class ValueCodes:
         for code in codes:
             self.values[code] = None
         return codes
+
+    def in_turn(self, most: int) -> list[Any]:
+        """Return at most so many values: those behind the values of the last call, or after the last one the first."""
+        values = self.values[self._turn : self._turn + most]
+        self._turn = self._turn + most if self._turn + most < len(self.values) else 0
+        return values
 
     def of_codes(self, codes: Array) -> list[Any]:
         """Return the values with these codes."""

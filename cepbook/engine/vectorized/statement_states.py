@@ -16,7 +16,7 @@ from cepbook.engine.vectorized.column_batch import CodedValues
 from cepbook.engine.vectorized.kernel_form import KernelForm
 from cepbook.engine.vectorized.row_store import Array, RowStore
 
-_ENDED = 4  # known partitions for each event of a batch, at most, among which ended ones are looked for
+_LOOKED_AT = 4  # known partitions for each event of a batch, at most, among which ended ones are looked for
 
 
 def distinct_partitions(assignments: Sequence[Any]) -> tuple[Sequence[Any], Array] | None:
@@ -124,8 +124,8 @@ class PartitionStates(BatchStates):
         return len(self._states)
 
     def grouped(self, rows: RowStore, new: Mapping[str, Array], count: int) -> Array:
-        if len(rows.groups) <= _ENDED * count:
-            rows.forget([known for known in rows.groups.values if known is not None and known.ended])
+        known = rows.groups.in_turn(_LOOKED_AT * count)
+        rows.forget([partition for partition in known if partition is not None and partition.ended])
         codes: Array = rows.groups.of_values(list(self._states))[self._numbers]
         return codes
 

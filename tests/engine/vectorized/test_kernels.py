@@ -466,6 +466,19 @@ def test_windows_of_partitions_stay_in_the_store_while_others_are_read() -> None
     assert repr(exact_state(run)) == repr(exact_state(sent))
 
 
+def test_an_ended_partition_among_many_is_forgotten_after_some_small_batches() -> None:
+    events = [event._replace(values=event.values | {"k": f"k{at}"}) for at, event in enumerate(EVENTS)]
+    run = Run(LENGTH_IN_CONTEXT)
+    run.replay(events, [])
+    (statement,) = run.runtime.statements.values()
+    ended = statement.context.partitions_by_key()["k39"]
+    run.runtime.end_partition("C", ended.id)
+    run.replay([event._replace(time=1000) for event in events[:12]], range(2, 12, 2))
+    groups = statement.vectorized._rows.groups.values
+    assert ended not in groups
+    assert len([group for group in groups if group is not None]) == 39
+
+
 def test_a_partition_that_has_ended_is_forgotten() -> None:
     events = [event._replace(values=event.values | {"k": KEYS[at % 4]}) for at, event in enumerate(EVENTS)]
     run, sent = ArrayRun(LENGTH_IN_CONTEXT), Run(LENGTH_IN_CONTEXT)
