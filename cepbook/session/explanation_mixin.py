@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple, overload
 
 from cepbook.argument_checks import short_repr
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import UsageError
+from cepbook.errors import CepbookError, UsageError
+from cepbook.feeds import Feed
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
 from cepbook.session.explain.why import find_row
@@ -117,8 +119,29 @@ class ExplanationMixin(ReplayMixin):
     def _explain_event(self, chosen: _ChosenEvent, names: Sequence[str], *, calls: bool) -> EventExplanation:
         engine, entry, hypothetical = chosen.engine, chosen.entry, chosen.hypothetical
         names = [name for name in names if name in engine.runtime.statements]
-        options: dict[str, Any] = {"hypothetical": hypothetical, "calls": calls, "feed": self._engine.feed}
+        feed = self._rehearsed(entry, calls=calls) if hypothetical else self._engine.feed
+        options: dict[str, Any] = {"hypothetical": hypothetical, "calls": calls, "feed": feed}
         return explain_event(engine.runtime, engine.event_log, names, entry, **options)
+
+    def _rehearsed(self, event: LogEntry, *, calls: bool) -> Callable[[str], Feed | None]:
+        """Return a function that returns the deliveries of a statement in a copy of the workbench to which an event was
+        sent. It returns None if the copy would call Python functions, and if the state cannot be copied.
+        """
+
+        @cache
+        def copy() -> EngineHandle | None:
+            if self._functions and not calls:
+                return None
+            try:
+                engine = self._restored(self._snapshot())._engine
+                for name in engine.runtime.statements:
+                    engine.feed(name).clear()
+                engine.runtime.send(event.type_name or "", dict(event.event))
+            except CepbookError:
+                return None
+            return engine
+
+        return lambda name: None if (engine := copy()) is None else engine.feed(name)
 
     def _event_in_past(self, chosen: _ChosenEvent) -> _ChosenEvent | None:
         """Return the event with the log before it, to which a snapshot of the replay leads; None if none does."""

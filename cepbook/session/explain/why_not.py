@@ -31,7 +31,7 @@ from cepbook.lang.plan.references import streams_read
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.session.explain.explanations import MAX_ROWS, EventExplanation, StatementOutcome
 from cepbook.session.explain.provenance import ProvenanceEvent, stream_name
-from cepbook.session.explain.rows_of_instant import checked_outcome
+from cepbook.session.explain.rows_of_instant import checked_outcome, rehearsed_outcome
 from cepbook.session.explain.why import named_partition, source_text, uncalled_functions_note
 from cepbook.session.explain.why_not_inputs import contained_events_step, contained_where_steps, no_partition_reason
 from cepbook.session.explain.why_not_matches import distinct_duplicate, partner_values, unmet_condition
@@ -60,11 +60,12 @@ def explain_event(
     *,
     hypothetical: bool,
     calls: bool,
-    feed: Callable[[str], Feed] | None = None,
+    feed: Callable[[str], Feed | None] = lambda _: None,
 ) -> EventExplanation:
     """Return what became of an event at each of the statements `names`.
 
-    `feed` returns the deliveries of a statement. If the log is incomplete, they decide whether its rerun is right.
+    If the log is incomplete, the deliveries that `feed` returns decide whether a rerun is right; for a `hypothetical`
+    event those of a copy to which it was sent.
     """
     outcomes: list[StatementOutcome] = []
     reruns, played = 0, 0
@@ -111,7 +112,7 @@ def _course(
     event: LogEntry,
     hypothetical: bool,
     calls: bool,
-    feed: Callable[[str], Feed] | None,
+    feed: Callable[[str], Feed | None],
     *,
     again: bool,
 ) -> tuple[StatementOutcome, int]:
@@ -139,9 +140,9 @@ def _course(
         unknown = "what its windows and patterns retained then is not known"
         stages = (*stages, ProbeStep("state", None, "", note=unknown))
     outcome = StatementOutcome(name, _outcome(stages, judge, run), stages, rows, tuple(notes))
-    if run is not None and run.is_incomplete and feed is not None and not hypothetical:
+    if run is not None and run.is_incomplete:
         rerun = ProvenanceRerun(runtime, event_log, run.target, shadows=False)
-        outcome = checked_outcome(rerun, outcome, event.time, feed(name))
+        outcome = (rehearsed_outcome if hypothetical else checked_outcome)(rerun, outcome, event.time, feed(name))
     return outcome, 0 if run is None else run.size
 
 

@@ -166,6 +166,7 @@ class ReplaySource:
     `total` is the number of events, None if it cannot be known; `estimate` is then an approximate number, if there is
     one. `first_time` and `last_time` are those of its events where they are known beforehand. `late` counts the events
     that were left out so far because they go back in time, `rejections` items that are no events, by reason.
+    `unread_columns` of a frame are no properties of the type.
     """
 
     type_name: str
@@ -174,6 +175,7 @@ class ReplaySource:
     first_time: int | None = None
     last_time: int | None = None
     late = 0
+    unread_columns: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.rejections = Counter[str]()
@@ -199,6 +201,8 @@ class FrameSource(ReplaySource):
         frame = with_time_index(frame, options.time)
         time = _time_column(frame, options)
         _check_present(frame, options)
+        names = {*options.event_type.properties, options.time, options.sequence}
+        self.unread_columns = tuple(str(column) for column in frame.columns if column not in names)
         self._readers: dict[str, tuple[pd.Series[Any], ColumnReader]] = {}
         for column, of in options.event_type.properties.items():
             where, values = f"column `{column}` of `{name}`", frame[column]

@@ -348,6 +348,7 @@ class ReplayLoop:
             late_timers=timers.count,
             longest_delay=timers.longest,
             failures=engine.failures_since(self._errors_before),
+            unread_columns={s.type_name: s.unread_columns for s in self.sources if s.unread_columns},
         )
         self._merge = SourceMerge(())
         self._feed_batches = lambda *_: None  # the function holds the engine, which may be replaced

@@ -12,6 +12,7 @@ from cepbook.display import DisplayTable, captioned_html, format_count, format_t
 from cepbook.errors import ReplayError, StatementError
 from cepbook.session.io.time_conversion import clock_text
 
+MAX_UNREAD = 3  # columns that a result names
 MAX_SILENT = 20  # statements without deliveries that are listed by name
 
 
@@ -23,7 +24,8 @@ class ReplayResult:
     `deliveries` counts deliveries by statement, 0 included. `late` events were left out, `late_by_type` counts them
     by type. `rejected` counts items that are no events by type, `rejections` by type and reason. `errors` counts errors
     of statements and their listeners, `failures` are the latest of them, oldest first. Where the clock leapt,
-    `late_timers` fired after they were due, by at most `longest_delay` (clock units).
+    `late_timers` fired after they were due, by at most `longest_delay` (clock units). `unread_columns` are those
+    of DataFrames that are no properties of the type, by type.
     """
 
     state: str
@@ -39,6 +41,7 @@ class ReplayResult:
     rejected: Mapping[str, int] = field(default_factory=dict)
     rejections: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     failures: tuple[StatementError, ...] = field(default=(), repr=False, compare=False)
+    unread_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def _head(self) -> str:
         clock = format_time(self.clock, second=self.second)
@@ -53,6 +56,10 @@ class ReplayResult:
             text += f", {format_count(self.late_timers, 'timer')} fired late, by up to {delay}"
         if self.errors:
             text += f", {format_count(self.errors, 'statement error')} (see Workbench.errors)"
+        for type_name, columns in self.unread_columns.items():
+            names = ", ".join(f"`{name}`" for name in columns[:MAX_UNREAD])
+            more = f" and {len(columns) - MAX_UNREAD} more" if len(columns) > MAX_UNREAD else ""
+            text += f"; `{type_name}` has no {'property' if len(columns) == 1 else 'properties'} {names}{more}"
         return text
 
     def _lines(self) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.session.explain.explanations import StatementOutcome
-from cepbook.session.explain.rows_of_instant import OTHER_ROWS
+from cepbook.session.explain.rows_of_instant import COPY, OTHER_ROWS
 
 Event = dict[str, Any]
 COUNT, MINUTE = 6_000, 60_000
@@ -153,3 +153,25 @@ def test_events_after_a_saved_workbench_was_loaded(session: tuple[Workbench, lis
     assert answers["q2"][1] > 30  # small windows are filled again
     outcome = cep.why("q4", -1).courses[0]  # the first hundred came before
     assert (outcome.outcome, outcome.rows, outcome.notes[-1]) == ("not known", (), OTHER_ROWS)
+
+
+def test_events_that_would_come_after_a_saved_workbench_was_loaded(tmp_path: Path) -> None:
+    saved = Workbench()
+    saved.run("""create schema A(id int, x int);
+        @name('sums') select id from A#length(5) having sum(x) > 10; @name('first') select id from A#firstlength(3);
+        @name('pairs') select b.id as id from pattern [every a=A(x = 9) -> b=A(x = 0)]""")
+    for id_, x in enumerate((4, 4, 4, 9)):
+        saved.send("A", id=id_, x=x)
+    saved.save(tmp_path / "saved")
+    cep = Workbench()
+    cep.load(tmp_path / "saved")
+    outcomes = {name: cep.why(name, {"id": 9, "x": 0}).courses[0] for name in ("sums", "first", "pairs")}
+    assert {name: (of.outcome, of.rows) for name, of in outcomes.items()} == {
+        "sums": ("delivered", (("+", {"id": 9}),)),
+        "first": ("not known", ()),
+        "pairs": ("delivered", (("+", {"id": 9}),)),
+    }
+    assert outcomes["first"].notes[-1] == f"{COPY} no row"
+    assert cep.to_frame("sums")["id"].tolist() == [0, 1, 2, 3] and cep.changes("sums").empty  # nothing was sent here
+    cep.register_function("never", lambda x: pytest.fail("an answer calls it"), returns=int)
+    assert cep.why("pairs", {"id": 9, "x": 0}).courses[0].outcome == "not known"

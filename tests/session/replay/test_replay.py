@@ -547,3 +547,22 @@ def test_a_result_shows_its_clock_in_its_own_units() -> None:
 def test_messages_have_the_unit_of_the_clock() -> None:
     message = paused_message(3, 1_500_250, 1_000_000)
     assert message.splitlines()[0] == "interrupted: the replay is paused at 00:00:01.500250, after 3 events"
+
+
+@pytest.mark.parametrize(
+    ("names", "note"),
+    [
+        (("volume",), "`Narrow` has no property `volume`"),
+        (("a", "b"), "`Narrow` has no properties `a`, `b`"),
+        (("a", "b", "c", "d", "e"), "`Narrow` has no properties `a`, `b`, `c` and 2 more"),
+    ],
+)
+def test_columns_that_are_no_properties_are_named_in_the_result(names: tuple[str, ...], note: str) -> None:
+    cep = Workbench()
+    cep.run("create schema Narrow(price double); create schema Wide(at long)")
+    frame = pd.DataFrame({"at": [1, 2], "number": [1, 2], "price": [1.0, 2.0]} | dict.fromkeys(names, 0))
+    columns = {"Narrow": frame, "Wide": frame[["at", "number"]]}
+    result = cep.replay(columns, time="at", sequence="number").run()
+    assert result is not None and result.unread_columns == {"Narrow": names}
+    assert str(result) == f"4 events finished, clock 00:00:00.002; {note}"
+    assert not cep.rewind() and "has no" not in str(cep.replay(frame[["at", "price"]], "Narrow", time="at").run())
