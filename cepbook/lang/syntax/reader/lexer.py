@@ -292,11 +292,12 @@ class EplStatementLexer(StatementLexer):
             return True
         if lower == "all":
             return following.kind in ("word", "tick", "NUMBER") or "DISTINCT" not in accepts
-        if lower == "last":
-            return following.kind in (",", ")", "]")
+        if lower == "last":  # of a crontab, or of `output after 2 sec last every …`
+            return following.kind in (",", ")", "]") or following.text.lower() in _BEHIND_LAST
         return True
 
 
+_BEHIND_LAST = frozenset(("every", "at", "when", "and"))
 _SELECTORS = frozenset(("istream", "rstream", "irstream"))
 # two words as one, where the first alone would not decide the parse
 _PAIRS = {"_AND_WHEN": "and when", "OR_TERMINATED": "or terminated"}
