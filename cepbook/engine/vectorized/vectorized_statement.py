@@ -156,43 +156,44 @@ class VectorizedStatement:
         missing = {key: view for key, view in views.items() if not self._stores(view)}
         if not missing and (views or not rows.end):
             return True
-        if states.state is not None:
+        in_context = states.state is None
+        if not in_context:
             missing = views  # loading single groups anew took longer
         self._waited += count
         if sum(len(view.items) for view in missing.values()) > _RELOADED * self._waited:
             return False  # otherwise the items of stored windows are made now, before their rows go
-        if states.state is None:
+        if in_context:  # only the windows of this batch are known
             rows.forget(missing)
         else:
             rows.clear()
             self._viewed[:] = False
-        loaded = self._loaded(missing)
-        if loaded is None:
+        items = self._item_columns(missing)
+        if items is None:
             return False
-        rows.load(loaded, len(loaded[GROUP]))
-        self._reloaded = states.state is not None  # in a context only windows of this batch are loaded
+        rows.load(items, len(items[GROUP]))
+        self._reloaded = not in_context
         self._waited = 0
         return True
 
-    def _loaded(self, views: Mapping[Any, Any]) -> dict[str, Array] | None:
+    def _item_columns(self, views: Mapping[Any, Any]) -> dict[str, Array] | None:
         """Return the items of some windows as columns; None if arrays cannot hold them."""
         form, rows = self.form, self._rows
         items = [item for view in views.values() for item in view.items]
         parts: Sequence[Sequence[Any]] = [items] if form.bare else list(zip(*items, strict=True))
-        loaded = {}
+        columns = {}
         for name, values in zip(form.items, parts or repeat(()), strict=False):
             column = np.array(values, np.int64) if name in (ARRIVAL, ORDINAL) else rows.loaded(name, values)
             if column is None:
                 return None
-            loaded[name] = column
+            columns[name] = column
         if form.divided:
             codes = rows.groups.of_values(list(views))
-            loaded[GROUP] = np.repeat(codes, [len(view) for view in views.values()])
-        elif loaded.keys() >= set(form.keys):
-            loaded[GROUP] = rows.grouped(loaded, len(items))
+            columns[GROUP] = np.repeat(codes, [len(view) for view in views.values()])
+        elif columns.keys() >= set(form.keys):
+            columns[GROUP] = rows.grouped(columns, len(items))
         else:
-            loaded[GROUP] = np.zeros(len(items), np.int64)
-        return loaded
+            columns[GROUP] = np.zeros(len(items), np.int64)
+        return columns
 
     def _stores(self, view: Any) -> bool:
         """Return whether the store has the items of a view."""
@@ -221,6 +222,7 @@ class VectorizedStatement:
                 break
             limit = fire(due) - form.limit
             oldest += int(np.searchsorted(times[oldest:row], limit, "right"))
+            # a lazy window is due one period after its oldest row has expired (see `TimeWindow`)
             due = NEVER if oldest == row else int(times[oldest]) + 2 * form.limit
         return np.arange(rows.begin, oldest), ends - rows.begin, due
 
