@@ -55,57 +55,34 @@ class _ChainBuilder:
 
     def form(self, operands: Sequence[p.PatternExpr]) -> ChainForm:
         first = self._atom(self._first)
-        self._name(self._first, 0)
+        self._name(self._first)
         for operand in operands:
-            self._add(operand, ())
+            if operand.waits is None:
+                raise _refused("an operator")
+            before = len(self._steps)
+            for wait in operand.waits:
+                self._steps.append(self._step(wait.behind(before)))
+                self._name(wait.atom)
         if len(self._steps) > 1 and any(step.atom is None for step in self._steps):
             raise _refused("a timer beside other steps")
         tags = {tag: self._step_of.get(tag) for tag in self._pattern.match_type.properties}
         return ChainForm(first, tuple(self._steps), tags)
 
-    def _name(self, atom: p.Atom, step: int) -> None:
-        if atom.tag is not None:
-            self._step_of[atom.tag] = step
+    def _name(self, atom: p.Atom | None) -> None:
+        """Note that the latest step has matched the event of an atom."""
+        if atom is not None and atom.tag is not None:
+            self._step_of[atom.tag] = len(self._steps)
 
-    def _add(self, node: p.PatternExpr, deadlines: tuple[tuple[int, int], ...]) -> None:
-        match node:
-            case p.WithinGuard(count=None):
-                self._add(node.operand, (*deadlines, (len(self._steps) + 1, _constant(node.period.constant_millis))))
-            case p.FollowedByPattern() if not any(node.maxima):
-                for operand in node.operands:
-                    self._add(operand, deadlines)
-            case p.Atom() | p.IntervalTimer():
-                self._add_step([node], deadlines)
-            case p.LogicalPattern(op="and"):
-                self._add_step(node.operands, deadlines)
-            case _:
-                raise _refused("an operator")
-
-    def _add_step(self, operands: Sequence[p.PatternExpr], deadlines: tuple[tuple[int, int], ...]) -> None:
-        """Add the step of operands that are connected by ``and``."""
-        atoms: list[p.Atom] = []
-        intervals: list[int] = []
-        absent: list[ChainAtom] = []
-        for operand in operands:
-            match operand:
-                case p.Atom():
-                    atoms.append(operand)
-                case p.IntervalTimer():
-                    intervals.append(_constant(operand.period.constant_millis))
-                case p.NotPattern(operand=p.Atom() as atom):
-                    absent.append(self._atom(atom))
-                case _:
-                    raise _refused("an operand of `and`")
-        if len(atoms) + len(intervals) != 1:
-            raise _refused("an `and` of several events or timers")
-        own = self._atom(atoms[0]) if atoms else None
+    def _step(self, wait: p.Wait) -> ChainStep:
+        own = None if wait.atom is None else self._atom(wait.atom)
+        absent = tuple(map(self._atom, wait.absent))
         if own is not None and any(
             other.event_type == own.event_type and (own.bound or other.bound) for other in absent
         ):
             raise _refused("a range beside an absence")  # bounds order what one event does to both
-        self._steps.append(ChainStep(own, sum(intervals), tuple(absent), deadlines))
-        for named in atoms:
-            self._name(named, len(self._steps))
+        interval = 0 if wait.period is None else _constant(wait.period)
+        deadlines = tuple((before + 1, _constant(period)) for before, period in wait.guards)
+        return ChainStep(own, interval, absent, deadlines)
 
     def _atom(self, atom: p.Atom) -> ChainAtom:
         parts = split_filter(atom.filter)
@@ -159,7 +136,9 @@ class _ChainBuilder:
         return ChainOperand(_ARITHMETIC[operator], operands=tuple(map(self._operand, sides)))
 
 
-def _constant(period: int | float | None) -> int:
-    if not (isinstance(period, int) and 0 < period <= _LONGEST):
+def _constant(period: x.BoundExpr) -> int:
+    """Return the clock units of a period."""
+    units = period.constant_millis
+    if not (isinstance(units, int) and 0 < units <= _LONGEST):
         raise _refused("a period that is not constant")
-    return period
+    return units

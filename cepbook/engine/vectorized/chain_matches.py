@@ -245,18 +245,18 @@ class _ChainBatch:
         count, candidates = len(self._times), self._passing[atom.number]
         if not (len(candidates) and len(begin)):
             return np.full(len(begin), count)
-        own, wanted = np.zeros(len(candidates), np.int64), np.zeros(len(begin), np.int64)
+        own, sought = np.zeros(len(candidates), np.int64), np.zeros(len(begin), np.int64)
         for key in atom.keys:
             codes = self._codes(atom, candidates, key, partials)
-            _, together = distinct(np.concatenate((own, wanted)) * (codes.max() + 1) + codes)
-            own, wanted = together[: len(own)], together[len(own) :]
+            _, together = distinct(np.concatenate((own, sought)) * (codes.max() + 1) + codes)
+            own, sought = together[: len(own)], together[len(own) :]
         places = np.sort(own * (count + 1) + candidates)
-        first = np.searchsorted(places, wanted * (count + 1) + begin)
+        first = np.searchsorted(places, sought * (count + 1) + begin)
         if not atom.comparisons:
             nearest = np.append(places, NEVER)[first]
-            return np.where(nearest // (count + 1) == wanted, nearest % (count + 1), count)
+            return np.where(nearest // (count + 1) == sought, nearest % (count + 1), count)
         return self._next_that_meets(
-            atom, partials, places % (count + 1), first, np.searchsorted(places, wanted * (count + 1) + until)
+            atom, partials, places % (count + 1), first, np.searchsorted(places, sought * (count + 1) + until)
         )
 
     def _next_that_meets(

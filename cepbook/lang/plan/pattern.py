@@ -8,7 +8,7 @@ something matches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import ClassVar, Literal, TypeVar
 
@@ -22,6 +22,24 @@ from cepbook.lang.plan.plan_node import ContainedSelection, PlanNode
 EVENT_STREAM, MATCH_STREAM = 0, 1  # the streams of a pattern's expressions
 Duration = tuple[tuple[BoundExpr, ...], ...]  # periods one after the other, of several at a time the longest
 Step = TypeVar("Step")
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One step of a pattern: it waits for an event of `atom`, or without an atom for the end of `period`.
+
+    An event of an atom in `absent` ends it without success. So does the end of each guard: a pair of the number of
+    steps before the guarded ones, and a period.
+    """
+
+    atom: Atom | None
+    period: BoundExpr | None
+    absent: tuple[Atom, ...] = ()
+    guards: tuple[tuple[int, BoundExpr], ...] = ()
+
+    def behind(self, steps: int) -> Wait:
+        """Return the same step behind so many other ones."""
+        return replace(self, guards=tuple((before + steps, period) for before, period in self.guards))
 
 
 def furthest_steps(step_lists: Sequence[Sequence[tuple[Step, ...]]]) -> tuple[tuple[Step, ...], ...]:
@@ -71,6 +89,16 @@ class PatternExpr(PlanNode):
         """The atom of ``a`` and ``every a``, which must match first; None for other expressions."""
         return None
 
+    @property
+    def waits(self) -> tuple[Wait, ...] | None:
+        """The steps in which the expression waits for one event or time after the other; None if it is no such."""
+        return None
+
+    @property
+    def absent_atom(self) -> Atom | None:
+        """The atom of ``not a``; None for other expressions."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Atom(PatternExpr):
@@ -92,6 +120,10 @@ class Atom(PatternExpr):
     @property
     def first_atom(self) -> Atom:
         return self
+
+    @property
+    def waits(self) -> tuple[Wait, ...]:
+        return (Wait(self, None),)
 
     def properties_equal_to(self, tag: str) -> dict[str, frozenset[str]]:
         """Return by property of the event `tag` the properties of this event that the filter equates with it."""
@@ -115,6 +147,10 @@ class IntervalTimer(PatternExpr):
     @property
     def duration(self) -> Duration:
         return ((self.period,),)
+
+    @property
+    def waits(self) -> tuple[Wait, ...]:
+        return (Wait(None, self.period),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +196,15 @@ class FollowedByPattern(PatternExpr):
         durations = [operand.duration for operand in reversed(self.operands)]
         return None if limited or None in durations else tuple(step for steps in durations for step in steps or ())
 
+    @property
+    def waits(self) -> tuple[Wait, ...] | None:
+        waits: list[Wait] = []
+        for operand in self.operands:
+            if operand.waits is None or any(self.maxima):
+                return None
+            waits += [wait.behind(len(waits)) for wait in operand.waits]
+        return tuple(waits)
+
 
 @dataclass(frozen=True, slots=True)
 class LogicalPattern(PatternExpr):
@@ -179,12 +224,25 @@ class LogicalPattern(PatternExpr):
         ends = len(durations) == len(self.operands) or (self.op == "and" and bool(durations))
         return furthest_steps([steps or () for steps in durations]) if ends and None not in durations else None
 
+    @property
+    def waits(self) -> tuple[Wait, ...] | None:
+        absent = [operand.absent_atom for operand in self.operands if operand.absent_atom is not None]
+        others = [operand for operand in self.operands if operand.absent_atom is None]
+        waits = others[0].waits if len(others) == 1 and self.op == "and" else None
+        plain = waits is not None and len(waits) == 1 and not (waits[0].absent or waits[0].guards)
+        return (replace(waits[0], absent=tuple(absent)),) if waits is not None and plain else None
+
 
 @dataclass(frozen=True, slots=True)
 class NotPattern(PatternExpr):
     """``not a``: true until `operand` becomes true."""
 
     operand: PatternExpr
+
+    @property
+    def absent_atom(self) -> Atom | None:
+        waits = self.operand.waits
+        return waits[0].atom if waits is not None and waits == (Wait(waits[0].atom, None),) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +297,12 @@ class WithinGuard(PatternExpr):
     @property
     def duration(self) -> Duration | None:
         return ((self.period,),) if self.count is None else None
+
+    @property
+    def waits(self) -> tuple[Wait, ...] | None:
+        if self.operand.waits is None or self.count is not None:
+            return None
+        return tuple(replace(wait, guards=(*wait.guards, (0, self.period))) for wait in self.operand.waits)
 
 
 @dataclass(frozen=True, slots=True)
