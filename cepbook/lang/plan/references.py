@@ -66,6 +66,26 @@ def stores_written(reader: plan.StatementPlan, catalog: Catalog) -> set[str]:
     return names
 
 
+def values_merged(reader: plan.StatementPlan, store: str) -> Iterator[tuple[str, x.BoundExpr]]:
+    """Yield the columns of a named window or table into which a statement merges values, and the values."""
+    if isinstance(reader, plan.MergeStatement) and reader.target.name == store:
+        for action in reader.actions:
+            yield from ((column.name, column.value) for column in action.columns if action.insert is None)
+            yield from ((change.name, change.value) for change in action.changes if not change.path)
+
+
+def variable_assignments(reader: plan.StatementPlan) -> tuple[plan.VariableAssignment, ...]:
+    """Return the assignments of a statement that sets variables; none for other statements."""
+    return reader.assignments if isinstance(reader, plan.OnSetStatement) else ()
+
+
+def output_store(reader: plan.StatementPlan) -> StoreType | None:
+    """Return the named window or table whose rows a statement without a select delivers."""
+    if isinstance(reader, plan.MergeStatement | plan.InsertRows):
+        return reader.target
+    return reader.store if isinstance(reader, plan.CreateTableStatement) else None
+
+
 def reads_context_id(value: object) -> bool:
     """Return True if a plan reads the id of the context partition."""
     return any(e.name == "id" for e in expressions_in(value, x.ContextProp))

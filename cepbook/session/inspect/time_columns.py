@@ -15,7 +15,13 @@ from typing import Any, NamedTuple
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
-from cepbook.lang.plan.references import event_types_read, stores_read
+from cepbook.lang.plan.references import (
+    event_types_read,
+    output_store,
+    stores_read,
+    values_merged,
+    variable_assignments,
+)
 from cepbook.lang.registry.aggregates import AGGREGATES, USER_AGGREGATE
 from cepbook.lang.types import LONG, Type
 from cepbook.session.io.output.time_types import DATES, output_types, time_type
@@ -69,15 +75,10 @@ class TimeColumns:
             scope = self._scope(of.root, of.subqueries)
             calls = () if scope.aggregation is None else scope.aggregation.calls
             yield from ((column, self._picks_time(calls[index], scope)) for index, column in of.into.columns)
-        match of:
-            case nodes.MergeStatement(target=target, actions=actions) if target.name == name:
-                for action in actions:
-                    values = [(column.name, column.value) for column in action.columns if action.insert is None]
-                    values += [(change.name, change.value) for change in action.changes if not change.path]
-                    for column, value in values:
-                        row = self.of_type(name) | {column}  # the row's own value stays as it is
-                        scope = _Scope((row, self.of_types(_types_of(of.source)), row), None, of.subqueries)
-                        yield column, self._is_time(value, scope)
+        for column, value in values_merged(of, name):
+            row = self.of_type(name) | {column}  # the row's own value stays as it is
+            scope = _Scope((row, self.of_types(_types_of(of.source)), row), None, of.subqueries)
+            yield column, self._is_time(value, scope)
 
     def of_statement(self, name: str) -> frozenset[str]:
         """Return the columns of a statement that hold times."""
@@ -114,18 +115,12 @@ class TimeColumns:
 
     def of_plan(self, of: nodes.StatementPlan) -> frozenset[str]:
         """Return the columns of the statement with this plan that hold times."""
-        match of:
-            case nodes.OnSetStatement(assigned=assigned):
-                return frozenset(filter(self._of_variable, assigned))
-            case nodes.SelectStatement(root=root):
-                return self._of_query(root, of.subqueries)
-            case (
-                nodes.CreateTableStatement(store=store)
-                | nodes.MergeStatement(target=store)
-                | nodes.InsertRows(target=store)
-            ):
-                return self.of_type(store.name)
-        return frozenset()
+        if of.assigned:
+            return frozenset(filter(self._of_variable, of.assigned))
+        if of.projection is not None:
+            return self._of_query(of.projection, of.subqueries)
+        store = output_store(of)
+        return frozenset() if store is None else self.of_type(store.name)
 
     def _of_query(self, root: nodes.Projection, subqueries: _Subqueries) -> frozenset[str]:
         if nodes.stage(root, nodes.Derivation) is not None:
@@ -181,8 +176,7 @@ class TimeColumns:
             values = [
                 self._is_time(one.value, _Scope((self.of_types(_types_of(of.source)),), None, of.subqueries))
                 for of in self._plans
-                if isinstance(of, nodes.OnSetStatement)
-                for one in of.assignments
+                for one in variable_assignments(of)
                 if one.variable == name and not one.path
             ]
             self._variables[name] = bool(values) and all(values)
