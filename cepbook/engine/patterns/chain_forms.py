@@ -24,6 +24,7 @@ from cepbook.lang.types import BITS
 _KEY_KINDS = {"string": "string", "boolean": "boolean"} | dict.fromkeys(BITS, "number")  # by type; others are no keys
 _COMPARISONS: dict[str, Literal["=", "<", "<=", ">", ">="]] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _ARITHMETIC: dict[str, Literal["+", "-", "*"]] = {"+": "+", "-": "-", "*": "*"}
+_MOST_ATOMS = 62  # those of a type are bits of a whole number
 _LONGEST = 2**53  # clock units of a period that arrays add to times
 
 
@@ -34,6 +35,8 @@ def chain_form(pattern: p.Pattern) -> ChainForm | str:
         return "it is not of the form `every a=A -> …`"
     if pattern.suppress_overlapping or pattern.discard_partials:
         return "one match of its pattern removes others"
+    if len(pattern.atoms) > _MOST_ATOMS:
+        return "its pattern has too many events"
     try:
         return _ChainBuilder(pattern, first).form(steps)
     except Refusal as refusal:
@@ -61,7 +64,7 @@ class _ChainBuilder:
                 raise _refused("an operator")
             before = len(self._steps)
             for wait in operand.waits:
-                self._steps.append(self._step(wait.behind(before)))
+                self._steps.append(self._step(wait.shifted(before)))
                 self._name(wait.atom)
         if len(self._steps) > 1 and any(step.atom is None for step in self._steps):
             raise _refused("a timer beside other steps")
@@ -81,7 +84,7 @@ class _ChainBuilder:
         ):
             raise _refused("a range beside an absence")  # bounds order what one event does to both
         interval = 0 if wait.period is None else _constant(wait.period)
-        deadlines = tuple((before + 1, _constant(period)) for before, period in wait.guards)
+        deadlines = tuple((before, _constant(period)) for before, period in wait.guards)
         return ChainStep(own, interval, absent, deadlines)
 
     def _atom(self, atom: p.Atom) -> ChainAtom:

@@ -18,7 +18,7 @@ from cepbook.engine.vectorized.chain_form import ChainForm, ChainMatch, ChainSti
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 TakeMatch = Callable[[Any, Any], object]  # (match or event, state)
-_BEFORE: tuple[float, ...] = (-1,)  # the path of a partial match that began before the batch
+_BEFORE: tuple[float, ...] = (-1,)  # the sort key of a partial match that began before the batch
 
 
 class PartialsSummary(TypedDict):
@@ -161,12 +161,13 @@ class StatementPattern(PatternOwner):
         from cepbook.engine.vectorized.chain_matches import chain_stimuli
 
         awaited = _awaited(chain, matcher, sum(len(batch.times) for batch in batches.values()))
-        stimuli = chain_stimuli(chain, batches, last, awaited, matcher.limit - matcher.size)
+        room = matcher.limit - chain.nodes * matcher.size  # later steps of these may have more nodes
+        stimuli = chain_stimuli(chain, batches, (self._clock.now, last), awaited, room)
         if stimuli is None:
             return None
         self._scheduled = {stimulus.time: stimulus.matches for stimulus in stimuli if stimulus.timer}
         routes, clock = {name: self.program.route([name]) for name in chain.event_types}, self._clock
-        began: dict[int, tuple[float, ...]] = {}  # by serial of state nodes, as the paths of matches
+        began: dict[int, tuple[float, ...]] = {}  # by serial of state nodes, as the sort keys of matches
         several = len(chain.steps) > 1
 
         def take(stimulus: ChainStimulus) -> None:
@@ -175,11 +176,11 @@ class StatementPattern(PatternOwner):
                 own: list[ChainMatch] = []
                 route = routes[stimulus.event_type]
                 for waiter in matcher.candidates(route, stimulus.event, clock.now, stimulus.bits):
-                    path, serial = began.get(waiter.serial, _BEFORE), matcher.serial
-                    path = path if waiter.bound is None else (waiter.bound, *path)
-                    own += [(path, match) for match in matcher.fire([waiter], stimulus.event)]
+                    key, serial = began.get(waiter.serial, _BEFORE), matcher.serial
+                    key = key if waiter.bound is None else (waiter.bound, *key)
+                    own += [(key, match) for match in matcher.fire([waiter], stimulus.event)]
                     if several:
-                        began.update(dict.fromkeys(range(serial + 1, matcher.serial + 1), (stimulus.row, *path)))
+                        began.update(dict.fromkeys(range(serial + 1, matcher.serial + 1), (stimulus.row, *key)))
                 matches = sorted([*own, *matches], key=itemgetter(0)) if own else matches
             self._deliver([match for _, match in matches], state)
             if matcher.timers.due < matcher.armed:

@@ -317,7 +317,12 @@ class StatementPass:
         they cannot.
         """
         pattern = statement.pattern_alone
-        if pattern is None or self._stops.leaps or sum(len(batch.times) for batch in batches) < kernel_library.LEAST:
+        chain = "" if pattern is None else pattern.chain
+        if pattern is None or isinstance(chain, str) or (chain.timed and self._stops.leaps):
+            return None
+        if chain.has_timer and statement.steps.timed:  # what is due at one instant is one delivery
+            return None
+        if sum(len(batch.times) for batch in batches) < kernel_library.LEAST:
             return None
         by_type: dict[str, ColumnBatch] = {}
         for batch in batches:

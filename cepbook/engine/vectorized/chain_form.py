@@ -6,8 +6,8 @@
     └── first ──────┘    └── step 1: the next B, unless C or the deadline is before ──┘    └── step 2 ──
 
 Each event of the first atom starts a partial match. Each step waits for the next event of its atom, unless an event
-that must be absent or a deadline comes first. A single step may wait for a time instead. What an atom compares with the
-events before are equalities of properties.
+that must be absent or a deadline comes first. A single step may wait for a time instead. An atom may compare its event
+with the events before, for equality of properties or as numbers.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class ChainAtom:
 class ChainStep:
     """A step after the first: the next event of `atom`, or without an atom the time `interval` clock units later.
 
-    An event of an atom in `absent` ends the partial match, also if it is an event of `atom`. So does a deadline: a pair
-    (first step, clock units) means so long after the step before the first one. At that time itself it is too late.
+    An event of an atom in `absent` ends the partial match, also if it is an event of `atom`. So does a deadline: a step
+    before, and a period in clock units that runs from the completion of that step. An event at its end is too late.
     """
 
     atom: ChainAtom | None
@@ -110,13 +110,23 @@ class ChainForm:
         return atom
 
     @property
-    def leaves(self) -> int:
+    def timed(self) -> bool:
+        """True if it has deadlines or a timer."""
+        return any(step.atom is None or step.deadlines for step in self.steps)
+
+    @property
+    def has_timer(self) -> bool:
+        """True if it waits for a time."""
+        return any(step.atom is None for step in self.steps)
+
+    @property
+    def nodes(self) -> int:
         """The number of state nodes that wait for an event or a time in one partial match, at most."""
         return max(1 + len(step.absent) for step in self.steps)
 
 
-# what orders it among the matches of one stimulus, and its events by tag. The former has for each step, the last one
-# first, the bound of its atom, if it has one, and the row of the event before.
+# A match with its sort key: for each step, the last one first, the bound of the atom, if it has one, and the row of the
+# event before.
 ChainMatch = tuple[tuple[float, ...], dict[str, Any]]
 
 

@@ -10,8 +10,12 @@ the partial matches go through the steps together:
                                    ├── an absent event or a deadline comes before: the partial match has ended
                                    └── neither does in this batch: it stays open, and state nodes take it over
 
-State nodes (`cepbook.engine.patterns`) have the partial matches that are open at the border of two batches. They get
-the events that begin or concern these, and no others.
+State nodes (`cepbook.engine.patterns`) keep the partial matches that are open when a batch ends. They receive only the
+events that start, advance or end one of these.
+
+A row is the position of an event among all events of the batch; times do not descend. At equal times a timer comes
+before an event, and an absence before the event that waits. After a step partial matches are in the order in which
+state nodes would have started.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import pairwise, repeat
 from operator import add, eq, ge, gt, le, lt, mul, sub
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +44,9 @@ from cepbook.engine.vectorized.chain_form import (
 from cepbook.engine.vectorized.column_batch import ColumnBatch, iterate_events
 
 Array = npt.NDArray[Any]
-_TOGETHER = 16  # events that all partial matches try before those that still wait try the others one by one
+_TOGETHER = 16  # events that all partial matches try at once; those that still wait then try the others by themselves
+_MOST_TRIES = 64  # for each event of a batch, by partial matches by themselves
+_EXACT = 2**53  # whole numbers below this are exact as floats
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
 Mask = npt.NDArray[np.bool_]
@@ -51,53 +57,55 @@ class _Followed:
     """What becomes of the partial matches that begin in a batch.
 
     Of each match, in order, `rows` has by step the row of the event (-1: a timer), `ends` and `times` have the row and
-    time of its completion, and `path` has what orders it. `opened` are the rows of the first atom whose partial matches
-    stay open, `moved` the other rows that these have matched.
+    time of its completion, and `sort_key` has what orders it. `opened` are the rows of the first atom whose partial
+    matches stay open, `moved` the other rows that these have matched.
     """
 
     rows: Sequence[Array]
     ends: Array
     times: Array
-    path: Sequence[Array]
+    sort_key: Sequence[Array]
     opened: Array
     moved: Array
 
 
-class _NotComparable(Exception):
-    """Columns are no arrays whose elements compare as the engine compares values."""
+class _NeedsStateNodes(Exception):
+    """Columns are no arrays, or their elements do not compare as the engine compares values."""
 
 
 def chain_stimuli(
     form: ChainForm,
     batches: Mapping[str, ColumnBatch],
-    last: int,
+    span: tuple[int, int],
     awaited: Mapping[int, Sequence[Sequence[Any]] | None],
     room: int,
 ) -> list[ChainStimulus] | None:
-    """Return what a pattern has to do in batches that end at time `last`, in order.
+    """Return what a pattern has to do in batches that begin and end at the times `span`, in order.
 
     `batches` have, by type of their atoms, the events that may pass one. `awaited` has the atoms for which state nodes
     wait: the events of their matches, in the order of tags; None if any event of the atom may concern them. Return None
     if arrays do not decide, or if more than `room` state nodes could wait.
     """
     try:
-        batch = _ChainBatch(form, batches, last)
-        return batch.stimuli(awaited) if batch.waiting <= room else None
-    except _NotComparable:
+        batch = _ChainBatch(form, batches, span)
+        return batch.stimuli(awaited) if batch.most_nodes <= room else None
+    except _NeedsStateNodes:
         return None
 
 
-class _Stream(NamedTuple):
+class _Stream:
     """The events of one type, and their rows among all events, ascending."""
 
-    columns: ArrayColumns
-    rows: Array
+    def __init__(self, columns: ArrayColumns, rows: Array) -> None:
+        self.columns = columns
+        self.rows = rows
+        self._stored: dict[str, StoredColumn] = {}
 
     def column(self, name: str, rows: Array) -> StoredColumn:
         """Return a property in some rows, which are rows of this stream."""
-        column = self.columns.stored(name)
-        if column is None:
-            raise _NotComparable
+        if name not in self._stored:
+            self._stored[name] = self.columns.stored(name) or _of_values(self.columns[name])
+        column = self._stored[name]
         return column._replace(values=column.values[np.searchsorted(self.rows, rows)])
 
 
@@ -122,35 +130,35 @@ def _of_values(values: list[Any]) -> StoredColumn:
         try:
             return StoredColumn(np.array(values, bool if types == {bool} else np.int64))
         except OverflowError as failure:
-            raise _NotComparable from failure
+            raise _NeedsStateNodes from failure
     if types <= {int, float, type(None)}:
         return StoredColumn(np.array([np.nan if value is None else value for value in values], np.float64), gaps=True)
-    raise _NotComparable
+    raise _NeedsStateNodes
 
 
 class _ChainBatch:
-    """The events that may pass an atom of `form`, in order; `last` is the time at which the batch ends."""
+    """The events that may pass an atom of `form`, in order; the batch begins and ends at the times `span`."""
 
-    def __init__(self, form: ChainForm, batches: Mapping[str, ColumnBatch], last: int) -> None:
+    def __init__(self, form: ChainForm, batches: Mapping[str, ColumnBatch], span: tuple[int, int]) -> None:
         self._form = form
-        self._last = last
+        now, self._last = span
         places = np.concatenate([np.asarray(batch.places, np.int64) for batch in batches.values()])
         times = np.concatenate([np.asarray(batch.times, np.int64) for batch in batches.values()])
         order = np.argsort(places, kind="stable")
         rows = np.empty(len(order), np.int64)
         rows[order] = np.arange(len(order))
-        self._times: Array = times[order]
+        self._times: Array = np.maximum(np.maximum.accumulate(times[order]), now)  # a clock does not go back
         self._streams: dict[str, _Stream] = {}
         for name, batch in batches.items():
             if not isinstance(batch.columns, ArrayColumns):
-                raise _NotComparable
+                raise _NeedsStateNodes
             self._streams[name], rows = _Stream(batch.columns, rows[: len(batch.times)]), rows[len(batch.times) :]
         self._passing = {atom.number: self._rows(atom) for atom in form.atoms}
 
     @property
-    def waiting(self) -> int:
+    def most_nodes(self) -> int:
         """A bound of the state nodes that would wait, if all partial matches of the batch were open at once."""
-        return self._form.leaves * len(self._passing[self._form.first.number])
+        return self._form.nodes * len(self._passing[self._form.first.number])
 
     def stimuli(self, awaited: Mapping[int, Sequence[Sequence[Any]] | None]) -> list[ChainStimulus]:
         """Return the stimuli in order (see `chain_stimuli`)."""
@@ -168,12 +176,14 @@ class _ChainBatch:
             return stream.rows
         mask = stream.columns.passing((atom.conditions,))
         if mask is None or not mask.exact:
-            raise _NotComparable
+            raise _NeedsStateNodes
         passing: Array = stream.rows[np.frombuffer(mask.flags, bool)]
         return passing
 
     def _concerned(self, atom: ChainAtom, matches: Sequence[Sequence[Any]] | None) -> Array:
-        """Return the rows of an atom that satisfy state nodes first, which wait after some matches; None: all rows."""
+        """Return the first row of an atom that satisfies each state node that waits after one of `matches`; without
+        these (None) all rows of the atom.
+        """
         if matches is None:
             return self._passing[atom.number]
         places = {step: place for place, step in enumerate(self._form.tags.values())}
@@ -185,12 +195,12 @@ class _ChainBatch:
     def _follow(self) -> _Followed:
         first = self._passing[self._form.first.number]
         rows, ends, times = [first], first, self._times[first]
-        path: list[Array] = []
+        sort_key: list[Array] = []
         begin = first + 1
         began = [times]  # the time at which each step has begun
         opened, moved = [], []
         for step in self._form.steps:
-            path = [ends, *path]
+            sort_key = [ends, *sort_key]
             partials = self._partials(rows)
             ends, times, completed, stays = self._ended(step, partials, begin, began)
             opened.append(rows[0][stays])
@@ -199,16 +209,16 @@ class _ChainBatch:
             by = times[order]
             if step.atom is not None and step.atom.bound is not None:
                 by, _ = self._operand(step.atom.bound, step.atom, ends[order], partials, order)
-                path = [np.zeros(len(stays)), *path]
-                path[0][order] = by
+                sort_key = [np.zeros(len(stays)), *sort_key]
+                sort_key[0][order] = by
             order = order[np.lexsort((by, ends[order]))]
             ends, times = ends[order], times[order]
-            path = [values[order] for values in path]
+            sort_key = [values[order] for values in sort_key]
             rows = [*(matched[order] for matched in rows), ends if step.atom is not None else np.full(len(order), -1)]
             began = [*(time[order] for time in began), times]
             begin = ends + (step.atom is not None)
         moves = np.concatenate([first[:0], *moved])
-        return _Followed(rows, ends, times, path, np.concatenate(opened), moves[moves >= 0])
+        return _Followed(rows, ends, times, sort_key, np.concatenate(opened), moves[moves >= 0])
 
     def _partials(self, rows: Sequence[Array]) -> _Partials:
         """Return partial matches whose events are in `rows`, by step."""
@@ -221,7 +231,7 @@ class _ChainBatch:
         first row behind its timer, and the time; then masks of those that proceed and of those that stay open.
         """
         none, count = np.full(len(begin), NEVER), len(self._times)
-        deadline = reduce(np.minimum, (began[at - 1] + period for at, period in step.deadlines), none)
+        deadline = reduce(np.minimum, (began[after] + period for after, period in step.deadlines), none)
         due = none if step.atom is not None else began[-1] + step.interval
         until = np.searchsorted(self._times, np.minimum(deadline, due))
         absent = reduce(np.minimum, (self._next(atom, partials, begin, until) for atom in step.absent), none)
@@ -273,6 +283,8 @@ class _ChainBatch:
             nearest[waiting[meets]] = tried[meets]
             waiting = waiting[~meets]
             waiting = waiting[first[waiting] + at + 1 < end[waiting]]
+        if int((end[waiting] - first[waiting]).sum()) > _MOST_TRIES * len(self._times):
+            raise _NeedsStateNodes  # state nodes with a bound are found by it
         for one in waiting.tolist():
             tried = candidates[first[one] + _TOGETHER : end[one]]
             meets = self._meets(atom, tried, partials, np.full(len(tried), one))
@@ -303,8 +315,10 @@ class _ChainBatch:
             else:
                 column = partials.column(operand.step, operand.name, which)
             if column.texts is not None or column.values.dtype.kind not in "fiu":
-                raise _NotComparable
+                raise _NeedsStateNodes
             values = column.values.astype(np.float64)
+            if column.values.dtype.kind != "f" and np.abs(values).max(initial=0) > _EXACT:
+                raise _NeedsStateNodes
             return values, np.isnan(values) if column.gaps else np.zeros(len(values), bool)
         (a, no_a), (b, no_b) = (self._operand(side, atom, arrived, partials, which) for side in operand.operands)
         with np.errstate(all="ignore"):
@@ -318,9 +332,9 @@ class _ChainBatch:
         values, texts = [side.values for side in sides], [side.texts for side in sides]
         kinds = {array.dtype.kind for array in values}
         if any(side.gaps for side in sides) or not (kinds <= {"i", "u"} or kinds == {"b"}):
-            raise _NotComparable
+            raise _NeedsStateNodes
         if any(array.dtype == np.uint64 for array in values):
-            raise _NotComparable
+            raise _NeedsStateNodes
         numbers: dict[Any, int] = {}
         for side, known in enumerate(texts):
             if known is None:
@@ -330,7 +344,7 @@ class _ChainBatch:
             values[side] = np.array([numbers.setdefault(text, len(numbers)) for text in own], np.int64)[codes]
         number_sides = sum(known is None for known in texts)
         if number_sides == 1:
-            raise _NotComparable
+            raise _NeedsStateNodes
         together = np.concatenate(values)
         return distinct(together.astype(np.int64))[1] if number_sides else together
 
@@ -354,7 +368,7 @@ class _ChainBatch:
             return _stimuli(False, (rows, self._times[rows], types[rows], events[rows], bits[rows]), parts)
         fields = concerned, self._times[concerned], types[concerned], events[concerned], bits[concerned]
         stimuli = _stimuli(False, fields, repeat(()))
-        first = np.flatnonzero(np.diff(followed.times, prepend=-1))
+        first = np.flatnonzero(np.diff(followed.times, prepend=NEVER))
         rows, times = followed.ends[first], followed.times[first]
         parts = [matches[begin:end] for begin, end in pairwise([*first.tolist(), len(matches)])]
         none = np.full(len(rows), None)
@@ -367,8 +381,8 @@ class _ChainBatch:
             tag: [None] * count if step is None else events[followed.rows[step]].tolist()
             for tag, step in self._form.tags.items()
         }
-        paths = zip(*(values.tolist() for values in followed.path), strict=True)
-        return list(zip(paths, iterate_events(columns, count), strict=True))
+        sort_keys = zip(*(values.tolist() for values in followed.sort_key), strict=True)
+        return list(zip(sort_keys, iterate_events(columns, count), strict=True))
 
     def _bits(self, opened: Array, concerned: Array) -> Array:
         """Return for each row the atoms that state nodes are asked for, by bits."""

@@ -37,8 +37,8 @@ class Wait:
     absent: tuple[Atom, ...] = ()
     guards: tuple[tuple[int, BoundExpr], ...] = ()
 
-    def behind(self, steps: int) -> Wait:
-        """Return the same step behind so many other ones."""
+    def shifted(self, steps: int) -> Wait:
+        """Return the same step after so many other ones."""
         return replace(self, guards=tuple((before + steps, period) for before, period in self.guards))
 
 
@@ -91,7 +91,7 @@ class PatternExpr(PlanNode):
 
     @property
     def waits(self) -> tuple[Wait, ...] | None:
-        """The steps in which the expression waits for one event or time after the other; None if it is no such."""
+        """The single waits, one after the other, to which the expression is equivalent; None if there are none."""
         return None
 
     @property
@@ -202,7 +202,7 @@ class FollowedByPattern(PatternExpr):
         for operand in self.operands:
             if operand.waits is None or any(self.maxima):
                 return None
-            waits += [wait.behind(len(waits)) for wait in operand.waits]
+            waits += [wait.shifted(len(waits)) for wait in operand.waits]
         return tuple(waits)
 
 

@@ -125,7 +125,8 @@ def _replayed(runtime: Runtime, deps: StatementDependencies) -> str:
         chain = statement.pattern_alone.chain
         if isinstance(chain, str):
             return f"in batches: its pattern gets the events one by one, because {chain}"
-        return "in batches: arrays follow the partial matches that begin and end in one, unless the clock leaps"
+        condition = ", unless the clock leaps" if chain.timed else ""
+        return f"in batches: arrays follow the partial matches that begin and end in one{condition}"
     form = statement.program.kernel_form()
     if isinstance(form, str):
         return f"in batches: the loop runs inside the generated code. There is no kernel, because {form}"

@@ -8,13 +8,16 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cepbook.engine.patterns import statement_pattern
 from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.engine.vectorized import kernel_library
-from tests.engine.histories import GAPS, SCHEMA, Event, Run, slices
+from cepbook.engine.vectorized import chain_matches, kernel_library
+from cepbook.engine.vectorized.array_columns import ArrayColumns, ComputedColumn
+from cepbook.engine.vectorized.column_batch import ColumnBatch
+from tests.engine.histories import GAPS, SCHEMA, Event, Run, array_of, slices
 from tests.engine.histories import KEYS as TEXTS
 from tests.engine.sinks import Deltas
 
@@ -31,7 +34,11 @@ SELECTS = (
     "count(*) as c, a.g as g from pattern [{}] group by a.g",
     "irstream a.x as ax, sum(a.x) as s from pattern [{}]#length(2)",
 )
-TIMED_SELECTS = ("a.n as n from pattern [{}]#time(1 sec)", "a.x as ax from pattern [{}] output last every 1 sec")
+TIMED_SELECTS = (
+    "irstream a.n as n from pattern [{}]#time(1 sec)",
+    "count(*) as c from pattern [{}]#time(3.5 sec)",
+    "a.x as ax from pattern [{}] output last every 1 sec",
+)
 
 
 class Chains:
@@ -116,11 +123,11 @@ def test_batches_are_as_events_one_by_one(seed: int) -> None:
     for _ in range(60):
         epl, events = random_statement(random), random_history(random)
         cuts = [random.randint(1, 60) for _ in range(random.randint(0, 4))]
-        compare(epl, events, cuts, random.randint(0, 2))
-    assert Chains.followed > 40
+        compare(epl, events, cuts, random.randint(0, 2), stepping=random.random() < 0.8)
+    assert Chains.followed > 15
 
 
-def compare(epl: str, events: list[Event], cuts: list[int], read: int) -> None:
+def compare(epl: str, events: list[Event], cuts: list[int], read: int, *, stepping: bool) -> None:
     """Run events one by one and by arrays. With `read` 1 both are read after each batch, with 2 every other batch is
     sent one by one, too.
     """
@@ -128,11 +135,11 @@ def compare(epl: str, events: list[Event], cuts: list[int], read: int) -> None:
     bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
     for number, (low, high) in enumerate(pairwise(bounds)):
         part = events[low:high]
-        one_by_one.send(part, stepping=True)
+        one_by_one.send(part, stepping=stepping)
         if read == 2 and number % 2:
-            run.send(part, stepping=True)
+            run.send(part, stepping=stepping)
         else:
-            run.replay(part, [], stepping=True)
+            run.replay(part, [], stepping=stepping)
         if read:
             assert run.readings() == one_by_one.readings(), (epl, events, cuts)
     for later in (0, 1000, 10_000):
@@ -226,12 +233,13 @@ def test_a_limit_of_partial_matches_is_kept(epl: str) -> None:
     assert not Chains.followed
 
 
-def test_a_clock_that_leaps_passes_deadlines_by_as_events_do() -> None:
-    run, sent = ChainRun(FOLLOWED[2]), Run(FOLLOWED[2])
+@pytest.mark.parametrize("epl", FOLLOWED)
+def test_a_clock_that_leaps_passes_deadlines_by_as_events_do(epl: str) -> None:
+    run, sent = ChainRun(epl), Run(epl)
     run.replay(EVENTS, [], stepping=False)
     sent.send(EVENTS, stepping=False)
     assert run.deliveries == sent.deliveries
-    assert not Chains.followed
+    assert Chains.followed == ("timer" not in epl)
 
 
 def test_a_failing_select_is_reported_for_its_match_alone() -> None:
@@ -268,3 +276,77 @@ def test_events_with_odd_values_may_wait_for_a_batch(odd: dict[str, Any], equali
     sent.send(events, stepping=True)
     assert repr(run.deliveries) == repr(sent.deliveries)
     assert run.readings() == sent.readings()
+
+
+def test_timers_beside_those_of_a_window_run_by_state_nodes() -> None:
+    epl = "select irstream a.n as n from pattern [every a=A(g = 0) -> timer:interval(100 msec)]#time(100 msec)"
+    run, sent = ChainRun(epl), Run(epl)
+    run.replay(EVENTS, [], stepping=True)
+    sent.send(EVENTS, stepping=True)
+    assert run.deliveries == sent.deliveries
+
+
+def test_older_partial_matches_may_need_the_room_that_is_left() -> None:
+    absences = " and ".join(f"not A(k = a.k, g = {g})" for g in (7, 8))
+    steps = f"b=A(k = a.k, g = 1) -> (c=A(k = a.k, g = 2) and {absences})"
+    epl = f"select a.n as n from pattern [every a=A(g = 0) -> {steps}]"
+    rows = [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("b", 1), ("c", 1), ("d", 0), ("d", 1), ("d", 2)]
+    events = [Event(10 * at, "A", EVENTS[0].values | {"k": k, "g": g, "n": at}) for at, (k, g) in enumerate(rows)]
+    config = Config(pattern_limit=10)
+    run, sent = ChainRun(epl, config=config), Run(epl, config=config)
+    for either in (run, sent):
+        either.runtime.add_error_listener(lambda _: None)
+    run.replay(events[:3], [], stepping=True)
+    run.replay(events[3:], [], stepping=True)
+    sent.send(events, stepping=True)
+    assert run.deliveries == sent.deliveries
+    assert run.readings() == sent.readings()
+
+
+def test_times_may_be_before_1970() -> None:
+    epl = "select a.n as n from pattern [every a=A(g = 0) -> timer:interval(1 sec)]"
+    run, sent = ChainRun(epl, start=-5000), Run(epl, start=-5000)
+    events = [event._replace(time=4 * event.time - 1001) for event in EVENTS]
+    for either in (run, sent):
+        either.runtime.advance(-1001)
+    run.replay(events, [], stepping=True)
+    sent.send(events, stepping=True)
+    for either in (run, sent):
+        either.runtime.advance(2000)
+    assert run.deliveries == sent.deliveries
+    assert Chains.followed == 1
+
+
+def test_a_pattern_of_very_many_events_runs_by_state_nodes() -> None:
+    absences = " and ".join(f"not A(x = {at})" for at in range(70))
+    (statement,) = Run(f"select * from pattern [every a=A -> (b=A and {absences})]").runtime.statements.values()
+    assert statement.pattern_alone.chain == "its pattern has too many events"
+
+
+def test_bounds_that_most_events_miss_are_left_to_state_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_matches, "_TOGETHER", 1)
+    monkeypatch.setattr(chain_matches, "_MOST_TRIES", 1)
+    epl = "select a.n as n, b.n as m from pattern [every a=A -> b=A(x > a.x)]"
+    run, sent = ChainRun(epl), Run(epl)
+    events = [event._replace(values=event.values | {"x": 50 - at}) for at, event in enumerate(EVENTS)]
+    run.replay(events, [], stepping=True)
+    sent.send(events, stepping=True)
+    assert run.deliveries == sent.deliveries
+    assert run.readings() == sent.readings()
+    assert not Chains.followed
+
+
+def test_keys_of_columns_that_are_no_arrays_are_read_as_values() -> None:
+    epl = "select a.n as n, b.n as m from pattern [every a=A(g = 1) -> b=A(k = a.k)]"
+    run, sent = ChainRun(epl), Run(epl)
+    batch = run.runtime.batch(["A"])
+    arrays: dict[str, Any] = {name: array_of([event.values[name] for event in EVENTS]) for name in batch.columns["A"]}
+    texts = np.array([event.values["k"] for event in EVENTS], object)
+    arrays["k"] = ComputedColumn(lambda part: texts[part].tolist())
+    times = [event.time for event in EVENTS]
+    columns = ArrayColumns(arrays, arrays.__getitem__, array_of(times), slice(0, len(times)))
+    batch.run([ColumnBatch("A", times, columns)], range(times[-1] + 1))
+    sent.send(EVENTS, stepping=True)
+    assert run.deliveries == sent.deliveries
+    assert run.readings() == sent.readings()
+    assert Chains.followed == 1
