@@ -139,6 +139,17 @@ def check_selection(view: Locator) -> None:
     page.keyboard.press("Escape")
 
 
+def check_focus_while_columns_move(view: Locator) -> None:
+    """Each control of a line keeps the focus when the lines are drawn anew."""
+    names = view.locator(".cv-column-name")
+    for control, way in ((view.get_by_label("show time"), "left"), (view.get_by_label("condition on time"), "right")):
+        before = names.all_inner_texts()
+        control.focus()
+        view.get_by_role("button", name=f"move time {way}").evaluate("button => button.click()")  # leaves the focus
+        expect(names).not_to_have_text(before)
+        expect(control).to_be_focused()
+
+
 def check_keyboard(view: Locator) -> None:
     """From the filter by Tab to the columns, a condition, a hidden and a moved column, and back with Escape."""
     page = view.page
@@ -156,6 +167,7 @@ def check_keyboard(view: Locator) -> None:
     page.keyboard.press("Enter")
     expect(view.get_by_role("button", name="move time right")).to_be_focused()
     page.keyboard.press("Tab")
+    check_focus_while_columns_move(view)
     page.keyboard.press("Escape")
     expect(view.get_by_role("button", name="Columns")).to_be_focused()
     expect(view.get_by_label("condition on time")).to_be_hidden()

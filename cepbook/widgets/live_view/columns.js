@@ -129,6 +129,7 @@ class ColumnPanel {
   line({ key, name, kind, untested }, i) {
     const label = plain(name);
     const box = make("input", { type: "checkbox", "aria-label": `show ${label}` });
+    box.dataset.cvColumn = `${key} shown`; // keeps the focus when the lines are drawn anew
     box.onchange = () => this.hide(key, !box.checked);
     const problem = make("span", { id: `${this.panel.id}-problem-${i}`, class: "cv-problem", "aria-live": "polite" });
     const input = make("input", { type: "text", class: "cv-condition", placeholder: EXAMPLES[kind] ?? EXAMPLES.text, spellcheck: "false", autocomplete: "off" });
