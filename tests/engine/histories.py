@@ -165,6 +165,25 @@ class Run:
         }
 
 
+def run_both(
+    one_by_one: Run, run: Run, events: Sequence[Event], cuts: Sequence[int], *, stepping: bool, read: int
+) -> None:
+    """Send events to the first run, and replay them in the other one. With `read` 1 both are read after each batch,
+    with 2 every other batch is sent one by one, too.
+    """
+    bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
+    for number, (low, high) in enumerate(pairwise(bounds)):
+        part = events[low:high]
+        one_by_one.send(part, stepping=stepping)
+        if read == 2 and number % 2:
+            run.send(part, stepping=stepping)
+        else:
+            run.replay(part, [], stepping=stepping)
+        if read:
+            sources = [statement.source for statement in run.runtime.statements.values()]
+            assert run.readings() == one_by_one.readings(), (sources, events, cuts)
+
+
 def slices(events: Sequence[Event], rank: int, columns: Any, *, arrays_only: bool = False) -> list[ColumnBatch]:
     """Consecutive events as one slice per type; `rank` is the position of the first.
 

@@ -14,6 +14,7 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.vectorized.kernel_form import (
     ARRAY_TYPES,
     ARRIVAL,
+    COMPARISONS,
     EXACT,
     GROUP,
     KEPT,
@@ -41,7 +42,6 @@ _NUMBER_CELLS = {  # the cells of numbers by kind (see `CELL_KINDS`), and the na
     "greatest float": "greatest",
 }
 _QUEUES = {"rising": "least", "rising float": "least", "falling": "greatest", "falling float": "greatest"}
-_COMPARISONS: dict[str, Literal["=", "<", "<=", ">", ">="]] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CONNECTIVES: dict[str, Literal["and", "or"]] = {"and": "and", "or": "or"}
 _OPERATORS: dict[str, Literal["+", "-", "*", "/"]] = {"+": "+", "-": "-", "*": "*", "/": "/"}
 
@@ -122,8 +122,8 @@ def _condition(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types:
     if operator in _CONNECTIVES:
         return OutputForm(_CONNECTIVES[operator], operands=tuple(_condition(code, steps, s, types) for s in sides))
     whole = all(side.type.name in BITS for side in sides)
-    if operator in _COMPARISONS and (whole or operator != "=") and not any(_inexact(steps, side) for side in sides):
-        return OutputForm(_COMPARISONS[operator], operands=tuple(_operand(code, steps, s, types) for s in sides))
+    if operator in COMPARISONS and (whole or operator != "=") and not any(_inexact(steps, side) for side in sides):
+        return OutputForm(COMPARISONS[operator], operands=tuple(_operand(code, steps, s, types) for s in sides))
     raise _without_kernel(steps, e)
 
 

@@ -15,6 +15,7 @@ from cepbook.engine.vectorized.chain_form import (
     ChainOperand,
     ChainStep,
 )
+from cepbook.engine.vectorized.kernel_form import COMPARISONS, EXACT
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
@@ -22,10 +23,8 @@ from cepbook.lang.plan.pattern import EVENT_STREAM, MATCH_STREAM
 from cepbook.lang.types import BITS
 
 _KEY_KINDS = {"string": "string", "boolean": "boolean"} | dict.fromkeys(BITS, "number")  # by type; others are no keys
-_COMPARISONS: dict[str, Literal["=", "<", "<=", ">", ">="]] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _ARITHMETIC: dict[str, Literal["+", "-", "*"]] = {"+": "+", "-": "-", "*": "*"}
 _MOST_ATOMS = 62  # those of a type are bits of a whole number
-_LONGEST = 2**53  # clock units of a period that arrays add to times
 
 
 def chain_form(pattern: p.Pattern) -> ChainForm | str:
@@ -104,7 +103,7 @@ class _ChainBuilder:
         bound = parts.bound
         if bound is not None:
             operands = self._operand(bound.event), self._operand(bound.match)
-            comparisons += (ChainComparison(_COMPARISONS[bound.op], *operands),)
+            comparisons += (ChainComparison(COMPARISONS[bound.op], *operands),)
         place = sum(other.event_type == atom.event_type for other in self._pattern.atoms[: atom.number])
         return ChainAtom(
             atom.number,
@@ -118,10 +117,10 @@ class _ChainBuilder:
 
     def _comparison(self, e: x.BoundExpr) -> ChainComparison:
         operator, sides = e.predicate or ("", ())
-        if operator not in _COMPARISONS:
+        if operator not in COMPARISONS:
             raise _refused("a condition")
         left, right = map(self._operand, sides)
-        return ChainComparison(_COMPARISONS[operator], left, right)
+        return ChainComparison(COMPARISONS[operator], left, right)
 
     def _operand(self, e: x.BoundExpr) -> ChainOperand:
         """Return a number that is exact as a float."""
@@ -129,7 +128,7 @@ class _ChainBuilder:
             raise _refused("a condition")
         if isinstance(e.constant, int | float):
             return ChainOperand("constant", constant=float(e.constant))
-        if e.property_name is not None and e.read_stream == EVENT_STREAM:
+        if e.property_name and e.read_stream == EVENT_STREAM:
             return ChainOperand("property", e.property_name)
         if (member := e.tag_member(MATCH_STREAM)) is not None and member[0] in self._step_of:
             return ChainOperand("property", member[1], self._step_of[member[0]])
@@ -142,6 +141,6 @@ class _ChainBuilder:
 def _constant(period: x.BoundExpr) -> int:
     """Return the clock units of a period."""
     units = period.constant_millis
-    if not (isinstance(units, int) and 0 < units <= _LONGEST):
+    if not (isinstance(units, int) and 0 < units <= EXACT):
         raise _refused("a period that is not constant")
     return units

@@ -29,7 +29,7 @@ class PartialsSummary(TypedDict):
 
 
 class FollowedBatch(NamedTuple):
-    """What is left to do for a pattern in a batch, in order, and the function that does it."""
+    """The stimuli of a batch in order, and the function that handles each of them."""
 
     stimuli: Sequence[ChainStimulus]
     take: Callable[[ChainStimulus], object]
@@ -153,7 +153,7 @@ class StatementPattern(PatternOwner):
 
     def follow(self, batches: Mapping[str, ColumnBatch], last: int, state: Any) -> FollowedBatch | None:
         """Let arrays follow the partial matches that begin in batches of events, by type of their atoms, which end at
-        time `last`. Return what is left to do; None if arrays cannot follow them.
+        time `last`. Return the stimuli that are left; None if arrays cannot follow them.
         """
         chain, matcher = self.chain, self.matcher(state)
         if isinstance(chain, str) or not matcher.atoms[chain.first.number].index:

@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from cepbook.engine.subscriptions.filter_index import IndexCondition
 from cepbook.engine.vectorized.column_batch import CodedValues, FilterableColumns, FilterMask
+from cepbook.engine.vectorized.kernel_form import EXACT
 
 BooleanMask = npt.NDArray[np.bool_]
 RowSelection = slice | npt.NDArray[np.intp]  # a section of the rows, or the positions of rows
 
-_COMPARE: dict[str, Callable[[Any, Any], BooleanMask]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+COMPARE: dict[str, Callable[[Any, Any], BooleanMask]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 _DENSE = 8  # numbers between the lowest and the highest one, for each value, that are counted instead of sorted
-_EXACT = 2**53  # whole numbers up to here are exact as floats
 
 
 class StoredColumn(NamedTuple):
@@ -89,7 +89,7 @@ class NumberColumn(ArrayColumn):
     def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
         if not all(self._comparable(value) for value in condition.values):
             return None
-        values, compare = self._values[part], _COMPARE[condition.op]
+        values, compare = self._values[part], COMPARE[condition.op]
         return reduce(or_, (compare(values, value) for value in condition.values))
 
     def _comparable(self, value: object) -> bool:
@@ -98,7 +98,7 @@ class NumberColumn(ArrayColumn):
         if kind == "b" or isinstance(value, bool):
             return kind == "b" and isinstance(value, bool)
         if kind == "f":
-            return isinstance(value, float) or (isinstance(value, int) and abs(value) <= _EXACT)
+            return isinstance(value, float) or (isinstance(value, int) and abs(value) <= EXACT)
         bounds = np.iinfo(self._values.dtype)
         return isinstance(value, int) and bounds.min <= value <= bounds.max
 
@@ -193,10 +193,10 @@ class ArrayColumns(FilterableColumns):
 
     def of_rows(self, places: npt.NDArray[np.intp]) -> ArrayColumns:
         """Return the columns of the rows at some places of these."""
-        part: RowSelection = slice(0, 0)
+        selection: RowSelection = slice(0, 0)
         if len(places):
-            part = places + (self._part.start or 0) if isinstance(self._part, slice) else self._part[places]
-        return ArrayColumns(self._names, self._column, self._clock, part)
+            selection = places + (self._part.start or 0) if isinstance(self._part, slice) else self._part[places]
+        return ArrayColumns(self._names, self._column, self._clock, selection)
 
     def _list(self, column: ArrayColumn) -> list[Any]:
         values = self._made.get(column)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import add, mul, sub
 from typing import Any, overload
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from cepbook.engine.vectorized.array_columns import StoredColumn, put_nulls, python_values
 
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
 _CODES = {"f": "d", "i": "q", "u": "q", "b": "?"}  # by kind of array, those of the standard module `array`
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from cepbook.engine.subscriptions.filter_index import IndexCondition
+from cepbook.engine.vectorized.kernel_form import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class ChainOperand:
 class ChainComparison:
     """A comparison of two numbers. It is not true for null."""
 
-    operator: Literal["=", "<", "<=", ">", ">="]
+    operator: Comparison
     left: ChainOperand
     right: ChainOperand
 
@@ -112,7 +113,7 @@ class ChainForm:
     @property
     def timed(self) -> bool:
         """True if it has deadlines or a timer."""
-        return any(step.atom is None or step.deadlines for step in self.steps)
+        return self.has_timer or any(step.deadlines for step in self.steps)
 
     @property
     def has_timer(self) -> bool:

@@ -24,14 +24,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import pairwise, repeat
-from operator import add, eq, ge, gt, le, lt, mul, sub
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cepbook.engine.time.clock import NEVER
-from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn, distinct
+from cepbook.engine.vectorized.array_columns import COMPARE, ArrayColumns, BooleanMask, StoredColumn, distinct
+from cepbook.engine.vectorized.array_values import ARITHMETIC
 from cepbook.engine.vectorized.chain_form import (
     ChainAtom,
     ChainForm,
@@ -42,19 +41,16 @@ from cepbook.engine.vectorized.chain_form import (
     ChainStimulus,
 )
 from cepbook.engine.vectorized.column_batch import ColumnBatch, iterate_events
+from cepbook.engine.vectorized.kernel_form import EXACT
+from cepbook.engine.vectorized.row_store import Array
 
-Array = npt.NDArray[Any]
 _TOGETHER = 16  # events that all partial matches try at once; those that still wait then try the others by themselves
 _MOST_TRIES = 64  # for each event of a batch, by partial matches by themselves
-_EXACT = 2**53  # whole numbers below this are exact as floats
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """What becomes of the partial matches that begin in a batch.
+    """The matches of the partial matches that begin in a batch, and the partial matches that stay open.
 
     Of each match, in order, `rows` has by step the row of the event (-1: a timer), `ends` and `times` have the row and
     time of its completion, and `sort_key` has what orders it. `opened` are the rows of the first atom whose partial
@@ -226,7 +222,7 @@ class _ChainBatch:
 
     def _ended(
         self, step: ChainStep, partials: _Partials, begin: Array, began: Sequence[Array]
-    ) -> tuple[Array, Array, Mask, Mask]:
+    ) -> tuple[Array, Array, BooleanMask, BooleanMask]:
         """Return of partial matches that wait from row `begin` on when the step ends: the row of its event, or the
         first row behind its timer, and the time; then masks of those that proceed and of those that stay open.
         """
@@ -292,7 +288,7 @@ class _ChainBatch:
                 nearest[one] = tried[meets.argmax()]
         return nearest
 
-    def _meets(self, atom: ChainAtom, arrived: Array, partials: _Partials, which: Array) -> Mask:
+    def _meets(self, atom: ChainAtom, arrived: Array, partials: _Partials, which: Array) -> BooleanMask:
         """Return whether the events in rows `arrived` meet the comparisons of an atom with partial matches."""
         met = np.ones(len(arrived), bool)
         for comparison in atom.comparisons:
@@ -300,12 +296,12 @@ class _ChainBatch:
                 self._operand(operand, atom, arrived, partials, which)
                 for operand in (comparison.left, comparison.right)
             )
-            met &= _COMPARISONS[comparison.operator](left[0], right[0]) & ~(left[1] | right[1])
+            met &= COMPARE[comparison.operator](left[0], right[0]) & ~(left[1] | right[1])
         return met
 
     def _operand(
         self, operand: ChainOperand, atom: ChainAtom, arrived: Array, partials: _Partials, which: Array
-    ) -> tuple[Array, Mask]:
+    ) -> tuple[Array, BooleanMask]:
         """Return numbers, and a mask of nulls."""
         if operand.kind == "constant" or not len(arrived):  # without events of a type it has no columns
             return np.full(len(arrived), operand.constant), np.zeros(len(arrived), bool)
@@ -317,12 +313,12 @@ class _ChainBatch:
             if column.texts is not None or column.values.dtype.kind not in "fiu":
                 raise _NeedsStateNodes
             values = column.values.astype(np.float64)
-            if column.values.dtype.kind != "f" and np.abs(values).max(initial=0) > _EXACT:
+            if column.values.dtype.kind != "f" and np.abs(values).max(initial=0) > EXACT:
                 raise _NeedsStateNodes
             return values, np.isnan(values) if column.gaps else np.zeros(len(values), bool)
         (a, no_a), (b, no_b) = (self._operand(side, atom, arrived, partials, which) for side in operand.operands)
         with np.errstate(all="ignore"):
-            return _ARITHMETIC[operand.kind](a, b), no_a | no_b
+            return ARITHMETIC[operand.kind](a, b), no_a | no_b
 
     def _codes(self, atom: ChainAtom, rows: Array, key: ChainKey, partials: _Partials) -> Array:
         """Return numbers from 0 for the values of a key in rows of an atom, and then of partial matches, in the events

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from operator import add, and_, eq, ge, gt, le, lt, mul, or_, sub
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
 
-from cepbook.engine.vectorized.array_columns import StoredColumn, distinct
-from cepbook.engine.vectorized.array_values import ArrayValues
+from cepbook.engine.vectorized.array_columns import COMPARE, StoredColumn, distinct
+from cepbook.engine.vectorized.array_values import ARITHMETIC, ArrayValues
 from cepbook.engine.vectorized.group_cells import GroupCells
 from cepbook.engine.vectorized.kernel_form import GROUP, OutputForm
 from cepbook.engine.vectorized.row_store import Array, RowStore
-
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
 
 
 class OutputArrays:
@@ -57,7 +54,7 @@ class OutputArrays:
             met: Array = reduce(and_ if condition.kind == "and" else or_, map(self.meets, condition.operands))
             return met
         (a, b), missing = zip(*map(self._operand, condition.operands), strict=True)
-        met = np.asarray(_COMPARISONS[condition.kind](a, b))
+        met = np.asarray(COMPARE[condition.kind](a, b))
         for mask in missing:
             if mask is not None:
                 met = met & ~mask
@@ -90,7 +87,7 @@ class OutputArrays:
             if output.kind == "/":
                 values = np.where(b == 0, np.where((a == 0) | np.isnan(a), np.nan, np.copysign(np.inf, a)), a / b)
             else:
-                values = _ARITHMETIC[output.kind](a, b)
+                values = ARITHMETIC[output.kind](a, b)
         some = [mask for mask in missing if mask is not None]
         return ArrayValues(values, some[0] if len(some) == 1 else some[0] | some[1] if some else None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -17,7 +16,7 @@ from cepbook.engine.runtime import Config, Runtime
 from cepbook.engine.vectorized import chain_matches, kernel_library
 from cepbook.engine.vectorized.array_columns import ArrayColumns, ComputedColumn
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from tests.engine.histories import GAPS, SCHEMA, Event, Run, array_of, slices
+from tests.engine.histories import GAPS, SCHEMA, Event, Run, array_of, run_both, slices
 from tests.engine.histories import KEYS as TEXTS
 from tests.engine.sinks import Deltas
 
@@ -128,20 +127,9 @@ def test_batches_are_as_events_one_by_one(seed: int) -> None:
 
 
 def compare(epl: str, events: list[Event], cuts: list[int], read: int, *, stepping: bool) -> None:
-    """Run events one by one and by arrays. With `read` 1 both are read after each batch, with 2 every other batch is
-    sent one by one, too.
-    """
+    """Run events one by one and by arrays (see `run_both`)."""
     one_by_one, run = Run(epl), ChainRun(epl)
-    bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
-    for number, (low, high) in enumerate(pairwise(bounds)):
-        part = events[low:high]
-        one_by_one.send(part, stepping=stepping)
-        if read == 2 and number % 2:
-            run.send(part, stepping=stepping)
-        else:
-            run.replay(part, [], stepping=stepping)
-        if read:
-            assert run.readings() == one_by_one.readings(), (epl, events, cuts)
+    run_both(one_by_one, run, events, cuts, stepping=stepping, read=read)
     for later in (0, 1000, 10_000):
         for either in (run, one_by_one):
             either.runtime.advance(either.runtime.now + later)

@@ -17,7 +17,7 @@ from cepbook.engine.vectorized import kernel_library, vectorized_statement
 from cepbook.engine.vectorized.array_columns import ArrayColumns, TextColumn
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.row_store import ValueCodes
-from tests.engine.histories import GAPS, KEYS, Event, Run, array_of, comparable
+from tests.engine.histories import GAPS, KEYS, Event, Run, array_of, comparable, run_both
 
 GROUP_KEYS = ("k", "x", "n", "g", "k, g", "x, k", "n, x, k")
 WINDOWS = ("", "#length(1)", "#length(3)", "#time(1 sec)", "#time(7 msec)", "#keepall")
@@ -122,21 +122,10 @@ def test_batches_are_as_events_one_by_one(seed: int) -> None:
 
 
 def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> None:
-    """Run events one by one and by arrays. With `read` 1 both are read after each batch, with 2 every other batch is
-    sent one by one, too.
-    """
+    """Run events one by one and by arrays (see `run_both`)."""
     one_by_one, run = Run(epl), ArrayRun(epl)
     ArrayRun.outputs.clear()
-    bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
-    for number, (low, high) in enumerate(pairwise(bounds)):
-        part = events[low:high]
-        one_by_one.send(part, stepping=stepping)
-        if read == 2 and number % 2:
-            run.send(part, stepping=stepping)
-        else:
-            run.replay(part, [], stepping=stepping)
-        if read:
-            assert run.readings() == one_by_one.readings(), (epl, events, cuts)
+    run_both(one_by_one, run, events, cuts, stepping=stepping, read=read)
     for later in (0, 10_000):
         for either in (run, one_by_one):
             either.runtime.advance(either.runtime.now + later)
