@@ -158,7 +158,8 @@ def _text(field: CronField, position: int, numbers: Iterator[int | None]) -> str
         case "range":
             if values[0] > values[1]:
                 raise ValueError(f"the range {values[0]}:{values[1]} of a crontab runs backwards")
-            return f"{values[0]}-{values[1]}"
+            # croniter reads a range of one number as all numbers
+            return f"{values[0]}-{values[1]}" if values[0] < values[1] else str(values[0])
         case "step":
             return ",".join(str(n) for n in range(low, high + 1) if n % values[0] == 0)
         case "last":
