@@ -3,7 +3,7 @@
 A subclass of `State` promises that it contains only plain data (numbers, text, times, lists, dicts …), other state, and
 references to parts of the program and the runtime (generated functions, specs, statements), which a snapshot names and
 does not copy. So it has no closures, partials or bound methods, and `object.__new__` with all fields set must restore
-the object.
+the object. It declares its fields as a dataclass does (`StateType`).
 
 `SortedList` comes from `sortedcontainers`, whose last release is of 2021. No other module imports that package, so
 another sorted list would take its place here.
@@ -15,18 +15,99 @@ events in `PASSING`.
 from __future__ import annotations
 
 import random
+from abc import ABCMeta
+from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from sortedcontainers import SortedList
 
-__all__ = ["STATE_CLASSES", "STATE_NAMES", "CoinTosses", "SortedList", "State", "StateMarker", "saved_slots"]
+__all__ = [
+    "STATE_CLASSES",
+    "STATE_NAMES",
+    "CoinTosses",
+    "SortedList",
+    "State",
+    "StateMarker",
+    "created",
+    "initial",
+    "saved_slots",
+]
 
 STATE_CLASSES: dict[str, type] = {}  # by name: "rows.windows.sort.Sort"
 STATE_NAMES: dict[type, str] = {}
 
 
-class State:
+class _FirstValue(NamedTuple):
+    """The first value of a field, or the function that creates it."""
+
+    value: Any
+    creates: bool
+
+    def code(self, name: str) -> str:
+        """Return the code of the first value, where `name` is `value`; literals are faster than calls."""
+        if not self.creates:
+            return name
+        return "[]" if self.value is list else "{}" if self.value is dict else f"{name}()"
+
+
+Value = TypeVar("Value")
+
+
+def initial(value: Value, *, init: Literal[False] = False) -> Value:
+    """Declare the first value of a field that the constructor does not take."""
+    first: Any = _FirstValue(value, creates=False)
+    return first  # type: ignore[no-any-return]
+
+
+def created(create: Callable[[], Value], *, init: Literal[False] = False) -> Value:
+    """Declare a field that the constructor does not take; ``create()`` is its first value."""
+    first: Any = _FirstValue(create, creates=True)
+    return first  # type: ignore[no-any-return]
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(initial, created))
+class StateType(ABCMeta):
+    """The type of state classes: slots and constructor follow from the annotations, as those of a dataclass do.
+
+    ::
+
+        class LengthBatch(BatchView):
+            size: int                       # LengthBatch(5) sets it to 5,
+            count: int = initial(0)         # this one to 0, and the fields of `BatchView` to their first values
+
+    The constructor takes the fields of the base classes first, and calls `__post_init__` if there is one. A class with
+    `__slots__` of its own is left alone.
+    """
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        if "__slots__" in namespace:
+            return super().__new__(cls, name, bases, namespace, **options)
+        annotations: dict[str, str] = namespace.get("__annotations__", {})
+        own = {n: namespace.pop(n, None) for n, of in annotations.items() if not of.startswith("ClassVar")}
+        inherited: dict[str, _FirstValue | None] = {}
+        for base in reversed(bases):
+            inherited |= getattr(base, "FIELDS", {})
+        namespace["__slots__"] = tuple(sorted(own.keys() - inherited.keys()))
+        fields = namespace["FIELDS"] = inherited | own
+        state_class: Any = super().__new__(cls, name, bases, namespace, **options)
+        if own and "__init__" not in namespace:
+            state_class.__init__ = _constructor(fields, hasattr(state_class, "__post_init__"))
+        return state_class
+
+
+def _constructor(fields: dict[str, _FirstValue | None], completes: bool) -> Any:
+    """Return the function ``__init__`` that sets these fields, and calls `__post_init__` if that `completes` it."""
+    parameters = [name for name, first in fields.items() if first is None]
+    codes = {n: n if first is None else first.code(f"_first_{n}") for n, first in fields.items()}
+    lines = [f"def __init__({', '.join(['self', *parameters])}):", *(f"    self.{n} = {codes[n]}" for n in fields)]
+    lines += ["    self.__post_init__()"] * completes
+    names: dict[str, Any] = {f"_first_{n}": first.value for n, first in fields.items() if first is not None}
+    exec("\n".join(lines), names)
+    return names["__init__"]
+
+
+class State(metaclass=StateType):
     """A part of the engine's state. Subclasses are registered by module and class name.
 
     A class that defines `SAVED` is a part of the runtime instead and is not registered.

@@ -28,7 +28,7 @@ from cepbook.engine.aggregates.distinct_sketch import DistinctSketch
 from cepbook.engine.aggregates.power_sums import PowerSums
 from cepbook.engine.expressions import primitives
 from cepbook.engine.expressions.sort_keys import ascending_key, descending_key, value_of_key
-from cepbook.engine.state import SortedList, State
+from cepbook.engine.state import SortedList, State, created, initial
 
 SortedKey = tuple[Any, ...]
 
@@ -36,26 +36,23 @@ SortedKey = tuple[Any, ...]
 class OrdinalMap(State):
     """Values in the order of their ordinals, in whichever order they enter."""
 
-    __slots__ = ("held", "order")
-
-    def __init__(self) -> None:
-        self.order: Any = SortedList()
-        self.held: dict[Any, Any] = {}
+    order: Any = created(SortedList)
+    by_ordinal: dict[Any, Any] = created(dict)
 
     def __len__(self) -> int:
-        return len(self.held)
+        return len(self.by_ordinal)
 
     def __setitem__(self, ordinal: Any, value: Any) -> None:
-        if ordinal not in self.held:
+        if ordinal not in self.by_ordinal:
             self.order.add(ordinal)
-        self.held[ordinal] = value
+        self.by_ordinal[ordinal] = value
 
     def pop(self, ordinal: Any, default: Any = None) -> Any:
         """Remove and return the value of `ordinal`, or return `default`."""
-        if ordinal not in self.held:
+        if ordinal not in self.by_ordinal:
             return default
         self.order.remove(ordinal)
-        return self.held.pop(ordinal)
+        return self.by_ordinal.pop(ordinal)
 
     def values(self) -> OrdinalMapValues:
         """Return a view of the values, readable from both ends."""
@@ -74,7 +71,7 @@ class OrdinalMapValues(Sequence[Any]):
         return len(self._map)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._map.held[self._map.order[index]]
+        return self._map.by_ordinal[self._map.order[index]]
 
 
 class SortedEvents(State):
@@ -197,11 +194,8 @@ class DistinctJoinValues(State):
     the number of rows that contain an event. A row without an event of the stream has the ordinal -1.
     """
 
-    __slots__ = ("counts", "values")
-
-    def __init__(self) -> None:
-        self.counts: dict[int, int] = {}
-        self.values: OrderedDict[int, Any] = OrderedDict()
+    counts: dict[int, int] = created(dict)
+    values: OrderedDict[int, Any] = created(OrderedDict)
 
     def enter(self, ordinal: int, value: Any) -> None:
         if ordinal >= 0:
@@ -247,13 +241,10 @@ class ArrivalRate(State):
     rate_with_a_filter_moves_with_passing_events_only).
     """
 
-    __slots__ = ("complete", "interval", "second", "times")
-
-    def __init__(self, interval: int, second: int) -> None:
-        self.interval = interval
-        self.second = second
-        self.times: deque[int] = deque()
-        self.complete = False  # True once an event has left the interval
+    interval: int
+    second: int
+    times: deque[int] = created(deque)
+    complete: bool = initial(False)  # True once an event has left the interval
 
     def enter(self, now: int) -> None:
         self.times.append(now)
@@ -270,12 +261,9 @@ class ArrivalRate(State):
 class AmountRate(State):
     """The total amount of a window's events and the timestamps that bound it."""
 
-    __slots__ = ("amount", "newest", "oldest")
-
-    def __init__(self) -> None:
-        self.amount: Any = 0
-        self.newest: int | None = None
-        self.oldest: int | None = None  # timestamp of the event that left last
+    amount: Any = initial(0)
+    newest: int | None = initial(None)
+    oldest: int | None = initial(None)  # timestamp of the event that left last
 
     def enter(self, stamp: int, amount: Any) -> None:
         self.newest = stamp
@@ -334,12 +322,9 @@ def joined_texts(values: Iterable[str | None], separator: str | None) -> str | N
 class Frequencies(State):
     """How often each value occurs, and the values of each frequency in their order."""
 
-    __slots__ = ("counts", "levels", "most")
-
-    def __init__(self) -> None:
-        self.counts: dict[Any, int] = {}  # by sort key
-        self.levels: dict[int, Any] = {}  # frequency -> SortedList of sort keys
-        self.most = 0
+    counts: dict[Any, int] = created(dict)  # by sort key
+    levels: dict[int, Any] = created(dict)  # frequency -> SortedList of sort keys
+    most: int = initial(0)
 
     def enter(self, value: Any) -> None:
         key = ascending_key(value)

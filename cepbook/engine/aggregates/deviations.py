@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left, insort
 
 from cepbook.engine.aggregates.power_sums import dyadic_fraction
-from cepbook.engine.state import State
+from cepbook.engine.state import State, initial
 
 
 class StandardDeviation(State):
@@ -18,14 +18,11 @@ class StandardDeviation(State):
     the window is empty (recorded).
     """
 
-    __slots__ = ("bits", "count", "odd", "squares", "total")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0
-        self.squares = 0
-        self.bits = 0
-        self.odd = 0  # number of infinite values and NaN that still count
+    count: int = initial(0)
+    total: int = initial(0)
+    squares: int = initial(0)
+    bits: int = initial(0)
+    odd: int = initial(0)  # number of infinite values and NaN that still count
 
     def enter(self, value: float) -> None:
         self._add(value, 1)
@@ -75,8 +72,6 @@ class StandardDeviation(State):
 
 class RecoveringStandardDeviation(StandardDeviation):
     """A `StandardDeviation` that is NaN only while an infinite value or NaN is present, as compensated sums are."""
-
-    __slots__ = ()
 
     def _felt(self, sign: int) -> int:
         return sign

@@ -13,7 +13,7 @@ import math
 from hashlib import blake2b
 from typing import Any
 
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created
 
 _INDEX_BITS = 12
 REGISTERS = 1 << _INDEX_BITS
@@ -25,12 +25,9 @@ _SHIFT = 6  # a rank fits into as many bits
 class DistinctSketch(State):
     """Counts of values by register and rank, and the number of registers by level. `levels` lacks empty registers."""
 
-    __slots__ = ("counts", "histogram", "levels")
-
-    def __init__(self) -> None:
-        self.counts: dict[int, int] = {}  # by register and rank
-        self.levels: dict[int, int] = {}  # by register
-        self.histogram = [REGISTERS] + [0] * (_RANKS + 1)
+    counts: dict[int, int] = created(dict)  # by register and rank
+    levels: dict[int, int] = created(dict)  # by register
+    histogram: list[int] = created(lambda: [REGISTERS] + [0] * (_RANKS + 1))
 
     def enter(self, value: Any) -> None:
         register, rank = _place(value)

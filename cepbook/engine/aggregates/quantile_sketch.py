@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import sys
 
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 
 RELATIVE_ERROR = 0.01
 _LOG_GROWTH = math.log((1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR))
@@ -25,13 +25,10 @@ _CHUNK = 6  # bins are counted in chunks of 2 ** 6, too
 class QuantileSketch(State):
     """Counts of values by bin. Keys have the sign of their values; zero has key 0. NaN is above all numbers."""
 
-    __slots__ = ("bins", "chunks", "count", "nans")
-
-    def __init__(self) -> None:
-        self.bins: dict[int, int] = {}
-        self.chunks: dict[int, int] = {}
-        self.count = 0  # of numbers
-        self.nans = 0
+    bins: dict[int, int] = created(dict)
+    chunks: dict[int, int] = created(dict)
+    count: int = initial(0)  # of numbers
+    nans: int = initial(0)
 
     def enter(self, value: float) -> None:
         self._add(value, 1)

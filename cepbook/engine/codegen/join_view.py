@@ -97,13 +97,11 @@ class JoinStream:
 class JoinView(WindowView):
     """The states of the inputs, each with a view of its own, and the relations."""
 
-    __slots__ = ("relations", "spec", "states")
+    spec: JoinSpec
+    states: list[StatementState]
+    relations: InputRelations
 
-    def __init__(self, spec: JoinSpec, states: list[StatementState], relations: InputRelations) -> None:
-        super().__init__()
-        self.spec = spec
-        self.states = states
-        self.relations = relations
+    def __post_init__(self) -> None:
         self.update_due()
 
     def update_due(self) -> None:

@@ -6,7 +6,7 @@ a branch whose nodes it begins. Kinds of watches: a point in time, an event, a p
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,23 +15,23 @@ from cepbook.engine.contexts.event_routing import EventRouting
 from cepbook.engine.contexts.tree_nodes import Branch, ConditionMatch, DetachedNode, Level, PartitionNode
 from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.patterns.matcher import AtomGroup, Matcher
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 from cepbook.engine.time.clock import NEVER
 
 Satisfied = list[tuple[PartitionNode, ConditionMatch]]  # owners with the match of each
 BEGINS, ENDS = 0, 1  # at one instant, nodes of a level begin before others end
 
 
-class ConditionWatch(State, ABC):
+class ConditionWatch(State):
     """The owners that wait for one condition."""
 
-    __slots__ = ("branch", "condition", "rank", "tree")
+    branch: Branch
+    rank: int
+    condition: Any
 
-    def __init__(self, branch: Branch, rank: int, condition: Any) -> None:
-        self.branch = branch
-        self.tree: TreePartitions = branch.tree
-        self.rank = rank
-        self.condition = condition
+    @property
+    def tree(self) -> TreePartitions:
+        return self.branch.tree
 
     @abstractmethod
     def add(self, owner: PartitionNode, now: int) -> None:
@@ -83,8 +83,6 @@ class ConditionWatch(State, ABC):
 class TimeWatch(ConditionWatch):
     """Watches a point in time. If it ends nodes, their property endTime shows it."""
 
-    __slots__ = ()
-
     condition: conditions.TimeCondition
 
     def ignores(self, type_name: str, event: Any) -> bool:
@@ -108,14 +106,9 @@ class TimeWatch(ConditionWatch):
 class EventWatch(ConditionWatch):
     """Watches for an event. Owners are indexed by key if the filter has equalities with their properties."""
 
-    __slots__ = ("keyed", "owners")
-
     condition: conditions.EventCondition
-
-    def __init__(self, branch: Branch, rank: int, condition: conditions.EventCondition) -> None:
-        super().__init__(branch, rank, condition)
-        self.owners: dict[PartitionNode, None] = {}  # without key
-        self.keyed: dict[Any, dict[PartitionNode, None]] = {}
+    owners: dict[PartitionNode, None] = created(dict)  # without key
+    keyed: dict[Any, dict[PartitionNode, None]] = created(dict)
 
     def add(self, owner: PartitionNode, now: int) -> None:
         if self.condition.key is None:
@@ -216,15 +209,10 @@ class PatternWatch(ConditionWatch):
     If all atoms have keys, only the owners under the keys of an event are tried.
     """
 
-    __slots__ = ("keyed", "owners", "serial")
-
     condition: conditions.PatternCondition
-
-    def __init__(self, branch: Branch, rank: int, condition: conditions.PatternCondition) -> None:
-        super().__init__(branch, rank, condition)
-        self.owners: dict[PartitionNode, int] = {}  # with a serial number, ascending by age
-        self.keyed: dict[tuple[str, int], dict[Any, dict[PartitionNode, None]]] = {}  # by event type and key number
-        self.serial = 0
+    owners: dict[PartitionNode, int] = created(dict)  # with a serial number, ascending by age
+    keyed: dict[tuple[str, int], dict[Any, dict[PartitionNode, None]]] = created(dict)  # by event type, key number
+    serial: int = initial(0)
 
     def add(self, owner: PartitionNode, now: int) -> None:
         owner.matcher = Matcher(self.condition.program, self.tree, partition=owner, limit=self.tree.pattern_limit)
@@ -321,8 +309,6 @@ class PatternWatch(ConditionWatch):
 
 class NowWatch(ConditionWatch):
     """``@now``: there is nothing to watch."""
-
-    __slots__ = ()
 
     def ignores(self, type_name: str, event: Any) -> bool:
         return True

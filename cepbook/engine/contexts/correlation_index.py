@@ -7,7 +7,7 @@ from typing import Any
 
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created
 
 
 class CorrelationIndex(State):
@@ -16,8 +16,7 @@ class CorrelationIndex(State):
     The index returns candidates in order of their ids. The statement still evaluates its whole filter.
     """
 
-    def __init__(self) -> None:
-        self._by_slot: dict[int, tuple[ContextMember, dict[Any, dict[int, ContextPartition]]]] = {}
+    _by_slot: dict[int, tuple[ContextMember, dict[Any, dict[int, ContextPartition]]]] = created(dict)
 
     def add_statement(self, slot: int, statement: ContextMember, partitions: Iterable[ContextPartition]) -> None:
         """Index the live `partitions` for a new statement, if its filter has equalities."""

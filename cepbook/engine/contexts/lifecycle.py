@@ -81,8 +81,6 @@ class NonOverlappingBranch(LifecycleBranch):
     period passes without it, and the next one is tried.
     """
 
-    __slots__ = ()
-
     @property
     def at_once(self) -> bool:
         """True if a node starts when the former one has ended (``@now``)."""

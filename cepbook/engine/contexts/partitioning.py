@@ -17,8 +17,6 @@ _NO_NODES: tuple[PartitionNode, ...] = ()
 class PartitioningBranch(EndingBranch):
     """A branch in which events of a listed type belong to one node at most, and other events to all nodes."""
 
-    __slots__ = ()
-
     def allocate_for_event(self, routing: EventRouting) -> None:
         """Allocate the node that an event begins. Below a lifecycle level, older partitions receive the event first.
 
@@ -60,8 +58,6 @@ class KeyedBranch(PartitioningBranch):
     Events of listed types concern the node of their key alone, for conditions as well. The filters of listed streams
     apply to delivery and allocation, not to conditions (recorded).
     """
-
-    __slots__ = ()
 
     def on_event(self, routing: EventRouting) -> None:
         match = self.level.match(routing)
@@ -118,8 +114,6 @@ class KeyedBranch(PartitioningBranch):
 class HashBranch(PartitioningBranch):
     """``coalesce by``: one node per hash; with ``preallocate``, all nodes exist from the beginning."""
 
-    __slots__ = ()
-
     def open(self) -> None:
         for number in range(self.level.compiled.preallocated):
             self.allocate(number, {})
@@ -149,8 +143,6 @@ class CategoryBranch(Branch):
 
     If one was ended by hand, the next event of its category allocates another.
     """
-
-    __slots__ = ()
 
     def open(self) -> None:
         for number in range(len(self.level.compiled.labels)):

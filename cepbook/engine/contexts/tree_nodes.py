@@ -17,7 +17,7 @@ partitions are in order of their ids. A branch whose parent ended holds no nodes
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -241,7 +241,7 @@ class ConditionMatch(State):
         self.replay = replay
 
 
-class Branch(State, ABC):
+class Branch(State):
     """The live nodes of one level under one parent, by key, in order of allocation."""
 
     __slots__ = ("children", "level", "parent", "tree")

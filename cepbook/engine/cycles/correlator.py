@@ -16,7 +16,7 @@ from typing import Any
 
 from cepbook.engine.cycles.stage_windows import RowValues, StageRow
 from cepbook.engine.expressions.hashable import canonical_nan
-from cepbook.engine.state import State
+from cepbook.engine.state import State, initial
 from cepbook.lang.plan.cycles import Correlation
 
 CycleChange = tuple[Sequence[StageRow], Sequence[StageRow]]
@@ -25,12 +25,9 @@ CycleChange = tuple[Sequence[StageRow], Sequence[StageRow]]
 class PatternPresence(State):
     """The state of one id under one pattern; `bits` has one bit per partition that contains the id."""
 
-    __slots__ = ("bits", "spent", "watched")
-
-    def __init__(self) -> None:
-        self.bits = 0
-        self.spent = False
-        self.watched = False
+    bits: int = initial(0)
+    spent: bool = initial(False)
+    watched: bool = initial(False)
 
 
 class Correlator(State):

@@ -15,7 +15,7 @@ from cepbook.engine.aggregates.accumulators import Accumulator
 from cepbook.engine.cycles.stage_accumulators import STAGE_ACCUMULATORS, CollectedValues
 from cepbook.engine.cycles.stage_windows import RowValues, StageDelta, StageRow, StageWindowState, make_stage_window
 from cepbook.engine.expressions.hashable import canonical_nan
-from cepbook.engine.state import CoinTosses, State
+from cepbook.engine.state import CoinTosses, State, initial
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan.cycles import CycleAggregate, CycleStage
 
@@ -25,15 +25,12 @@ RowIds = Callable[[], int]  # returns the id of a new row
 class KeyedWindow(State):
     """The window of one key, its aggregates, and the row with their values."""
 
-    __slots__ = ("armed", "key", "number", "row", "totals", "window")
-
-    def __init__(self, number: int, key: tuple[Any, ...], window: StageWindowState, totals: list[Accumulator]) -> None:
-        self.number = number
-        self.key = key
-        self.window = window
-        self.totals = totals
-        self.row: StageRow | None = None
-        self.armed = NEVER
+    number: int
+    key: tuple[Any, ...]
+    window: StageWindowState
+    totals: list[Accumulator]
+    row: StageRow | None = initial(None)
+    armed: int = initial(NEVER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,14 @@ from typing import Any
 from cepbook.engine.aggregates.accumulators import Accumulator
 from cepbook.engine.aggregates.power_sums import HIGHEST_POWERS, PowerSums
 from cepbook.engine.expressions.sort_keys import ascending_key, value_of_key
-from cepbook.engine.state import SortedList, State
+from cepbook.engine.state import SortedList, State, created, initial
 from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 
 
 class RowCount(State):
     """The number of rows."""
 
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
+    count: int = initial(0)
 
     def enter(self, value: Any) -> None:
         self.count += 1
@@ -34,11 +31,8 @@ class RowCount(State):
 class OrderedValues(State):
     """Values in order, for the minimum, the maximum and the median."""
 
-    __slots__ = ("parts", "what")
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.parts: SortedList[Any] = SortedList()
+    what: str
+    parts: SortedList[Any] = created(SortedList)
 
     def enter(self, value: Any) -> None:
         if value is not None:
@@ -62,10 +56,7 @@ class OrderedValues(State):
 class CollectedValues(State):
     """The values in the order of arrival, for a registered function."""
 
-    __slots__ = ("values",)
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
+    values: list[Any] = created(list)
 
     def enter(self, value: Any) -> None:
         if value is not None:

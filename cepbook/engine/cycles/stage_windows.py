@@ -14,7 +14,7 @@ from typing import Any
 
 from cepbook.engine.expressions.hashable import canonical_nan
 from cepbook.engine.expressions.sort_keys import ascending_key, descending_key
-from cepbook.engine.state import SortedList, State
+from cepbook.engine.state import SortedList, State, created, initial
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan.cycles import CycleWindow
 
@@ -28,8 +28,6 @@ class StageWindowState(State):
     time at which a row leaves by age, `NEVER` if there is none. `passing` is True if the next cycle evicts rows
     whatever it brings.
     """
-
-    __slots__ = ()
 
     @property
     def pending(self) -> int:
@@ -57,11 +55,8 @@ class StageWindowState(State):
 class _QueuedWindow(StageWindowState):
     """A window whose rows wait in a queue until a cycle takes them."""
 
-    __slots__ = ("_rows", "_waiting")
-
-    def __init__(self, rows: Any) -> None:
-        self._rows = rows
-        self._waiting: deque[StageRow] = deque()
+    _rows: Any = created(deque)
+    _waiting: deque[StageRow] = created(deque)
 
     @property
     def pending(self) -> int:
@@ -79,14 +74,10 @@ class SlidingWindow(_QueuedWindow):
     first.
     """
 
-    __slots__ = ("fills", "size")
+    size: int
+    fills: bool
     due = NEVER
     passing = False
-
-    def __init__(self, size: int, fills: bool) -> None:
-        self.size = size
-        self.fills = fills
-        super().__init__(deque())
 
     def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
         rows, waiting = self._rows, self._waiting
@@ -111,14 +102,11 @@ class RecentWindow(_QueuedWindow):
     A row stays for the cycle that takes it, even if it is too old already.
     """
 
-    __slots__ = ("_by_age", "at_most", "length")
+    length: int
+    at_most: int | None
+    _rows: Any = created(dict)
+    _by_age: list[tuple[int, int]] = created(list)  # a heap of (time, id)
     passing = False
-
-    def __init__(self, length: int, at_most: int | None) -> None:
-        self.length = length
-        self.at_most = at_most
-        super().__init__({})
-        self._by_age: list[tuple[int, int]] = []  # a heap of (time, id)
 
     @property
     def due(self) -> int:
@@ -152,12 +140,9 @@ class RecentWindow(_QueuedWindow):
 class TumblingWindow(_QueuedWindow):
     """Holds up to `size` rows for one cycle; the next one evicts them, but they are no cause of a cycle."""
 
-    __slots__ = ("size",)
+    size: int
+    _rows: Any = created(list)
     due = NEVER
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        super().__init__([])
 
     @property
     def passing(self) -> bool:
@@ -178,20 +163,17 @@ class RankedWindow(StageWindowState):
     in one cycle is neither new nor dead. Dead rows are in the order of eviction.
     """
 
-    __slots__ = ("_by_group", "_count", "_order", "_rows", "column", "group", "lowest", "size")
+    size: int
+    column: str
+    lowest: bool
+    group: tuple[str, ...]
+    _count: int = initial(0)  # number of rows that have arrived
+    _order: SortedList[tuple[Any, int, int]] = created(SortedList)  # (rank, order of arrival, id)
+    _rows: dict[int, tuple[StageRow, tuple[Any, int, int]]] = created(dict)
+    _by_group: dict[Any, int] = created(dict)  # the ids of rows
     due = NEVER
     passing = False
     pending = 0
-
-    def __init__(self, size: int, column: str, lowest: bool, group: tuple[str, ...]) -> None:
-        self.size = size
-        self.column = column
-        self.lowest = lowest
-        self.group = group
-        self._count = 0  # number of rows that have arrived
-        self._order: SortedList[tuple[Any, int, int]] = SortedList()  # (rank, order of arrival, id)
-        self._rows: dict[int, tuple[StageRow, tuple[Any, int, int]]] = {}
-        self._by_group: dict[Any, int] = {}  # the ids of rows
 
     def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
         came: dict[int, StageRow] = {}

@@ -19,7 +19,7 @@ from typing import Any
 from cepbook.engine.cycles.stage_windows import StageRow
 from cepbook.engine.relations.relation import HashIndex
 from cepbook.engine.relations.store_indexes import ColumnKey
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 from cepbook.lang.plan.cycles import DEAD, NEW, STATUS, STAYING
 
 _FEW = 64
@@ -30,15 +30,12 @@ _by_id = itemgetter(0)
 class VersionedRelation(State):
     """The rows after a cycle. Each has its status among its values."""
 
-    __slots__ = ("_indexes", "_ordered", "_removals", "dead", "new", "rows")
-
-    def __init__(self) -> None:
-        self.rows: dict[int, StageRow] = {}
-        self.new: list[StageRow] = []
-        self.dead: list[StageRow] = []
-        self._indexes: dict[str, HashIndex] = {}  # by column
-        self._ordered = True  # True if `rows` are in the order of their ids
-        self._removals = 0  # number of rows removed from `rows` since it was built
+    rows: dict[int, StageRow] = created(dict)
+    new: list[StageRow] = created(list)
+    dead: list[StageRow] = created(list)
+    _indexes: dict[str, HashIndex] = created(dict)  # by column
+    _ordered: bool = initial(True)  # True if `rows` are in the order of their ids
+    _removals: int = initial(0)  # number of rows removed from `rows` since it was built
 
     def turn(self, new: Iterable[StageRow], dead: Iterable[StageRow]) -> None:
         """Add the new rows of a cycle and remove the dead ones."""

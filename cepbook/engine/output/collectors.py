@@ -11,11 +11,11 @@ keyed_start_end_time_props). They come as `DeferredRow`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 
 Rows = list[Any]
 KeyedRows = Sequence[tuple[Any, Any]]
@@ -25,11 +25,8 @@ KeyedItems = Sequence[tuple[Any, Any, Any]]
 class DeferredRow(State):
     """A row that is made at delivery, by the generated function `maker` from the `values` of its event."""
 
-    __slots__ = ("maker", "values")
-
-    def __init__(self, maker: Callable[..., Any], values: tuple[Any, ...]) -> None:
-        self.maker = maker
-        self.values = values
+    maker: Callable[..., Any]
+    values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,7 @@ class RowCollector(State):
     (recorded for ``all`` and ``last``).
     """
 
-    __slots__ = ()
-    keeps: bool
+    keeps: bool = initial(False)
 
     @property
     def waiting(self) -> int:
@@ -66,22 +62,18 @@ class RowCollector(State):
 class BufferingCollector(RowCollector):
     """Collects rows themselves."""
 
-    __slots__ = ()
-    _ins: Any
-    _rem: Any
+    _ins: Any = created(list)
+    _rem: Any = created(list)
 
     @property
     def waiting(self) -> int:
         return len(self._ins) + len(self._rem)
 
 
-@dataclass(slots=True)
 class EveryRow(BufferingCollector):
     """Collect all rows."""
 
     keeps: bool
-    _ins: Rows = field(default_factory=list)
-    _rem: Rows = field(default_factory=list)
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
         self._ins += ins
@@ -93,27 +85,23 @@ class EveryRow(BufferingCollector):
         return rows
 
 
-@dataclass(slots=True)
 class EveryGroupedRow(EveryRow):
     """Collect all rows of groups that pass the having clause."""
 
-    keeps: bool = False
+    keeps: bool = initial(False)
 
     def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
         self._ins += [row for _, row in ins if row is not None]
         self._rem += [row for _, row in rem if row is not None]
 
 
-@dataclass(slots=True)
 class EveryAggregate(BufferingCollector):
     """Collect all rows of a statement of one row. After an interval without events its present row is repeated."""
 
+    keeps: bool
     make: RowFactory
     removes: bool
-    keeps: bool
-    _ins: Rows = field(default_factory=list)
-    _rem: Rows = field(default_factory=list)
-    _moved: bool = False
+    _moved: bool = initial(False)
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
         self._moved = True
@@ -129,7 +117,6 @@ class EveryAggregate(BufferingCollector):
         return rows
 
 
-@dataclass(slots=True)
 class LastAggregate(RowCollector):
     """Collect the present row of a statement of one row; its remove row is the one before the interval. With having
     that is the first former row that passes (recorded: output_last_having_by_events).
@@ -137,9 +124,9 @@ class LastAggregate(RowCollector):
 
     make: RowFactory
     removes: bool
-    keeps: bool = True
-    _former: Rows = field(default_factory=list)
-    _moved: bool = False
+    keeps: bool = initial(True)
+    _former: Rows = created(list)
+    _moved: bool = initial(False)
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
         self._moved = True
@@ -153,24 +140,22 @@ class LastAggregate(RowCollector):
         return present, list(former) if self.removes else []
 
 
-@dataclass(slots=True)
 class LastRow(EveryRow):
     """Collect the last row of each side."""
 
-    keeps: bool = True
+    keeps: bool = initial(True)
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
         self._ins = ins[-1:] or self._ins
         self._rem = rem[-1:] or self._rem
 
 
-@dataclass(slots=True)
 class LastRowOfGroups(BufferingCollector):
     """Collect the last row of each touched group, in the order of first touch, where rows stand for events."""
 
-    keeps: bool = True
-    _ins: dict[Any, Any] = field(default_factory=dict)
-    _rem: dict[Any, Any] = field(default_factory=dict)
+    keeps: bool = initial(True)
+    _ins: dict[Any, Any] = created(dict)
+    _rem: dict[Any, Any] = created(dict)
 
     def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
         self._ins.update(pair for pair in ins if pair[1] is not None)
@@ -182,7 +167,6 @@ class LastRowOfGroups(BufferingCollector):
         return rows
 
 
-@dataclass(slots=True)
 class EveryRowOfGroups(BufferingCollector):
     """Collect all rows of events, then repeat a row for the last event of each group without one. Rows come as (key,
     row, item of the event). With `leaving` a change that removes events of a group adds one insert row for the group:
@@ -191,11 +175,9 @@ class EveryRowOfGroups(BufferingCollector):
 
     make: RowFactory
     leaving: bool
-    keeps: bool = True
-    _ins: Rows = field(default_factory=list)
-    _rem: Rows = field(default_factory=list)
-    _last: dict[Any, Any] = field(default_factory=dict)  # the item by group
-    _touched: set[Any] = field(default_factory=set)
+    keeps: bool = initial(True)
+    _last: dict[Any, Any] = created(dict)  # the item by group
+    _touched: set[Any] = created(set)
 
     def add(self, state: Any, now: int, ins: KeyedItems, rem: KeyedItems) -> None:
         self._last.update((key, item) for key, _, item in ins)
@@ -215,7 +197,6 @@ class EveryRowOfGroups(BufferingCollector):
         return ins, rem
 
 
-@dataclass(slots=True)
 class PresentGroupRows(RowCollector):
     """Collect the present row of each touched group, in the order of first touch, where rows stand for groups. With
     `every`, of each group so far. The remove row of a group is its row before the interval, or its present row if it
@@ -226,9 +207,9 @@ class PresentGroupRows(RowCollector):
     every: bool
     levels: bool
     removes: bool
-    keeps: bool = True
-    _known: dict[Any, None] = field(default_factory=dict)
-    touched: dict[Any, Any] = field(default_factory=dict)  # former row by key, None if rejected or not needed
+    keeps: bool = initial(True)
+    _known: dict[Any, None] = created(dict)
+    touched: dict[Any, Any] = created(dict)  # former row by key, None if rejected or not needed
 
     def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
         former = dict(reversed(rem))
@@ -254,13 +235,12 @@ class PresentGroupRows(RowCollector):
         return ins, rem
 
 
-@dataclass(slots=True)
 class SnapshotRows(RowCollector):
     """Return the rows of the iterator at delivery, and never remove rows."""
 
     make: RowFactory
-    keeps: bool = False
-    touched: dict[Any, Any] = field(default_factory=dict)  # keys of groups, which start the clock of the output
+    keeps: bool = initial(False)
+    touched: dict[Any, Any] = created(dict)  # keys of groups, which start the clock of the output
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None: ...
 
@@ -304,5 +284,5 @@ def make_collector(form: CollectorOptions, make: RowFactory) -> RowCollector:
         return EveryRowOfGroups(make, form.leaving) if every else LastRowOfGroups()
     if form.kind == "fully_aggregated":
         last = form.which == "last"
-        return LastAggregate(make, form.removes) if last else EveryAggregate(make, form.removes, every)
+        return LastAggregate(make, form.removes) if last else EveryAggregate(every, make, form.removes)
     return LastRow() if form.which == "last" else EveryRow(every)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cepbook.engine.output.collectors import CollectorOptions, KeyedRows, Rows
 from cepbook.engine.output.rate_triggers import PeriodLength, next_grid_point
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 from cepbook.engine.time.calendar_periods import add_months
 from cepbook.engine.time.clock import NEVER
 
@@ -16,7 +16,6 @@ from cepbook.engine.time.clock import NEVER
 class OutputGate(State):
     """Decides whether rows may pass; rows that pass shut it. Without `memory` an open gate is like a new one."""
 
-    __slots__ = ()
     memory = False
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
@@ -35,12 +34,10 @@ class OutputGate(State):
 class CountGate(OutputGate):
     """Opens with the n-th event after the one that shut it. Entered and left events are counted separately."""
 
-    __slots__ = ("_in", "_number", "_open", "_out")
-
-    def __init__(self, number: Callable[[int], int | None]) -> None:
-        self._number = number
-        self._open = True
-        self._in = self._out = 0
+    _number: Callable[[int], int | None]
+    _open: bool = initial(True)
+    _in: int = initial(0)
+    _out: int = initial(0)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         if not self._open:
@@ -63,8 +60,6 @@ class StimulusGate(CountGate):
     (recorded: output_first_every_events).
     """
 
-    __slots__ = ()
-
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         if not self._open:
             self._look(now)
@@ -80,11 +75,8 @@ class StimulusGate(CountGate):
 class CrontabGate(OutputGate):
     """Opens at the next point of the crontab."""
 
-    __slots__ = ("_point_after", "_until")
-
-    def __init__(self, point_after: Callable[[int], int]) -> None:
-        self._point_after = point_after
-        self._until: int | None = None
+    _point_after: Callable[[int], int]
+    _until: int | None = initial(None)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         return self._until is None or now >= self._until
@@ -96,12 +88,9 @@ class CrontabGate(OutputGate):
 class PeriodGate(OutputGate):
     """Opens a period after it was shut; with `within` just after that instant, else at it."""
 
-    __slots__ = ("_period", "_until", "_within")
-
-    def __init__(self, period: Callable[[int], PeriodLength], *, within: bool) -> None:
-        self._period = period
-        self._until: int | None = None
-        self._within = within
+    _period: Callable[[int], PeriodLength]
+    _within: bool
+    _until: int | None = initial(None)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         return self._until is None or now > self._until or (now == self._until and not self._within)
@@ -113,12 +102,9 @@ class PeriodGate(OutputGate):
 class GridGate(OutputGate):
     """Opens at the points of a grid that begins with the first event, even if that did not pass."""
 
-    __slots__ = ("_origin", "_period", "_until")
-
-    def __init__(self, period: Callable[[int], PeriodLength]) -> None:
-        self._period = period
-        self._origin: int | None = None
-        self._until: int | None = None
+    _period: Callable[[int], PeriodLength]
+    _origin: int | None = initial(None)
+    _until: int | None = initial(None)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         if self._origin is None:
@@ -133,10 +119,7 @@ class GridGate(OutputGate):
 class ConditionGate(OutputGate):
     """Opens when the condition of ``output first when`` holds, for statements without groups."""
 
-    __slots__ = ("_open",)
-
-    def __init__(self) -> None:
-        self._open = True
+    _open: bool = initial(True)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         return self._open
@@ -157,9 +140,8 @@ def end_of_period(length: PeriodLength, start: int) -> int:
 class FirstRows(State):
     """Passes all rows of a change that finds the gate open, for statements without groups."""
 
-    def __init__(self, form: CollectorOptions, gate: OutputGate) -> None:
-        self._form = form
-        self._gate = gate
+    _form: CollectorOptions
+    _gate: OutputGate
 
     def take(self, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> tuple[Rows, Rows] | None:
         """Return the rows that pass; None if there are none."""
@@ -179,11 +161,13 @@ class FirstRowsOfGroups(State):
     entered and left events instead of their numbers.
     """
 
-    def __init__(self, form: CollectorOptions, gate: OutputGate) -> None:
-        self._form = form
-        self._fresh = gate
-        self._gates: dict[Any, OutputGate] = {}
-        self._most = NEVER if gate.memory else _MANY
+    _form: CollectorOptions
+    _fresh: OutputGate
+    _gates: dict[Any, OutputGate] = created(dict)
+    _most: int = initial(0)
+
+    def __post_init__(self) -> None:
+        self._most = NEVER if self._fresh.memory else _MANY
 
     def take(
         self, now: int, ins: KeyedRows, rem: KeyedRows, keys_in: list[Any], keys_out: list[Any]

@@ -9,7 +9,7 @@ from typing import Any
 from cepbook.engine.output import collectors, first_rows
 from cepbook.engine.output import rate_triggers as triggers
 from cepbook.engine.output.collectors import Rows
-from cepbook.engine.state import State
+from cepbook.engine.state import State, initial
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan.nodes import OutputClause
 
@@ -61,7 +61,6 @@ class LimiterSpec:
         return [row.maker(state, now, *row.values) if isinstance(row, deferred) else row for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
 class BoundFunction(State):
     """A function of the generated module with its first arguments: the counters, if needed, and the partition."""
 
@@ -76,10 +75,7 @@ class BoundFunction(State):
 class ConstantRate(State):
     """A number or a period that does not change."""
 
-    __slots__ = ("_value",)
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
+    _value: Any
 
     def __call__(self, now: int) -> Any:
         return self._value
@@ -90,6 +86,17 @@ class Limiter(State):
     time for which the statement has a timer. Where the `collector` needs only keys of groups
     (`PhysicalPlan.collects_groups`), generated code puts them there, and calls `begin` at the first one.
     """
+
+    __slots__ = (
+        "_counters",
+        "_delivered_at",
+        "_form",
+        "_left_out",
+        "_partition",
+        "_trigger",
+        "armed",
+        "collector",
+    )
 
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
         self.armed = NEVER
@@ -184,6 +191,8 @@ class Limiter(State):
 class FirstLimiter(Limiter):
     """The limiter of ``output first``. For grouped statements `take` receives keys of events instead of numbers."""
 
+    __slots__ = ("_first",)
+
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
         super().__init__(form, partition, now)
         self._first: first_rows.FirstRowsOfGroups | first_rows.FirstRows
@@ -259,7 +268,6 @@ class GroupConditionGate(first_rows.OutputGate):
         return GroupConditionGate(self._form, self._partition, self._counters.last_output_timestamp)
 
 
-@dataclass(slots=True)
 class _UntilTime(State):
     """The end of ``after`` a period."""
 
@@ -270,12 +278,11 @@ class _UntilTime(State):
         return now >= self.end
 
 
-@dataclass(slots=True)
 class _UntilCount(State):
     """The end of ``after`` a number of events."""
 
     amount: int
-    count: int = 0
+    count: int = initial(0)
 
     def over(self, now: int, n_in: int) -> bool:
         self.count += n_in
@@ -320,7 +327,7 @@ def _gate(form: LimiterSpec, partition: Any) -> first_rows.OutputGate:
         case "time":
             period = form.rate(partition)
             on_grid = not (form.rows.grouped or form.rows.having or form.rows.releases)
-            return first_rows.GridGate(period) if on_grid else first_rows.PeriodGate(period, within=form.rows.releases)
+            return first_rows.GridGate(period) if on_grid else first_rows.PeriodGate(period, form.rows.releases)
         case "at":
             return first_rows.CrontabGate(BoundFunction(form.functions.output_point, (partition,)))
     return first_rows.ConditionGate()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from cepbook.engine.state import State
+from cepbook.engine.state import State, initial
 from cepbook.engine.time.calendar_periods import next_on_grid
 from cepbook.engine.time.clock import NEVER
 
@@ -13,17 +12,16 @@ from cepbook.engine.time.clock import NEVER
 PeriodLength = tuple[int | None, int | None, int] | tuple[int | None, int | None, int, str]
 
 
-@dataclass(slots=True)
 class OutputCounters(State):
     """The built-in properties of output conditions: numbers of entered and left events since the last output and in
     all. `last_output_timestamp` starts as the start time of the statement or its partition.
     """
 
     last_output_timestamp: int
-    count_insert: int = 0
-    count_remove: int = 0
-    count_insert_total: int = 0
-    count_remove_total: int = 0
+    count_insert: int = initial(0)
+    count_remove: int = initial(0)
+    count_insert_total: int = initial(0)
+    count_remove_total: int = initial(0)
 
     def add(self, n_in: int, n_out: int) -> None:
         self.count_insert += n_in
@@ -39,7 +37,7 @@ class OutputCounters(State):
 class OutputTrigger(State):
     """Decides when collected rows are delivered. `due` is the time of its timer, `NEVER` if it has none."""
 
-    due: int
+    due: int = initial(NEVER)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         """Count events that entered and left, and return whether the output is due at once."""
@@ -53,11 +51,8 @@ class OutputTrigger(State):
 class LastKnownNumber(State):
     """A number that an expression returns; if it is null, the last number that was not."""
 
-    __slots__ = ("_last", "_read")
-
-    def __init__(self, read: Callable[[int], int | None]) -> None:
-        self._read = read
-        self._last: int | None = None
+    _read: Callable[[int], int | None]
+    _last: int | None = initial(None)
 
     def __call__(self, now: int) -> int | None:
         number = self._read(now)
@@ -69,10 +64,9 @@ class LastKnownNumber(State):
 class EventCountTrigger(OutputTrigger):
     """Fires every n events; entered and left events are counted separately, and either count is enough."""
 
-    def __init__(self, number: Callable[[int], int | None]) -> None:
-        self.due = NEVER
-        self._number = number
-        self._in = self._out = 0
+    _number: Callable[[int], int | None]
+    _in: int = initial(0)
+    _out: int = initial(0)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         self._in += n_in
@@ -89,11 +83,9 @@ class EventCountTrigger(OutputTrigger):
 class PeriodTrigger(OutputTrigger):
     """Fires every period. The grid starts with the first event; a new period applies from the next event or output."""
 
-    def __init__(self, period: Callable[[int], PeriodLength]) -> None:
-        self.due = NEVER
-        self._period = period
-        self._origin: int | None = None
-        self._length: PeriodLength = (0, 0, 1000)
+    _period: Callable[[int], PeriodLength]
+    _origin: int | None = initial(None)
+    _length: PeriodLength = initial((0, 0, 1000))
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         length = self._period(now)
@@ -124,10 +116,8 @@ def next_grid_point(now: int, origin: int, length: PeriodLength) -> int:
 class CrontabTrigger(OutputTrigger):
     """Fires at the points of a crontab, from the first event on."""
 
-    def __init__(self, point_after: Callable[[int], int]) -> None:
-        self.due = NEVER
-        self._point_after = point_after
-        self._started = False
+    _point_after: Callable[[int], int]
+    _started: bool = initial(False)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         if not self._started:
@@ -144,11 +134,9 @@ class ConditionTrigger(OutputTrigger):
     an assignment makes it hold, the then clause runs at once, and the rows follow at the next advance of time.
     """
 
-    def __init__(self, holds: Callable[[int], bool], then: Callable[[int], None] | None) -> None:
-        self.due = NEVER
-        self._holds = holds
-        self._then = then
-        self._assigning = False
+    _holds: Callable[[int], bool]
+    _then: Callable[[int], None] | None
+    _assigning: bool = initial(False)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         if not self._holds(now):
@@ -181,8 +169,6 @@ class ConditionTrigger(OutputTrigger):
 class ImmediateTrigger(OutputTrigger):
     """Fires at once; only ``after`` holds rows back."""
 
-    due = NEVER
-
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         return True
 
@@ -191,8 +177,6 @@ class ImmediateTrigger(OutputTrigger):
 
 class TerminationTrigger(OutputTrigger):
     """Never fires; rows are released when the context partition ends."""
-
-    due = NEVER
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         return False

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from cepbook.engine.patterns.state_node import NumberedNode
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created
 
 Waiter = TypeVar("Waiter", bound=NumberedNode)
 Sorted = list[tuple[Any, int, Waiter]]  # (bound, serial, waiter)
@@ -21,10 +21,7 @@ _bound = itemgetter(0)
 class UnkeyedAtomIndex(State, Generic[Waiter]):
     """All instances of an atom without key, in order of start."""
 
-    __slots__ = ("waiters",)
-
-    def __init__(self) -> None:
-        self.waiters: dict[int, Waiter] = {}
+    waiters: dict[int, Waiter] = created(dict)
 
     def __bool__(self) -> bool:
         return bool(self.waiters)
@@ -50,10 +47,7 @@ class KeyedAtomIndex(State, Generic[Waiter]):
     A single instance of a key is stored in the table itself, several in a dict in order of start.
     """
 
-    __slots__ = ("table",)
-
-    def __init__(self) -> None:
-        self.table: dict[Any, Any] = {}
+    table: dict[Any, Any] = created(dict)
 
     def __bool__(self) -> bool:
         return bool(self.table)
@@ -90,11 +84,8 @@ class KeyedAtomIndex(State, Generic[Waiter]):
 class RangeAtomIndex(State, Generic[Waiter]):
     """Instances by bound. `op` compares the event with the bound."""
 
-    __slots__ = ("op", "waiters")
-
-    def __init__(self, op: str) -> None:
-        self.op = op
-        self.waiters: Sorted[Waiter] = []
+    op: str
+    waiters: Sorted[Waiter] = created(list)
 
     def __bool__(self) -> bool:
         return bool(self.waiters)
@@ -115,11 +106,8 @@ class RangeAtomIndex(State, Generic[Waiter]):
 class KeyedRangeAtomIndex(State, Generic[Waiter]):
     """Instances by key and bound."""
 
-    __slots__ = ("op", "table")
-
-    def __init__(self, op: str) -> None:
-        self.op = op
-        self.table: dict[Any, Sorted[Waiter]] = {}
+    op: str
+    table: dict[Any, Sorted[Waiter]] = created(dict)
 
     def __bool__(self) -> bool:
         return bool(self.table)

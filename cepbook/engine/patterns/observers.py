@@ -11,21 +11,18 @@ from typing import Any
 from cepbook.engine.patterns.state_node import (
     PatternFunction,
     PatternMatch,
-    PatternParent,
-    PatternRun,
     PatternSpec,
     StateNode,
     TimerNode,
     UnaryStateNode,
 )
+from cepbook.engine.state import initial
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.crontab import CrontabSchedule as Crontab
 
 
 class ObserverNode(TimerNode):
     """A leaf that waits for a time. While it waits, it counts as a partial match."""
-
-    __slots__ = ()
 
     def stop(self) -> None:
         if self.alive:
@@ -44,8 +41,6 @@ class ObserverSpec(PatternSpec):
 
 class TimePointObserver(ObserverNode, spec=ObserverSpec):
     """True once, at a time that is computed at its start."""
-
-    __slots__ = ()
 
     def start(self, match: PatternMatch) -> None:
         matcher = self.matcher
@@ -90,12 +85,8 @@ class ScheduleSpec(PatternSpec):
 class ScheduleObserver(ObserverNode, spec=ScheduleSpec):
     """True at each of its points in time, which lie on a grid. Points that passed before the start count as well."""
 
-    __slots__ = ("left", "point")
-
-    def __init__(self, spec: ScheduleSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(spec, matcher, parent, ordinal)
-        self.left: int | None = None
-        self.point = 0
+    left: int | None = initial(None)
+    point: int = initial(0)
 
     def start(self, match: PatternMatch) -> None:
         self.begin = match
@@ -175,17 +166,8 @@ class WithinNode(TimerNode, spec=WithinSpec):
     match.
     """
 
-    __slots__ = ("child", "left")
-
-    def __init__(self, spec: WithinSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        self.matcher = matcher
-        self.parent = parent
-        self.ordinal = ordinal
-        self.alive = False
-        self.serial = 0
-        self.spec = spec
-        self.child: StateNode | None = None
-        self.left: int | None = None
+    child: StateNode | None = initial(None)
+    left: int | None = initial(None)
 
     def start(self, match: PatternMatch) -> None:
         matcher = self.matcher
@@ -240,8 +222,6 @@ class WhileSpec(PatternSpec):
 
 class WhileNode(UnaryStateNode, spec=WhileSpec):
     """Passes matches on while the condition holds. The first other match ends the node."""
-
-    __slots__ = ()
 
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if self.matcher.call(self.spec.condition, match):

@@ -19,6 +19,7 @@ from cepbook.engine.patterns.state_node import (
     UnaryStateNode,
     contains_event,
 )
+from cepbook.engine.state import created, initial
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,8 @@ class FollowedByNode(BranchingNode, spec=FollowedBySpec):
 
     __slots__ = ("counts",)
 
-    def __init__(self, spec: FollowedBySpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(spec, matcher, parent, ordinal)
-        self.children: set[StateNode] = set()
+    def __init__(self, matcher: PatternRun, parent: PatternParent, ordinal: int, spec: FollowedBySpec) -> None:
+        super().__init__(matcher, parent, ordinal, spec)
         self.counts: dict[int, int] | None = {} if any(spec.maxima) else None
 
     def start(self, match: PatternMatch) -> None:
@@ -108,8 +108,8 @@ class AndNode(OperatorNode, spec=AndSpec):
 
     __slots__ = ("children", "matches")
 
-    def __init__(self, spec: AndSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(spec, matcher, parent, ordinal)
+    def __init__(self, matcher: PatternRun, parent: PatternParent, ordinal: int, spec: AndSpec) -> None:
+        super().__init__(matcher, parent, ordinal, spec)
         self.children: list[StateNode | None] = [None] * len(spec.operands)
         self.matches: list[list[PatternMatch]] = [[] for _ in spec.operands]
 
@@ -211,11 +211,7 @@ class OrNode(BranchingNode, spec=OrSpec):
     still waiting, and ``every`` starts once more (recorded: schedule_every_over_or_of_two_dates).
     """
 
-    __slots__ = ()
-
-    def __init__(self, spec: OrSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(spec, matcher, parent, ordinal)
-        self.children: list[StateNode] = []
+    children: list[StateNode] = created(list)
 
     def start(self, match: PatternMatch) -> None:
         self.begin = match
@@ -244,8 +240,6 @@ class NotSpec(PatternSpec):
 
 class NotNode(UnaryStateNode, spec=NotSpec):
     """True as soon as it starts; false for good when its operand becomes true."""
-
-    __slots__ = ()
 
     def start(self, match: PatternMatch) -> None:
         super().start(match)
@@ -282,14 +276,9 @@ class EveryNode(BranchingNode, spec=EverySpec):
     again. ``every-distinct`` forgets its keys when an operand became false.
     """
 
-    __slots__ = ("at_once", "seen", "starting")
-
-    def __init__(self, spec: EverySpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(spec, matcher, parent, ordinal)
-        self.children: set[StateNode] = set()
-        self.starting: StateNode | None = None
-        self.at_once = False  # True if `starting` became true
-        self.seen: dict[Any, int | None] = {}  # key -> time from which it is new again
+    starting: StateNode | None = initial(None)
+    at_once: bool = initial(False)  # True if `starting` became true
+    seen: dict[Any, int | None] = created(dict)  # key -> time from which it is new again
 
     def start(self, match: PatternMatch) -> None:
         # Timers pass on the same list that they began with, and `until` writes into it. So the first start has a copy
@@ -375,17 +364,13 @@ class RepeatNode(OperatorNode, spec=RepeatSpec):
     `until` starts first: an event for both counts for it alone (recorded: until_event_matches_both).
     """
 
-    __slots__ = ("arrays", "child", "count", "high", "low", "starting", "until")
-
-    def __init__(self, spec: RepeatSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(spec, matcher, parent, ordinal)
-        self.arrays: dict[int, list[Any]] = {}
-        self.count = 0
-        self.low: int = 0
-        self.high: int | None = None
-        self.child: StateNode | None = None
-        self.until: StateNode | None = None
-        self.starting = False
+    arrays: dict[int, list[Any]] = created(dict)
+    count: int = initial(0)
+    low: int = initial(0)
+    high: int | None = initial(None)
+    child: StateNode | None = initial(None)
+    until: StateNode | None = initial(None)
+    starting: bool = initial(False)
 
     def start(self, match: PatternMatch) -> None:
         self.begin = match

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from cepbook.engine.patterns.state_node import TimerNode
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 from cepbook.engine.time.clock import NEVER
 
 _MAX_UNUSED = 64  # unused times in the heap that are tolerated before it is rebuilt
@@ -19,12 +19,9 @@ class PatternTimers(State):
     is allocated per timer, because most timers guard a sub-expression that ends before they are due.
     """
 
-    __slots__ = ("_at", "_times", "due")
-
-    def __init__(self) -> None:
-        self.due = NEVER
-        self._at: dict[int, TimerNode | dict[int, TimerNode]] = {}
-        self._times: list[int] = []  # a heap; it may contain times that are no longer in `_at`
+    due: int = initial(NEVER)
+    _at: dict[int, TimerNode | dict[int, TimerNode]] = created(dict)
+    _times: list[int] = created(list)  # a heap; it may contain times that are no longer in `_at`
 
     def add(self, timer: TimerNode) -> None:
         due = timer.due

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 
 PatternMatch = list[Any]
 # f(event, match, context partition, now)
@@ -36,8 +36,6 @@ class PatternOwner(ABC):
 class PatternParent(State):
     """The receiver of a sub-expression's results: another node, or the whole pattern."""
 
-    __slots__ = ()
-
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         """Handle that `child` became true. With `ended` it has stopped."""
         raise NotImplementedError
@@ -54,14 +52,13 @@ class PatternRun(PatternParent):
     which there may be `limit`. `atoms` are the waiting atoms by number, `partition` is the context partition.
     """
 
-    __slots__ = ("atoms", "limit", "now", "owner", "partition", "serial", "size")
-
-    def __init__(self, owner: PatternOwner, partition: Any, limit: int) -> None:
-        self.owner = owner
-        self.partition = partition
-        self.limit = limit
-        self.atoms: Sequence[Any] = ()
-        self.now = self.serial = self.size = 0
+    owner: PatternOwner
+    partition: Any
+    limit: int
+    atoms: Sequence[Any] = initial(())
+    now: int = initial(0)
+    serial: int = initial(0)
+    size: int = initial(0)
 
     def call(self, function: PatternFunction, match: PatternMatch, at: int | None = None) -> Any:
         """Return the value of an expression over the match, now or `at` another time.
@@ -96,19 +93,16 @@ class StateNode(PatternParent):
     `ordinal` is its index among the operands of its parent, `begin` the match before it.
     """
 
-    __slots__ = ("alive", "begin", "matcher", "ordinal", "parent")
+    matcher: PatternRun
+    parent: PatternParent
+    ordinal: int
+    alive: bool = initial(False)
+    begin: PatternMatch = created(list)
 
     def __init_subclass__(cls, spec: type[PatternSpec] | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         if spec is not None:
             spec.node_type = cls
-
-    def __init__(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        self.matcher = matcher
-        self.parent = parent
-        self.ordinal = ordinal
-        self.alive = False
-        self.begin: PatternMatch = []
 
     def start(self, match: PatternMatch) -> None:
         """Start after `match`. The node may become true or false at once."""
@@ -160,30 +154,20 @@ class PatternSpec:
 
     def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
         """Return a state node that is not started yet."""
-        node: StateNode = self.node_type(self, matcher, parent, ordinal)
+        node: StateNode = self.node_type(matcher, parent, ordinal, self)
         return node
 
 
 class OperatorNode(StateNode):
     """A node over other sub-expressions."""
 
-    __slots__ = ("spec",)
-
-    def __init__(self, spec: Any, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        self.spec = spec
-        self.matcher = matcher
-        self.parent = parent
-        self.ordinal = ordinal
-        self.alive = False
-        self.begin = []
+    spec: Any
 
 
 class BranchingNode(OperatorNode):
     """A node over several sub-expressions that run: `children`, a set or a list of them."""
 
-    __slots__ = ("children",)
-
-    children: Any
+    children: Any = created(set)
 
     def stop(self) -> None:
         self.alive = False
@@ -201,8 +185,8 @@ class UnaryStateNode(OperatorNode):
 
     __slots__ = ("child",)
 
-    def __init__(self, spec: Any, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(spec, matcher, parent, ordinal)
+    def __init__(self, matcher: PatternRun, parent: PatternParent, ordinal: int, spec: Any) -> None:
+        super().__init__(matcher, parent, ordinal, spec)
         self.child: StateNode | None = spec.operand.new(matcher, self, 0)
 
     def start(self, match: PatternMatch) -> None:
@@ -224,22 +208,15 @@ class UnaryStateNode(OperatorNode):
 class NumberedNode(StateNode):
     """A node with the number and the time of its start."""
 
-    __slots__ = ("serial", "since")
-
-    serial: int
-    since: int
+    serial: int = initial(0)
+    since: int = initial(0)
 
 
 class TimerNode(NumberedNode):
     """A node that the matcher calls at the time `due`. `serial` is 0 while no time is set; `since` is its start."""
 
-    __slots__ = ("due", "spec")
-
-    def __init__(self, spec: Any, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.spec = spec
-        self.serial = 0
-        self.since = self.due = 0
+    spec: Any
+    due: int = initial(0)
 
     def on_time(self) -> None:
         """Handle that the time `due` is reached."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, TypeVar
 
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 
 NEVER = 1 << 62  # later than any time: events and advances beyond `clock.LAST` are refused
 # The places of timers in the state of a statement, as they run at one instant; subqueries and patterns add their number
@@ -30,12 +30,9 @@ DueEntry = tuple[int, TimerPath]
 class DueQueue(State, Generic[P]):
     """A queue of paths by due time. `due` is the earliest due time, `NEVER` if the queue is empty."""
 
-    __slots__ = ("_heap", "_when", "due")
-
-    def __init__(self) -> None:
-        self.due = NEVER
-        self._when: dict[P, int] = {}
-        self._heap: list[tuple[int, P]] = []  # with stale entries: see `_settle`
+    due: int = initial(NEVER)
+    _when: dict[P, int] = created(dict)
+    _heap: list[tuple[int, P]] = created(list)  # with stale entries: see `_settle`
 
     def resumed(self) -> None:
         """Rebuild the heap, because the due times were replaced."""

@@ -31,14 +31,14 @@ class AggregateOnlyBatch(BatchView):
         super().__init__(*parameters)
         self.items: Groups = {}  # type: ignore[assignment]
         self.former: Groups = {}  # type: ignore[assignment]
-        self.count = self.released = 0  # type: ignore[misc]
+        self.count = self.released = 0
 
     def __len__(self) -> int:
         return self.count
 
     def clear(self) -> Any:
         groups, self.items = self.items, {}
-        self.released, self.count = self.count, 0  # type: ignore[misc]
+        self.released, self.count = self.count, 0
         return groups
 
     @property

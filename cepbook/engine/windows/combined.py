@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cepbook.engine.state import created
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta, WindowView
 
@@ -16,13 +17,13 @@ from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta, Windo
 class _Combined(WindowView):
     """Several views as one. It is due when the first of them is."""
 
-    __slots__ = ("refusing", "taking", "views")
+    views: Sequence[WindowView]
+    refusing: list[WindowView] = created(list)
+    taking: list[WindowView] = created(list)
 
-    def __init__(self, views: Sequence[WindowView]) -> None:
-        super().__init__()
-        self.views = views
-        self.refusing = [view for view in views if view.refuses]
-        self.taking = [view for view in views if not view.refuses]
+    def __post_init__(self) -> None:
+        self.refusing = [view for view in self.views if view.refuses]
+        self.taking = [view for view in self.views if not view.refuses]
         self._update_due()
 
     def _update_due(self) -> None:
@@ -40,8 +41,6 @@ class _Combined(WindowView):
 
 class _Intersection(_Combined):
     """Views that all contain the same items."""
-
-    __slots__ = ()
 
     def _is_refused(self, item: Item, now: int) -> bool:
         """Offer `item` to every view that may refuse it. If one refuses, remove it from the others and return True."""
@@ -67,8 +66,6 @@ class _Intersection(_Combined):
 
 class WindowIntersection(_Intersection):
     """An intersection of windows that take and drop events one by one."""
-
-    __slots__ = ()
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         if self.refusing and self._is_refused(item, now):

@@ -11,6 +11,8 @@ The derived event has the field ``correlation`` (double) and the extra expressio
 The coefficient is NaN below two pairs, and without variation of x or y. A pair with a null does not count, but its
 event emits as well. Cost per event is constant, see `running_statistics`.
 
+Without a window before it, ``Tick#correl(x, y)`` is the coefficient of all ticks so far.
+
 After ``groupwin``, every group has its own coefficient, and the derived event also has the fields of the key::
 
     select symbol, correlation
@@ -30,8 +32,6 @@ class CorrelationStatistic(RunningPairs):
     x and y may be exchanged. The sums are those of all pairs in the window; in an empty window, they are exactly 0
     again.
     """
-
-    __slots__ = ()
 
     def fields(self) -> dict[str, Any]:
         return {"correlation": self.correlation}

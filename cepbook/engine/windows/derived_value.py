@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cepbook.engine.expressions.hashable import hashable
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 from cepbook.engine.windows.running_statistics import Statistic
 from cepbook.engine.windows.view_chain import DownstreamView
 from cepbook.engine.windows.window_view import Item, ViewDelta
@@ -29,14 +29,11 @@ PackItem = Callable[[Any, Any, int, bool], Item]  # in a state, of a derived eve
 class _Group(State):
     """The statistic of one group, its extra values, and the fields and item that were emitted last."""
 
-    __slots__ = ("extra", "fields", "item", "keys", "statistic")
-
-    def __init__(self, statistic: Statistic, keys: Sequence[Any], extra: Sequence[Any]) -> None:
-        self.statistic = statistic
-        self.keys = keys
-        self.extra = extra
-        self.fields: dict[str, Any] = {}
-        self.item: Item = ()
+    statistic: Statistic
+    keys: Sequence[Any]
+    extra: Sequence[Any]
+    fields: dict[str, Any] = created(dict)
+    item: Item = initial(())
 
 
 class DerivedValueView(DownstreamView):

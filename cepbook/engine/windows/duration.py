@@ -11,11 +11,8 @@ from cepbook.engine.time.calendar_periods import add_days, add_months, month_due
 class Duration(State):
     """A fixed number of clock units."""
 
-    __slots__ = ("length",)
+    length: int
     steady: ClassVar[bool] = True  # True if the period is exactly `length` clock units
-
-    def __init__(self, length: int) -> None:
-        self.length = length
 
     def after(self, t: int) -> int:
         """Return the first time at which something of time `t` is one period old."""

@@ -23,11 +23,7 @@ from cepbook.engine.windows.window_view import Item, ViewDelta
 class ExprWindow(ConditionedView):
     """The view of ``expr``."""
 
-    __slots__ = ("condition",)
-
-    def __init__(self, condition: ExpiryCondition) -> None:
-        super().__init__()
-        self.condition = condition
+    condition: ExpiryCondition
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         self.items.append(item)

@@ -23,12 +23,8 @@ from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
 class ExprBatchWindow(ConditionedView, BatchView):
     """The view of ``expr_batch``."""
 
-    __slots__ = ("condition", "includes")
-
-    def __init__(self, condition: ExpiryCondition, includes: bool) -> None:
-        super().__init__()
-        self.condition = condition
-        self.includes = includes
+    condition: ExpiryCondition
+    includes: bool
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         self.items.append(item)

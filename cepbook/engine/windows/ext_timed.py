@@ -41,12 +41,8 @@ def _arrive(arrival: WindowArrival) -> EmittedChange:
 class ExtTimedWindow(QueueView):
     """The view of ``ext_timed``; the timestamp is at position `at` of items."""
 
-    __slots__ = ("at", "period")
-
-    def __init__(self, at: int, period: Duration) -> None:
-        super().__init__()
-        self.at = at
-        self.period = period
+    at: int
+    period: Duration
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         items, at = self.items, self.at

@@ -14,6 +14,7 @@ timestamps join the batch being collected.
 
 from __future__ import annotations
 
+from cepbook.engine.state import initial
 from cepbook.engine.windows.duration import Duration
 from cepbook.engine.windows.window_codegen import WindowCodegen, creates, operands_at, optional, period, timestamp
 from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
@@ -22,14 +23,10 @@ from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
 class ExtTimedBatchWindow(BatchView):
     """The view of ``ext_timed_batch``. `end` is the timestamp that ends the interval (exclusive)."""
 
-    __slots__ = ("at", "end", "grid", "period")
-
-    def __init__(self, at: int, period: Duration, grid: int | None) -> None:
-        super().__init__()
-        self.at = at
-        self.period = period
-        self.grid = grid
-        self.end: int | None = None
+    at: int
+    period: Duration
+    grid: int | None
+    end: int | None = initial(None)
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         stamp = item[self.at]

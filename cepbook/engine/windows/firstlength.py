@@ -21,14 +21,14 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
 class FirstLengthWindow(QueueView):
-    """The view of ``firstlength``."""
+    """The view of ``firstlength``.
 
-    __slots__ = ("size",)
+    It refuses items while it holds `size` of them. Neither time nor an arrival makes room, only `discard`, which a
+    statement or another window of an intersection calls.
+    """
+
+    size: int
     refuses = True
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         if len(self) >= self.size:

@@ -21,14 +21,14 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
 class FirstTimeWindow(QueueView):
-    """The view of ``firsttime``; `end` is the time from which events are refused."""
+    """The view of ``firsttime``; `end` is the time from which events are refused.
 
-    __slots__ = ("end",)
+    The view has no timer, because nothing leaves at `end`. An item that is discarded before `end` makes no difference
+    to later ones.
+    """
+
+    end: int
     refuses = True
-
-    def __init__(self, end: int) -> None:
-        super().__init__()
-        self.end = end
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         if now >= self.end:

@@ -25,9 +25,11 @@ from cepbook.engine.windows.window_view import Item, ViewDelta
 
 
 class FirstUniqueWindow(UniqueWindow):
-    """The view of ``firstunique``."""
+    """The view of ``firstunique``.
 
-    __slots__ = ()
+    It refuses an item whose key it holds, where ``unique`` replaces the former item.
+    """
+
     refuses = True
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:  # type: ignore[override]

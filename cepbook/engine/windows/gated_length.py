@@ -12,6 +12,7 @@ If m is above n, the first m - n of each m never enter. (Apama's ``retain n ever
 
 from __future__ import annotations
 
+from cepbook.engine.state import created
 from cepbook.engine.windows.window_codegen import WindowCodegen, creates, size
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
@@ -19,11 +20,7 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 class GatedView(QueueView):
     """A queue with a gate. Events in `waiting` enter the queue when the gate opens."""
 
-    __slots__ = ("waiting",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waiting: list[Item] = []
+    waiting: list[Item] = created(list)
 
     def discard(self, item: Item) -> None:
         super().discard(item)
@@ -40,12 +37,8 @@ class GatedView(QueueView):
 class GatedLengthWindow(GatedView):
     """The view of ``gated_length``."""
 
-    __slots__ = ("gate", "size")
-
-    def __init__(self, size: int, gate: int) -> None:
-        super().__init__()
-        self.size = size
-        self.gate = gate
+    size: int
+    gate: int
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         self.waiting.append(item)

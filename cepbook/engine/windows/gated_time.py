@@ -30,16 +30,12 @@ from cepbook.lang.plan.nodes import WindowSpec
 class GatedTimeWindow(GatedView):
     """The view of ``gated_time``; the time of arrival is at position `at` of items, the grid starts at `begin`."""
 
-    __slots__ = ("at", "begin", "gate", "period", "size")
+    period: Duration
+    gate: Duration
+    size: int | None
+    begin: int
+    at: int
     early: ClassVar[int] = 0  # how much before one period an event is too old
-
-    def __init__(self, period: Duration, gate: Duration, size: int | None, begin: int, at: int) -> None:
-        super().__init__()
-        self.period = period
-        self.gate = gate
-        self.size = size
-        self.begin = begin
-        self.at = at
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         if self.gate.on_grid(now - 1, self.begin) != now:

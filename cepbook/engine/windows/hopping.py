@@ -21,7 +21,6 @@ from cepbook.engine.windows.window_view import Item, ViewDelta
 class HoppingWindow(GatedTimeWindow):
     """The view of ``hopping``: a gate does not open for the events of its own time."""
 
-    __slots__ = ()
     early = 1
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:

@@ -36,8 +36,6 @@ def _arrive(arrival: WindowArrival) -> EmittedChange:
 class KeepAllWindow(QueueView):
     """The view of ``keepall``."""
 
-    __slots__ = ()
-
     def arrive(self, item: Item, now: int) -> ViewDelta:
         self.items.append(item)
         return (item,), ()

@@ -31,11 +31,7 @@ def arrive(arrival: WindowArrival, limit: str) -> EmittedChange:
 class LengthWindow(QueueView):
     """The view of ``length``."""
 
-    __slots__ = ("size",)
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
+    size: int
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         items = self.items

@@ -37,11 +37,7 @@ def _arrive(arrival: WindowArrival) -> EmittedChange:
 class LengthBatchWindow(BatchView):
     """The view of ``length_batch``."""
 
-    __slots__ = ("size",)
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
+    size: int
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         self.items.append(item)

@@ -10,8 +10,6 @@ from cepbook.engine.windows.running_statistics import RunningMoments, RunningPai
 class RegressionStatistic(RunningPairs):
     """The statistic of ``linest``."""
 
-    __slots__ = ()
-
     def fields(self) -> dict[str, Any]:
         x, y, slope = self.x, self.y, self.slope
         return {

@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
+from cepbook.engine.state import created
 from cepbook.engine.windows.view_wrappers import ViewWrapper
 from cepbook.engine.windows.window_codegen import WindowCodegen, key
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
@@ -33,12 +34,8 @@ class NewestWindow(ViewWrapper):
     items.
     """
 
-    __slots__ = ("at", "by_key")
-
-    def __init__(self, view: WindowView, at: int) -> None:
-        super().__init__(view)
-        self.at = at
-        self.by_key: dict[Any, Item] = {}  # the visible items
+    at: int
+    by_key: dict[Any, Item] = created(dict)  # the visible items
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         change = self.view.arrive(item, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cepbook.engine.state import SortedList
+from cepbook.engine.state import SortedList, created
 from cepbook.engine.windows.window_view import Item, WindowView
 
 SortEntry = tuple[Any, int, Item]  # (sort key, tie breaker that no two items share, item)
@@ -14,11 +14,7 @@ SortEntry = tuple[Any, int, Item]  # (sort key, tie breaker that no two items sh
 class OrderedView(WindowView):
     """Items in ascending order of their entries."""
 
-    __slots__ = ("ordered",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ordered: SortedList[SortEntry] = SortedList()
+    ordered: SortedList[SortEntry] = created(SortedList)
 
     def entry(self, item: Item) -> SortEntry:
         """Return the entry of `item`."""

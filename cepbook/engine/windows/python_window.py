@@ -18,6 +18,7 @@ from typing import Any
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.state import created
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.window_codegen import WindowCodegen, arrival_time, creates, operands_at
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
@@ -31,14 +32,10 @@ class PythonWindow(WindowView):
     `shape` describes the parameters of `code` (`expressions.UserClass`); their values are at position `at` of items.
     """
 
-    __slots__ = ("at", "code", "items", "shape")
-
-    def __init__(self, code: Callable[..., Any], shape: str, at: int) -> None:
-        super().__init__()
-        self.code = code
-        self.shape = shape
-        self.at = at
-        self.items: list[Item] = []
+    code: Callable[..., Any]
+    shape: str
+    at: int
+    items: list[Item] = created(list)
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         if any(value is None and letter.islower() for value, letter in zip(item[self.at], self.shape, strict=True)):
@@ -118,11 +115,7 @@ class WindowClock:
 class ClockedPythonWindow(PythonWindow):
     """The view of a function with a clock. `time` is the position of the arrival time in items."""
 
-    __slots__ = ("time",)
-
-    def __init__(self, code: Callable[..., Any], shape: str, at: int, time: int) -> None:
-        super().__init__(code, shape, at)
-        self.time = time
+    time: int
 
     def _call(self, arguments: list[Any], items: list[Item], now: int) -> Any:
         clock = WindowClock(now, [item[self.time] for item in items])

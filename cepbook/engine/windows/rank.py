@@ -17,6 +17,7 @@ from typing import Any
 
 from cepbook.engine.expressions.sort_keys import sort_key_code
 from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.state import created
 from cepbook.engine.windows.ordered import OrderedView, SortEntry
 from cepbook.engine.windows.window_codegen import WindowCodegen, creates, operands_at, size
 from cepbook.engine.windows.window_view import Item, ViewDelta
@@ -26,13 +27,9 @@ from cepbook.lang.plan.nodes import WindowSpec
 class RankWindow(OrderedView):
     """The view of ``rank``; key and sort key are at positions `at` and `at` + 1 of items."""
 
-    __slots__ = ("at", "by_key", "size")
-
-    def __init__(self, at: int, size: int) -> None:
-        super().__init__()
-        self.at = at
-        self.size = size
-        self.by_key: dict[Any, Item] = {}
+    at: int
+    size: int
+    by_key: dict[Any, Item] = created(dict)
 
     def entry(self, item: Item) -> SortEntry:
         return item[self.at + 1], item[0], item

@@ -9,13 +9,11 @@ from __future__ import annotations
 from math import nan, sqrt
 from typing import Any
 
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 
 
 class Statistic(State):
     """The statistic of a derived-value window. `values` are the values of the window's parameters for one event."""
-
-    __slots__ = ()
 
     def enter(self, *values: Any) -> None:
         """Add an event."""
@@ -96,13 +94,10 @@ class RunningMoments(Statistic):
 class RunningPairs(Statistic):
     """Sums of two variables. A pair with a null does not count."""
 
-    __slots__ = ("_shifted", "products", "x", "y")
-
-    def __init__(self) -> None:
-        self.x = RunningMoments()
-        self.y = RunningMoments()
-        self.products = 0.0
-        self._shifted = 0.0
+    x: RunningMoments = created(RunningMoments)
+    y: RunningMoments = created(RunningMoments)
+    products: float = initial(0.0)
+    _shifted: float = initial(0.0)
 
     def enter(self, x: float | None, y: float | None) -> None:
         if x is None or y is None:

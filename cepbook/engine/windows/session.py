@@ -22,12 +22,8 @@ from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
 class SessionWindow(BatchView):
     """The view of ``session``; the time of arrival is at position `at` of items."""
 
-    __slots__ = ("at", "gap")
-
-    def __init__(self, gap: Duration, at: int) -> None:
-        super().__init__()
-        self.gap = gap
-        self.at = at
+    gap: Duration
+    at: int
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         self.items.append(item)

@@ -23,12 +23,8 @@ from cepbook.lang.plan.nodes import WindowSpec
 class SortWindow(OrderedView):
     """The view of ``sort``; the sort key is at position `at` of items."""
 
-    __slots__ = ("at", "size")
-
-    def __init__(self, at: int, size: int) -> None:
-        super().__init__()
-        self.at = at
-        self.size = size
+    at: int
+    size: int
 
     def entry(self, item: Item) -> SortEntry:
         return item[self.at], -item[0], item

@@ -72,13 +72,9 @@ class TimeWindow(QueueView):
     latest.
     """
 
-    __slots__ = ("at", "lazy", "period")
-
-    def __init__(self, period: Duration, at: int, lazy: bool) -> None:
-        super().__init__()
-        self.period = period
-        self.at = at
-        self.lazy = lazy
+    period: Duration
+    at: int
+    lazy: bool
 
     def next_advance(self, t: int) -> int:
         """Return the time of the next advance if the oldest event is of time `t`."""

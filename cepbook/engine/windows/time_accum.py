@@ -19,12 +19,8 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 class TimeAccumWindow(QueueView):
     """The view of ``time_accum``; the time of arrival is at position `at` of items."""
 
-    __slots__ = ("at", "period")
-
-    def __init__(self, period: Duration, at: int) -> None:
-        super().__init__()
-        self.period = period
-        self.at = at
+    period: Duration
+    at: int
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         self.items.append(item)

@@ -22,12 +22,8 @@ from cepbook.engine.windows.window_view import Item, ViewDelta
 class TimeOrderWindow(OrderedView):
     """The view of ``time_order`` and ``timetolive``; the timestamp is at position `at` of items."""
 
-    __slots__ = ("at", "period")
-
-    def __init__(self, at: int, period: Duration) -> None:
-        super().__init__()
-        self.at = at
-        self.period = period
+    at: int
+    period: Duration
 
     def entry(self, item: Item) -> SortEntry:
         return item[self.at], item[0], item

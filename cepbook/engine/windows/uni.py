@@ -21,8 +21,6 @@ from cepbook.engine.windows.running_statistics import RunningMoments
 class UnivariateStatistic(RunningMoments):
     """The statistic of ``uni``."""
 
-    __slots__ = ()
-
     def enter(self, *values: Any) -> None:
         if values[0] is not None:
             self.add(values[0])

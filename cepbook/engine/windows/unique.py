@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from cepbook.engine.state import created
 from cepbook.engine.windows.window_codegen import (
     ARRIVAL_ONLY,
     EmittedChange,
@@ -42,12 +43,8 @@ def _arrive(arrival: WindowArrival) -> EmittedChange:
 class UniqueWindow(WindowView):
     """The view of ``unique``; the key is at position `at` of items."""
 
-    __slots__ = ("at", "by_key")
-
-    def __init__(self, at: int) -> None:
-        super().__init__()
-        self.at = at
-        self.by_key: dict[Any, Item] = {}
+    at: int
+    by_key: dict[Any, Item] = created(dict)
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         key = item[self.at]

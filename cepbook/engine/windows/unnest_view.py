@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cepbook.engine.state import created
 from cepbook.engine.windows.derived_value import PackItem
 from cepbook.engine.windows.view_chain import DownstreamView
 from cepbook.engine.windows.window_view import Item, ViewDelta
@@ -18,17 +19,11 @@ class UnnestView(DownstreamView):
     ce_select_items).
     """
 
-    __slots__ = ("last", "pack", "remembers", "state", "unfold")
-
-    def __init__(
-        self, unfold: Callable[[Any, Any], list[Any] | None], state: Any, pack: PackItem, *, remembers: bool
-    ) -> None:
-        super().__init__()
-        self.unfold = unfold
-        self.state = state
-        self.pack = pack
-        self.remembers = remembers
-        self.last: list[Item] = []
+    unfold: Callable[[Any, Any], list[Any] | None]
+    state: Any
+    pack: PackItem
+    remembers: bool
+    last: list[Item] = created(list)
 
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
         entered: list[Item] = []

@@ -11,8 +11,6 @@ from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 class DownstreamView(WindowView):
     """A view that takes whole deltas, so it can follow another view."""
 
-    __slots__ = ()
-
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
         """Return the delta that follows from `change`, the delta of the view before."""
         raise NotImplementedError
@@ -23,8 +21,6 @@ class DownstreamView(WindowView):
 
 class DownstreamWindow(ViewWrapper, DownstreamView):
     """A data window behind another view. It takes the items that enter; items that leave there do not concern it."""
-
-    __slots__ = ()
 
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
         if len(change[0]) == 1:
@@ -47,12 +43,10 @@ class DownstreamWindow(ViewWrapper, DownstreamView):
 class ViewChain(WindowView):
     """The view `first`, followed by `then`."""
 
-    __slots__ = ("first", "then")
+    first: WindowView
+    then: DownstreamView
 
-    def __init__(self, first: WindowView, then: DownstreamView) -> None:
-        super().__init__()
-        self.first = first
-        self.then = then
+    def __post_init__(self) -> None:
         self._look()
 
     def _look(self) -> None:

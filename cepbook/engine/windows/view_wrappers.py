@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
+from cepbook.engine.state import created
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 
 _ordinal = itemgetter(0)
@@ -13,12 +14,10 @@ _ordinal = itemgetter(0)
 class ViewWrapper(WindowView):
     """A view around `view`, which holds the items and determines when it is due."""
 
-    __slots__ = ("view",)
+    view: WindowView
 
-    def __init__(self, view: WindowView) -> None:
-        super().__init__()
-        self.view = view
-        self.due = view.due
+    def __post_init__(self) -> None:
+        self.due = self.view.due
 
     def advance(self, now: int) -> ViewDelta | None:
         delta = self.view.advance(now)
@@ -63,12 +62,8 @@ class AccumulatingView(ViewWrapper):
     Only then can the rows of the matches be sorted together.
     """
 
-    __slots__ = ("entered", "left")
-
-    def __init__(self, view: WindowView) -> None:
-        super().__init__(view)
-        self.entered: list[Item] = []
-        self.left: list[Item] = []
+    entered: list[Item] = created(list)
+    left: list[Item] = created(list)
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         delta = self.view.arrive(item, now)
@@ -93,8 +88,6 @@ class ActivationView(ViewWrapper):
     An item that enters and leaves in between is not part of the delta. Items are identified by ordinal, never by value,
     and are in order of arrival in the delta.
     """
-
-    __slots__ = ()
 
     def take(self, items: Sequence[Item], now: int) -> ViewDelta | None:
         """Return the net delta of `items` and of the time `now`."""

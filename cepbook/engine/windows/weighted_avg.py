@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from cepbook.engine.state import initial
 from cepbook.engine.windows.running_statistics import Statistic, ratio
 
 
 class WeightedAverageStatistic(Statistic):
     """The statistic of ``weighted_avg``. A pair with a null does not count."""
 
-    __slots__ = ("count", "products", "weights")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.products = 0.0
-        self.weights = 0.0
+    count: int = initial(0)
+    products: float = initial(0.0)
+    weights: float = initial(0.0)
 
     def enter(self, *values: Any) -> None:
         self._move(1, *values)

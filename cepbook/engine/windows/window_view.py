@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, State
+from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, State, created, initial
 from cepbook.engine.time.clock import NEVER
 from cepbook.interrupts import InterruptGuard
 
@@ -43,14 +43,11 @@ class WindowView(State):
     which a timer runs already. `number` counts the views of a groupwin in order of creation.
     """
 
-    __slots__ = ("armed", "due", "number")
+    due: int = initial(NEVER)
+    armed: int = initial(NEVER)
+    number: int = initial(0)
 
     refuses: ClassVar[bool] = False  # True if the view may refuse items; such a view evicts none on arrival
-
-    def __init__(self) -> None:
-        self.due = NEVER
-        self.armed = NEVER
-        self.number = 0
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         """Put an item in and return the delta.
@@ -119,8 +116,6 @@ class WindowView(State):
 class PassThroughView(WindowView):
     """No window: events pass and are not kept."""
 
-    __slots__ = ()
-
     def arrive(self, item: Item, now: int) -> ViewDelta:
         return (item,), ()
 
@@ -134,11 +129,7 @@ class PassThroughView(WindowView):
 class LastEventView(PassThroughView):
     """No window, but the iterator shows the last event (`Config.iterable_unbound`)."""
 
-    __slots__ = ("last",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last: tuple[Item, ...] = ()
+    last: tuple[Item, ...] = initial(())
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         self.last = (item,)
@@ -154,14 +145,10 @@ class QueueView(WindowView):
     After a batch that ran by kernels, `stored` returns the items, which become `items` when these are first read.
     """
 
-    __slots__ = ("gone", "items", "stored")
+    items: deque[Item] = created(deque)
+    gone: set[int] | None = initial(None)  # ordinals of the marked items; rarely used
+    stored: partial[deque[Item]] | None = initial(None)
     PASSING = ("stored",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.items: deque[Item] = deque()
-        self.gone: set[int] | None = None  # ordinals of the marked items; rarely used
-        self.stored: partial[deque[Item]] | None = None
 
     def keep_stored(self, stored: partial[deque[Item]]) -> None:
         """Read the items from ``stored()`` when they are needed."""
@@ -270,11 +257,7 @@ def _stored_view(cls: type[QueueView]) -> type[QueueView]:
 class BatchView(QueueView):
     """A batch: items are collected, emitted together, and leave when the next batch is emitted."""
 
-    __slots__ = ("former",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.former: list[Item] = []
+    former: list[Item] = created(list)
 
     @property
     def idle(self) -> bool:
