@@ -11,8 +11,9 @@ before, by symbol · **k** sum of everything by symbol · **x** price by its ave
 above · **v** sum by symbol and venue, a number · **m** price above the lowest of 30 s, by symbol · **r** extremes of
 30 s, one of an ascending column · **i** count, sum and maximum in a context by symbol · **j** avg of the last 100 in
 that context · **e** a pattern: the next low price of a symbol within 10 s after a high one · **g** no low price within
-half a second · **q** three steps · **s** the next price below a fifth of the first. For patterns, arrays follow partial
-matches instead of state nodes.
+half a second · **q** three steps · **s** the next price below a fifth of the first · **u** `match_recognize`: prices of
+a symbol that fall and rise again. For patterns, arrays follow partial matches instead of state nodes; for `u` the
+states of the partitions.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ EPL = {
     "(b=Tick(symbol = a.symbol, price < 5) -> c=Tick(symbol = a.symbol, price > 95)) where timer:within(10 sec)]",
     "s": "select a.ts as a, b.ts as b from pattern [every a=Tick(price > 95) -> "
     "b=Tick(symbol = a.symbol, price < a.price * 0.2) where timer:within(10 sec)]",
+    "u": "select * from Tick match_recognize (partition by symbol measures X.price as top, last(D.price) as bottom, "
+    "U.price as now pattern (X D{2,} U) define D as D.price < prev(D.price), U as U.price > prev(U.price))",
 }
 
 
@@ -78,6 +81,8 @@ def workbench(epl: str, *, kernels: bool) -> Workbench:
         vars(statement)["vectorized"] = None
         if statement.pattern_alone is not None:
             vars(statement.pattern_alone)["follow"] = lambda *_: None
+        if statement.program.recognize is not None:
+            object.__setattr__(statement.program.recognize, "arrays", lambda: "switched off")
     return bench
 
 

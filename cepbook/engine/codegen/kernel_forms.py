@@ -14,8 +14,6 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.vectorized.kernel_form import (
     ARRAY_TYPES,
     ARRIVAL,
-    COMPARISONS,
-    EXACT,
     GROUP,
     KEPT,
     KEY_TYPES,
@@ -25,6 +23,7 @@ from cepbook.engine.vectorized.kernel_form import (
     KernelForm,
     OutputForm,
 )
+from cepbook.engine.vectorized.output_forms import OutputForms
 from cepbook.engine.windows import WINDOW_FORMS
 from cepbook.errors import Refusal
 from cepbook.lang.explain.expressions import show_expr
@@ -42,8 +41,6 @@ _NUMBER_CELLS = {  # the cells of numbers by kind (see `CELL_KINDS`), and the na
     "greatest float": "greatest",
 }
 _QUEUES = {"rising": "least", "rising float": "least", "falling": "greatest", "falling float": "greatest"}
-_CONNECTIVES: dict[str, Literal["and", "or"]] = {"and": "and", "or": "or"}
-_OPERATORS: dict[str, Literal["+", "-", "*", "/"]] = {"+": "+", "-": "-", "*": "*", "/": "/"}
 
 
 _NO_KERNEL = partial(Refusal, "no-kernel")  # of a statement whose rows are processed one by one
@@ -85,6 +82,7 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
         raise _NO_KERNEL("it keeps more of each event than numbers, booleans and strings")
     arguments = tuple(_argument(code, argument, types) for argument in code.aggregates.arguments)
     queues = {place for argument in arguments for place in argument.queues.values()}
+    outputs = _KernelOutputs(code, steps, types)
     return KernelForm(
         types=types,
         window=window,
@@ -97,8 +95,8 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
         keeps_groups=steps.eviction is Eviction.NONE or steps.context is not None,
         cells=tuple(None if at in queues else literal_eval(cell) for at, cell in enumerate(code.aggregates.initial)),
         arguments=arguments,
-        outputs=tuple(_output(code, steps, e, types) for e in columns),
-        having=None if steps.having is None else _condition(code, steps, steps.having, types),
+        outputs=tuple(map(outputs.value, columns)),
+        having=None if steps.having is None else outputs.condition(steps.having),
     )
 
 
@@ -110,31 +108,6 @@ def _keys(steps: PhysicalPlan, types: dict[str, str]) -> tuple[str, ...]:
     if any(types.get(name) not in KEY_TYPES for name in names):
         raise _NO_KERNEL("not all keys of groups are texts, whole numbers or booleans")
     return tuple(names)
-
-
-def _without_kernel(steps: PhysicalPlan, e: x.BoundExpr) -> Refusal:
-    return _NO_KERNEL(f"{show_expr(e, list(map(show_call, steps.calls)))} has no kernel")
-
-
-def _condition(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
-    """Return a condition of which only matters whether it is true."""
-    operator, sides = e.predicate or ("", ())
-    if operator in _CONNECTIVES:
-        return OutputForm(_CONNECTIVES[operator], operands=tuple(_condition(code, steps, s, types) for s in sides))
-    whole = all(side.type.name in BITS for side in sides)
-    if operator in COMPARISONS and (whole or operator != "=") and not any(_inexact(steps, side) for side in sides):
-        return OutputForm(COMPARISONS[operator], operands=tuple(_operand(code, steps, s, types) for s in sides))
-    raise _without_kernel(steps, e)
-
-
-def _inexact(steps: PhysicalPlan, e: x.BoundExpr) -> bool:
-    """Return True for a number that a float may round, so that it must not be compared as one. Counts are small, and
-    sums are checked.
-    """
-    if isinstance(e.constant, int):
-        return abs(e.constant) > EXACT
-    kind = None if e.aggregate_number is None else _KINDS.get(steps.calls[e.aggregate_number].name)
-    return e.type.name == "long" and kind in (None, "least", "greatest")
 
 
 def _types(exprs: Iterable[x.BoundExpr]) -> dict[str, str]:
@@ -182,30 +155,36 @@ def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, st
     return ArgumentForm(names[0] if names else None, places.get("n"), places.get("nulls"), numbers, queues, bits)
 
 
-def _output(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
-    if e.property_name in types:
-        return OutputForm("property", e.property_name)
-    if e.context_property and e.type.name in KEY_TYPES:
-        return OutputForm("context", e.context_property)
-    if e.aggregate_number is not None:
-        call, aggregates = steps.calls[e.aggregate_number], code.aggregates
-        if call.name in _KINDS:
-            return OutputForm(_KINDS[call.name], number=aggregates.arguments.index(aggregates.argument_of(call)))
-    if e.previous_value is not None:
-        value, distance = e.previous_value
-        if value.property_name in types and (distance == 1 or not _divides(steps)):
-            return OutputForm("previous", value.property_name, distance)
-    if e.arithmetic is not None and e.type.name == "double" and not code.base.division_by_zero_null:
-        operator, *sides = e.arithmetic
-        if operator in _OPERATORS:
-            operands = tuple(_operand(code, steps, side, types) for side in sides)
-            return OutputForm(_OPERATORS[operator], operands=operands)
-    raise _without_kernel(steps, e)
+class _KernelOutputs(OutputForms):
+    """The forms of values of a statement, which reads properties of `types`."""
 
+    def __init__(self, code: CodegenContext, steps: PhysicalPlan, types: dict[str, str]) -> None:
+        self._code = code
+        self._steps = steps
+        self._types = types
+        self.divides_by_zero = not code.base.division_by_zero_null
 
-def _operand(code: CodegenContext, steps: PhysicalPlan, e: x.BoundExpr, types: dict[str, str]) -> OutputForm:
-    if isinstance(e.constant, int | float) and e.type.name in NUMBER_TYPES:
-        return OutputForm("constant", constant=float(e.constant))
-    if e.type.name not in NUMBER_TYPES:
-        raise _without_kernel(steps, e)
-    return _output(code, steps, e.of_group(steps.keys), types)
+    def operand(self, e: x.BoundExpr) -> OutputForm | None:
+        steps, types = self._steps, self._types
+        e = e.of_group(steps.keys)
+        if e.property_name in types:
+            return OutputForm("property", e.property_name)
+        if e.context_property and e.type.name in KEY_TYPES:
+            return OutputForm("context", e.context_property)
+        if e.aggregate_number is not None:
+            call, aggregates = steps.calls[e.aggregate_number], self._code.aggregates
+            if call.name in _KINDS:
+                return OutputForm(_KINDS[call.name], number=aggregates.arguments.index(aggregates.argument_of(call)))
+        if e.previous_value is not None:
+            value, distance = e.previous_value
+            if value.property_name in types and (distance == 1 or not _divides(steps)):
+                return OutputForm("previous", value.property_name, distance)
+        return None
+
+    def refusal(self, e: x.BoundExpr) -> Refusal:
+        return _NO_KERNEL(f"{show_expr(e, list(map(show_call, self._steps.calls)))} has no kernel")
+
+    def inexact(self, e: x.BoundExpr) -> bool:
+        """Counts are small, and sums are checked."""
+        kind = None if e.aggregate_number is None else _KINDS.get(self._steps.calls[e.aggregate_number].name)
+        return kind in (None, "least", "greatest") and super().inexact(e)

@@ -145,6 +145,7 @@ class StatementProgram:
     # the form in which kernels run the statement, or why they do not
     kernel_form: Callable[[], KernelForm | str] = field(default=lambda: "it is no select over one stream")
     store_query: Callable[[], StoreQuery | None] = field(default=lambda: None)  # compiles how a query finds rows
+    match_columns: tuple[str, ...] | None = None  # as in `StatementCodegen`
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
     delivery_key: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause

@@ -136,6 +136,7 @@ class _SelectText:
             number: code.program(namespace, plan.sources[number].pattern) for number, code in self.patterns
         }
         program.index_requests = writer.lookups.requests
+        program.match_columns = writer.body.match_columns
         program.loop, program.join, program.recognize = writer.loop, join, row_pattern
         inserts_alone, unbound = writer.inserts_alone, writer.iterable_unbound
         program.kernel_form = partial(kernel_form, writer.code, steps, inserts_alone=inserts_alone, unbound=unbound)

@@ -149,6 +149,25 @@ class StatementCodegen(DeltaCodegen):
         return steps.enters_alone and self.pipeline.objection is None and not seen
 
     @property
+    def match_columns(self) -> tuple[str, ...] | None:
+        """The measures in the row that each match of `match_recognize` delivers; None if a match may deliver no row, or
+        something else.
+        """
+        steps, code = self.steps, self.code
+        recognize, projection = steps.recognize, steps.projection
+        if recognize is None or steps.kind != "unaggregated" or steps.delivered_selector != "istream":
+            return None
+        if steps.where is not None or steps.having is not None or steps.output is not None:
+            return None
+        if code.arranged or steps.lookup is not None or steps.subqueries or steps.context is not None:
+            return None
+        measures = tuple(column.name for column in recognize.measures)
+        if projection.wildcard:
+            return None if projection.columns else measures
+        names = tuple(column.value.property_name for column in projection.columns)
+        return names if set(names) <= set(measures) else None
+
+    @property
     def arrivals(self) -> str:
         """How arrivals are written and why, for people."""
         reason = self.pipeline.objection

@@ -15,9 +15,11 @@ from cepbook.engine.expressions.code_scope import RowCode
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.recognize.recognition_forms import recognition_form
 from cepbook.engine.recognize.recognize_program import GuardedTransition, RecognizeProgram, Transition
 from cepbook.engine.recognize.row_aggregates import last_run_row, row_aggregate, run_length, run_row_at, run_rows
 from cepbook.engine.time.calendar_periods import period_after
+from cepbook.engine.vectorized.row_automaton import RowAutomaton
 from cepbook.lang.explain.recognize import show_row_variable
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
@@ -111,6 +113,12 @@ class RecognizeCodegen:
             iterate_only=node.iterate_only,
             waiting=tuple(show_row_variable(v) for v in node.variables),
             namespace=namespace,
+            automaton=RowAutomaton(
+                [[(guarded.move.target, guarded.move.ends) for guarded in moves] for moves in transitions],
+                self.automaton.variables,
+                len(node.variables),
+            ),
+            arrays=partial(recognition_form, node, self.back, enters_rows=self.enters_rows),
         )
 
     def _transitions(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:

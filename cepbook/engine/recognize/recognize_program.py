@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cepbook.engine.recognize.row_aggregates import MatchRows, run_rows
+from cepbook.engine.vectorized.recognition_form import RecognitionForm
+from cepbook.engine.vectorized.row_automaton import RowAutomaton
 
 
 class Transition(NamedTuple):
@@ -56,6 +58,8 @@ class RecognizeProgram:
     - `iterate_only`: matches are found for the iterator alone.
     - `waiting` describes the variables for users. `namespace` has the ports of the running statement, `listeners` are
       called with the rows of each match by variable.
+    - `arrays` returns the form in which arrays evaluate the conditions, or the reason why they do not; `automaton`
+      follows the rows then.
     """
 
     transitions: tuple[tuple[GuardedTransition, ...], ...]
@@ -81,6 +85,8 @@ class RecognizeProgram:
     iterate_only: bool
     waiting: tuple[str, ...]
     namespace: Mapping[str, Any]
+    automaton: RowAutomaton
+    arrays: Callable[[], RecognitionForm | str]
     listeners: list[Callable[[dict[str, Any]], object]] = field(default_factory=list)
 
     def failed(self, failure: Exception) -> None:

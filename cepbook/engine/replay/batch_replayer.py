@@ -35,15 +35,14 @@ from cepbook.engine.delivery.delta import CauseKey
 from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.physical.operators import WindowOperator
 from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.replay.batch_inputs import allocating_contexts, filter_for_patterns
 from cepbook.engine.replay.components import connected_components
 from cepbook.engine.replay.event_loop import EventLoop, HybridLoop, SendEvent
 from cepbook.engine.replay.loop_costs import event_loop_pays
 from cepbook.engine.replay.statement_pass import (
     ReplayNode,
     StatementPass,
-    allocating_contexts,
     event_stops,
-    filter_for_patterns,
     replay_nodes,
 )
 from cepbook.engine.statements.statement import RunningStatement

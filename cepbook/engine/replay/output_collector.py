@@ -174,7 +174,7 @@ class OutputCollector:
 
     def begin_batch(
         self, batch: ColumnBatch, keys: Sequence[CauseKey]
-    ) -> tuple[Iterator[int], Iterable[int], Callable[[], CauseKey]]:
+    ) -> tuple[Iterator[int], Sequence[int], Callable[[], CauseKey]]:
         """Return a batch's times, causes for the marks, and a function for the cause of the latest event."""
         times, count = iter(batch.times), len(batch.times)
         self._causes = causes = DeliveryCauses(batch.places, keys)
@@ -197,11 +197,13 @@ class OutputCollector:
         self.take_columns(output, numbers)
 
     def take_columns(self, output: InsertColumns, numbers: Sequence[int]) -> None:
-        """Take the columns that a batch produced. `numbers` are those of the rows' events, from 1 on."""
+        """Take the columns that a batch produced, or one column of rows that are dicts. `numbers` are those of the
+        events of the rows, from 1 on.
+        """
         if not output.times:
             return
         self.plain, self.numbers = output, numbers if self.keyed else ()
-        if self.flat:
+        if self.flat or self._statement.outlet.layout.columns is None:
             self._settle(len(self.flat))
 
     def taken(self, time: int, insert: Rows, remove: Rows, mark: int = 0) -> None:

@@ -24,11 +24,12 @@ from typing import Any
 
 from cepbook.engine.contexts.assigner import ArrivingColumns, PartitionAssigner
 from cepbook.engine.contexts.context import Context
-from cepbook.engine.contexts.locator import PartitionLocator
 from cepbook.engine.contexts.partition import PartitionAssignment
 from cepbook.engine.contexts.tree_nodes import count_batch
 from cepbook.engine.delivery.delta import CauseKey, InsertColumns, Row
 from cepbook.engine.dispatch.event_engine import EventEngine
+from cepbook.engine.recognize.recognized_batch import recognized_batch
+from cepbook.engine.replay.batch_inputs import allocating_contexts, filter_for_patterns
 from cepbook.engine.replay.output_collector import UNORDERED_CAUSE, DerivedEvents, OutputCollector, PendingDelivery
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.subquery_inputs import without_state
@@ -37,7 +38,6 @@ from cepbook.engine.vectorized import kernel_library
 from cepbook.engine.vectorized.column_batch import (
     ColumnBatch,
     FilterableColumns,
-    FilteredBatch,
     iterate_events,
     merge_positions,
 )
@@ -228,12 +228,14 @@ class StatementPass:
         many = len(batch.times) >= kernel_library.LEAST and isinstance(batch.columns, FilterableColumns)
         if filtered and many and self._run_vectorized(statement, batch, partitions, out, keys):
             return
-        columns = [batch.columns[name] for name in program.columns]
+        if filtered and many and partitions is None and self._run_recognized(statement, batch, out, keys):
+            return
         catch_up = self._catch_up(statement, out)
         times: Iterable[int] = batch.times
         marks: Iterable[int] = repeat(0)
         if out.keyed:
             times, marks, self._present_cause = out.begin_batch(batch, keys)
+        columns = [batch.columns[name] for name in program.columns]
         ports = out.flat.extend, out.taken, out.expired, out.timer_cause, catch_up
         rest = filtered if partitions is None else partitions
         output = program.functions.run(times, marks, statement.state, *ports, self._stops.fire, rest, *columns)
@@ -261,6 +263,43 @@ class StatementPass:
             out.begin_batch(batch, keys)
             numbers = numbers if passes is None else (passes.nonzero()[0] + 1).tolist()
         out.take_columns(rows, numbers)
+        return True
+
+    def _run_recognized(
+        self, statement: RunningStatement, batch: ColumnBatch, out: OutputCollector, keys: Sequence[CauseKey]
+    ) -> bool:
+        """Run the rows of a batch that complete a match of `match_recognize`, where arrays find these. Return False if
+        they cannot.
+        """
+        program, state = statement.program, statement.state
+        if program.recognize is None:
+            return False
+        if out.keyed and statement.steps.timed:  # the causes of what timers deliver count all events
+            return False
+        names = [name for name in batch.columns if name in program.columns]  # in the order of the event type
+        recognized = recognized_batch(program.recognize, batch, state.view.then, names)
+        if recognized is None:
+            return False
+        marks: Sequence[int] = [0] * len(recognized.completing)
+        if out.keyed:
+            _, of_events, _ = out.begin_batch(batch, keys)
+            marks, causes = [of_events[row] for row in recognized.completing], out.causes or ()
+            self._present_cause = lambda: causes[recognized.present + 1]
+        values = None if program.match_columns is None else recognized.values(program.match_columns)
+        if values is not None:
+            recognized.finish()
+            times = [batch.times[row] for row in recognized.completing]
+            if program.row_columns is None:
+                rows = InsertColumns(times, (list(iterate_events(values, len(times))),))
+            else:
+                rows = InsertColumns(times, tuple(values[name] for name in program.match_columns or ()))
+            out.take_columns(rows, [row + 1 for row in recognized.completing])
+            return True
+        columns = recognized.columns
+        ports = out.flat.extend, out.taken, out.expired, out.timer_cause, self._catch_up(statement, out)
+        rest = self._stops.fire, True, *(columns[name] for name in program.columns)
+        program.functions.run(recognized.times(), marks, state, *ports, *rest)
+        recognized.finish()
         return True
 
     def _merged(
@@ -532,42 +571,6 @@ class StatementPass:
 
 def _alone(take: Callable[[Any, Any], object], state: Any) -> Callable[[Any], object]:
     return without_state(take) or (lambda event: take(event, state))
-
-
-def allocating_contexts(runtime: EventEngine, type_name: str) -> list[tuple[PartitionAssigner, PartitionLocator]]:
-    """Return the active contexts in which events of `type_name` open partitions, with their locators."""
-    allocating: list[tuple[PartitionAssigner, PartitionLocator]] = []
-    for context in runtime.contexts.values():
-        assigner = context.assigner
-        way = None if assigner is None else assigner.locator(type_name)
-        if assigner is not None and way is not None and any(context.statements):
-            allocating.append((assigner, way))
-    return allocating
-
-
-def filter_for_patterns(statements: Iterable[RunningStatement], batch: ColumnBatch) -> FilteredBatch | None:
-    """Return the events of a batch that any of `statements`, all of them patterns, may take; None: all events."""
-    groups = [statement.groups(batch.type) for statement in statements]
-    if any(atoms is None for atoms in groups):
-        return None
-    atom_groups = [group for atoms in groups for group in atoms or ()]
-    passed = (
-        batch.passing([way for group in atom_groups for way in group.alternatives])
-        if all(g.alternatives for g in atom_groups)
-        else None
-    )
-    if not atom_groups or (passed is not None and passed.exact):
-        return passed
-    flag_lists: list[list[Any]] = []
-    for group in atom_groups:
-        if group.pick is None:
-            return None
-        try:
-            flag_lists.append(group.pick(batch.columns))
-        except Exception:  # noqa: BLE001 - the statement will meet it again, and tell of it
-            return None
-    flags = flag_lists[0] if len(flag_lists) == 1 else [any(flags) for flags in zip(*flag_lists, strict=True)]
-    return FilteredBatch(batch.where(flags), flags)
 
 
 def event_stops(batches: _Batches, last: int, late: LateTimers) -> EventStops:

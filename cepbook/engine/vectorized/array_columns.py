@@ -191,8 +191,9 @@ class ArrayColumns(FilterableColumns):
         values = stored.values[places]
         return CodedValues(python_values(values if stored.texts is None else stored.texts[values]), codes)
 
-    def of_rows(self, places: npt.NDArray[np.intp]) -> ArrayColumns:
+    def of_rows(self, places: npt.ArrayLike) -> ArrayColumns:
         """Return the columns of the rows at some places of these."""
+        places = np.asarray(places, np.intp)
         selection: RowSelection = slice(0, 0)
         if len(places):
             selection = places + (self._part.start or 0) if isinstance(self._part, slice) else self._part[places]
@@ -204,10 +205,14 @@ class ArrayColumns(FilterableColumns):
             values = self._made[column] = column.take(self._part)
         return values
 
+    def meets(self, condition: IndexCondition) -> BooleanMask | None:
+        """Return a mask of the rows that meet `condition`; None if the column cannot tell."""
+        return self._column(condition.name).meets(self._part, condition)
+
     def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilterMask | None:
         masks, exact = [], True
         for way in ways:
-            known_masks = [self._column(condition.name).meets(self._part, condition) for condition in way]
+            known_masks = list(map(self.meets, way))
             masks_of_way = [mask for mask in known_masks if mask is not None]
             if not masks_of_way:
                 return None
@@ -235,6 +240,15 @@ def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArra
     places = place[present]
     place[present] = np.arange(len(present))
     return places, place[offsets]
+
+
+def distinct_keys(parts: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the same as `distinct` for keys whose parts are in several arrays."""
+    places, numbers = distinct(parts[0])
+    for more in parts[1:]:
+        own_places, own_numbers = distinct(more)
+        places, numbers = distinct(numbers * len(own_places) + own_numbers)
+    return places, numbers
 
 
 def python_values(values: npt.NDArray[Any]) -> list[Any]:

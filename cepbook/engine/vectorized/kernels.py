@@ -267,3 +267,22 @@ def queued_rows(
             row = preceding[row] if row != oldest[group] else -1
         out[begin:at] = out[begin:at][::-1].copy()
         ends[place] = at
+
+
+@_compiled("UniTuple(int64, 2)(int64[:, ::1], int64[::1], int64[::1], int64[::1], int64, int64, int64[::1])")
+def follow_states(
+    table: Integers, accepted: Integers, bounds: Integers, begun: Integers, number: int, place: int, states: Integers
+) -> tuple[int, int]:
+    """Write the `states` of partitions of `match_recognize` behind each row, from partition `number` and a place in it
+    on (see `RowMatches`). Return the partition and the place where ``table[state, accepted]`` has no state yet.
+    """
+    while number < len(begun):
+        state = begun[number] if place == bounds[number] else states[place - 1]
+        while place < bounds[number + 1]:
+            state = table[state, accepted[place]]
+            if state < 0:
+                return number, place
+            states[place] = state
+            place += 1
+        number += 1
+    return number, place

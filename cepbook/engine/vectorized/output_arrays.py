@@ -1,7 +1,8 @@
-"""The columns of the output of a batch, computed from columns of events, retained rows, and aggregates."""
+"""Values and conditions of the rows of a batch, computed from columns of events, retained rows, and aggregates."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import and_, or_
@@ -16,37 +17,27 @@ from cepbook.engine.vectorized.kernel_form import GROUP, OutputForm
 from cepbook.engine.vectorized.row_store import Array, RowStore
 
 
-class OutputArrays:
-    """Values of a batch, whose rows are those from `first` on.
+class ColumnArrays(ABC):
+    """Values and conditions of rows, from the properties in `columns`."""
 
-    ``previous(n)`` returns for each of them the row n places before it, -1 if there is none.
-    """
-
-    def __init__(
-        self,
-        columns: Mapping[str, StoredColumn],
-        cells: GroupCells,
-        rows: RowStore,
-        previous: Callable[[int], Array],
-        first: int,
-    ) -> None:
+    def __init__(self, columns: Mapping[str, StoredColumn]) -> None:
         self._columns = columns
-        self._cells = cells
-        self._rows = rows
-        self._previous = previous
-        self._first = first
+
+    @abstractmethod
+    def previous(self, name: str, number: int) -> ArrayValues:
+        """Return a property of the rows `number` places before."""
+
+    @abstractmethod
+    def other(self, output: OutputForm) -> ArrayValues:
+        """Return a value that is neither a property nor computed from others."""
 
     def values(self, output: OutputForm) -> ArrayValues:
         """Return a value of each row."""
         if output.kind == "property":
             return ArrayValues.of_column(self._columns[output.name])
-        if output.kind == "context":
-            return self._of_partition(output.name)
         if output.kind == "previous":
-            return self._of_previous(output)
-        if output.operands:
-            return self._computed(output)
-        return self._cells.values(output.kind, output.number)
+            return self.previous(output.name, output.number)
+        return self._computed(output) if output.operands else self.other(output)
 
     def meets(self, condition: OutputForm) -> Array:
         """Return for each row whether a condition is true, as opposed to false or null."""
@@ -59,26 +50,6 @@ class OutputArrays:
             if mask is not None:
                 met = met & ~mask
         return met
-
-    def _of_partition(self, name: str) -> ArrayValues:
-        rows = self._rows
-        groups = rows.arrays[GROUP][self._first : rows.end]
-        places, numbers = distinct(groups)
-        partitions = rows.groups.of_codes(groups[places])
-        values = [getattr(p, name) if name in ("id", "name") else p.properties[name] for p in partitions]
-        if {int, type(None)}.issuperset(map(type, values)):
-            missing = np.array([value is None for value in values])[numbers]
-            known = np.array([value or 0 for value in values], np.int64)
-            return ArrayValues(known[numbers], missing if missing.any() else None)
-        return ArrayValues(numbers, texts=np.array([*values, None], object))
-
-    def _of_previous(self, output: OutputForm) -> ArrayValues:
-        places, values = self._previous(output.number), self._rows.arrays[output.name]
-        values, missing = values[np.maximum(places, 0)], places < 0
-        codes = self._rows.codes.get(output.name)
-        if codes is not None:
-            return ArrayValues(values, missing, np.array([*codes.values, None], object)[:-1])
-        return ArrayValues(values, missing | np.isnan(values) if values.dtype.kind == "f" else missing)
 
     def _computed(self, output: OutputForm) -> ArrayValues:
         """Return a double. Null if an operand is; a division by zero is infinite, whatever the sign of the zero."""
@@ -96,3 +67,49 @@ class OutputArrays:
             return np.float64(output.constant), None
         operand = self.values(output)
         return operand.values.astype(np.float64, copy=False), operand.missing
+
+
+class OutputArrays(ColumnArrays):
+    """Values of a batch, whose rows are those from `first` on.
+
+    ``places(n)`` returns for each of them the row n places before it, -1 if there is none.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, StoredColumn],
+        cells: GroupCells,
+        rows: RowStore,
+        places: Callable[[int], Array],
+        first: int,
+    ) -> None:
+        super().__init__(columns)
+        self._cells = cells
+        self._rows = rows
+        self._places = places
+        self._first = first
+
+    def other(self, output: OutputForm) -> ArrayValues:
+        if output.kind == "context":
+            return self._of_partition(output.name)
+        return self._cells.values(output.kind, output.number)
+
+    def previous(self, name: str, number: int) -> ArrayValues:
+        places, values = self._places(number), self._rows.arrays[name]
+        values, missing = values[np.maximum(places, 0)], places < 0
+        codes = self._rows.codes.get(name)
+        if codes is not None:
+            return ArrayValues(values, missing, np.array([*codes.values, None], object)[:-1])
+        return ArrayValues(values, missing | np.isnan(values) if values.dtype.kind == "f" else missing)
+
+    def _of_partition(self, name: str) -> ArrayValues:
+        rows = self._rows
+        groups = rows.arrays[GROUP][self._first : rows.end]
+        places, numbers = distinct(groups)
+        partitions = rows.groups.of_codes(groups[places])
+        values = [getattr(p, name) if name in ("id", "name") else p.properties[name] for p in partitions]
+        if {int, type(None)}.issuperset(map(type, values)):
+            missing = np.array([value is None for value in values])[numbers]
+            known = np.array([value or 0 for value in values], np.int64)
+            return ArrayValues(known[numbers], missing if missing.any() else None)
+        return ArrayValues(numbers, texts=np.array([*values, None], object))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cepbook.engine.vectorized.array_columns import StoredColumn, distinct, python_values, with_nulls
+from cepbook.engine.vectorized.array_columns import StoredColumn, distinct_keys, python_values, with_nulls
 from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, GROUP, NUMBER_TYPES, ORDINAL
 
 Array = npt.NDArray[Any]
@@ -20,6 +20,13 @@ _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
 def magnitude(values: Array) -> float:
     """Return the highest absolute value; 0 without values."""
     return float(np.abs(values.astype(np.float64)).max(initial=0.0))
+
+
+def is_stored_as(column: StoredColumn, of: str) -> bool:
+    """Return whether a column of events has the kind of array in which a property of type `of` is stored."""
+    if of == "string" or column.texts is not None:
+        return of == "string" and column.texts is not None
+    return _KINDS[column.values.dtype.kind] == ARRAY_TYPES[of] and column.values.dtype != np.uint64
 
 
 class ValueCodes:
@@ -75,10 +82,7 @@ class ValueCodes:
         """Return the codes of keys whose parts are in arrays, as numbers or as codes of `names`. A key of several parts
         is a tuple.
         """
-        places, numbers = distinct(parts[0])
-        for column in parts[1:]:
-            own_places, own_numbers = distinct(column)
-            places, numbers = distinct(numbers * len(own_places) + own_numbers)
+        places, numbers = distinct_keys(parts)
         columns = [
             column[places].tolist() if codes is None else codes.of_codes(column[places])
             for column, codes in zip(parts, names, strict=True)
@@ -118,14 +122,10 @@ class RowStore:
 
     def fits(self, name: str, column: StoredColumn | None) -> bool:
         """Return whether a column of events can be stored without loss."""
-        if column is None:
+        if column is None or not is_stored_as(column, self._types[name]):
             return False
-        if name in self.codes or column.texts is not None:
-            return name in self.codes and column.texts is not None
-        kind, stored_as = column.values.dtype.kind, ARRAY_TYPES[self._types[name]]
-        if kind == "f" and not column.gaps and np.isnan(column.values).any():
-            return False  # NaN would be taken for null
-        return _KINDS[kind] == stored_as and column.values.dtype != np.uint64
+        # NaN would be taken for null
+        return column.values.dtype.kind != "f" or column.gaps or not np.isnan(column.values).any()
 
     def rows(self) -> Array:
         """Return the numbers of the retained rows, oldest first."""

@@ -34,6 +34,18 @@ class BoundExpr:
         return None
 
     @property
+    def earlier_value(self) -> tuple[BoundExpr, int] | None:
+        """The value and the number of arrivals before the row's own of ``prior``; None for other expressions."""
+        return None
+
+    @property
+    def picked_value(self) -> tuple[str, BoundExpr, BoundExpr] | None:
+        """The aggregate, the rows and the value of an aggregate of matched rows that picks the value of one row; None
+        for other expressions.
+        """
+        return None
+
+    @property
     def previous_value(self) -> tuple[BoundExpr, int] | None:
         """The value and the constant distance of ``prev(distance, value)``; None for all other expressions."""
         return None

@@ -130,6 +130,10 @@ class Prior(BoundExpr):
     value: BoundExpr
 
     @property
+    def earlier_value(self) -> tuple[BoundExpr, int]:
+        return self.value, self.index
+
+    @property
     def picked_from(self) -> tuple[BoundExpr, ...]:
         return (self.value,)
 
@@ -191,6 +195,11 @@ class MeasureAggregate(BoundExpr):
     value: BoundExpr
     filter: BoundExpr | None
     distinct: bool
+
+    @property
+    def picked_value(self) -> tuple[str, BoundExpr, BoundExpr] | None:
+        whole = self.filter is None and not self.distinct and self.name in AGGREGATES and AGGREGATES[self.name].picks
+        return (self.name, self.rows, self.value) if whole else None
 
     @property
     def named_property(self) -> tuple[str, str] | None:

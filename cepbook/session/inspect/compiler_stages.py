@@ -127,6 +127,12 @@ def _replayed(runtime: Runtime, deps: StatementDependencies) -> str:
             return f"in batches: its pattern gets the events one by one, because {chain}"
         condition = ", unless the clock leaps" if chain.timed else ""
         return f"in batches: arrays follow the partial matches that begin and end in one{condition}"
+    recognize = statement.program.recognize
+    if recognize is not None and statement.context is None:
+        rows = recognize.arrays()
+        if isinstance(rows, str):
+            return f"in batches: rows of `match_recognize` are processed one by one, because {rows}"
+        return "in batches: arrays find the matches of `match_recognize`"
     form = statement.program.kernel_form()
     if isinstance(form, str):
         return f"in batches: the loop runs inside the generated code. There is no kernel, because {form}"

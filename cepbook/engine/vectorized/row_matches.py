@@ -1,0 +1,108 @@
+"""Matches of `match_recognize` in the rows of a batch, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cepbook.engine.vectorized.array_columns import put_nulls
+from cepbook.engine.vectorized.kernel_library import kernels
+from cepbook.engine.vectorized.partitioned_rows import PartitionedRows
+from cepbook.engine.vectorized.recognition_form import MeasureForm
+from cepbook.engine.vectorized.row_automaton import INCOMPLETE, UNKNOWN, RowAutomaton
+from cepbook.engine.vectorized.row_store import Array
+
+_TOGETHER = 64  # rows of a match that is traced back
+NO_ROW = -1  # stands for the place of a row of a variable without one
+
+
+class RowMatches:
+    """The states of all partitions behind each row, and the matches that are completed, in the order of the rows.
+
+    `begun` has the state of each partition before its first row. `states` has the number of the state by place,
+    `completing` the places of the rows that complete a match, and `owners` the number of the partition of each.
+    """
+
+    def __init__(self, rows: PartitionedRows, automaton: RowAutomaton, begun: Sequence[int]) -> None:
+        self._rows = rows
+        self._automaton = automaton
+        self._bounds = np.array(rows.bounds)
+        self.states = self._followed(begun)
+        self._completed: Array = np.array([state.completed for state in automaton.states], np.int64)
+        places = np.flatnonzero(self._completed[self.states] != INCOMPLETE)
+        self._places = places[np.argsort(rows.order[places], kind="stable")]
+        self._owners = np.searchsorted(self._bounds[:-1], self._places, "right") - 1
+        self.completing: list[int] = self._places.tolist()
+        self.owners: list[int] = self._owners.tolist()
+
+    def _followed(self, begun: Sequence[int]) -> Array:
+        """Return the states behind each row."""
+        rows, table, extend = self._rows, self._automaton.table, self._automaton.extend
+        loaded = kernels(len(rows.order))
+        if loaded is None:
+            followed = []
+            for number, state in enumerate(begun):
+                begin, end = rows.bounds[number : number + 2]
+                for accepted in rows.accepted[begin:end].tolist():
+                    following = table[state][accepted]
+                    state = extend(state, accepted) if following == UNKNOWN else following
+                    followed.append(state)
+            return np.array(followed, np.int64)
+        states, number, place = np.empty(len(rows.order), np.int64), 0, 0
+        while number < len(begun):
+            number, place = loaded.follow_states(
+                np.array(table), rows.accepted, self._bounds, np.array(begun), number, place, states
+            )
+            if number < len(begun):
+                before = begun[number] if place == rows.bounds[number] else states[place - 1]
+                extend(before, rows.accepted[place])
+        return states
+
+    def measures(self, forms: Mapping[str, MeasureForm]) -> tuple[dict[str, list[Any]], list[int]]:
+        """Return the values of measures of all matches by name, and the numbers of the matches whose values are not
+        known: they have rows of former batches, or many rows.
+        """
+        if not self.completing:
+            return {name: [] for name in forms}, []
+        first, last, unknown = self._traced()
+        columns = {}
+        for name, form in forms.items():
+            places = (first if form.first else last)[form.variable]
+            rows = self._rows.order[np.maximum(places, 0)]
+            columns[name] = put_nulls(self._rows.columns.of_rows(rows)[form.name], places < 0)
+        return columns, unknown.tolist()
+
+    def _traced(self) -> tuple[Array, Array, Array]:
+        """Trace the matches back from their last rows, all at once. Return the places of the first and the last row of
+        each variable, by variable and match, and the numbers of the matches that are not traced to their beginning.
+        """
+        states, count, begin = self._automaton.states, len(self._places), self._bounds[self._owners]
+        width = 1 + max((len(state.positions) for state in states), default=0)
+        parents = np.array([_padded(state.parents, width) for state in states])
+        variables = np.array(
+            [_padded([self._automaton.variables[position] for position in state.positions], width) for state in states]
+        )
+        active, place, unknown = np.arange(count), self._places, []
+        state = self.states[place]
+        match, variable = self._completed[state], np.array([state.variable for state in states])[state]
+        first, last = np.full((2, 1 + max(self._automaton.variables), count), NO_ROW)
+        for _ in range(_TOGETHER):
+            first[variable, active] = place
+            last[variable, active] = np.maximum(last[variable, active], place)
+            before = (match >= 0) & (place <= begin)
+            unknown.append(active[before])
+            going = (match >= 0) & ~before
+            if not going.any():
+                break
+            active, match, place, begin = active[going], match[going], place[going] - 1, begin[going]
+            state = self.states[place]
+            match, variable = parents[state, match], variables[state, match]
+        else:
+            unknown.append(active)
+        return first, last, np.unique(np.concatenate(unknown))
+
+
+def _padded(numbers: Sequence[int], width: int) -> list[int]:
+    return [*numbers, *[0] * (width - len(numbers))]

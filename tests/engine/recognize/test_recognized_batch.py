@@ -1,0 +1,214 @@
+"""Arrays that find the matches of `match_recognize` give the rows, the order and the state of rows one by one."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import pytest
+
+from cepbook.engine.config import Config
+from cepbook.engine.recognize import recognized_batch
+from cepbook.engine.replay import batch_replayer, statement_pass
+from cepbook.engine.vectorized import kernel_library, partitioned_rows, row_matches
+from cepbook.errors import StatementError
+from tests.engine.histories import GAPS, KEYS, Event, Run, comparable, run_both, slices
+
+PATTERNS = (
+    "X Y", "X Y Z", "X Y+ Z", "X Y* Z", "X Y? Z", "X Y{2,} Z", "X{2} Y", "(X Y)+ Z", "X (Y|Z)", "X (Y|Z) X", "X+",
+    "X*? Y", "X+? Y Z*", "(X|Y)+ Z", "match_recognize_permute(X, Y, Z)", "X Y Y", "X (Y Z)* Y", "X", "X Y{1,3}? Z",
+)  # fmt: skip
+CONDITIONS = (
+    "{0}.x > 0", "{0}.x < 1", "{0}.x = 7", "{0}.x > prev({0}.x)", "{0}.x <= prev({0}.x)", "{0}.d > prev({0}.d, 2)",
+    "{0}.k = 'a'", "{0}.k in ('a', 'b') and {0}.x > 0", "{0}.x > 0 and ({0}.d > 0.5 or {0}.x > prev({0}.x))",
+    "{0}.d - prev({0}.d) > 0.5", "{0}.d * 2.0 >= {0}.x", "prev({0}.x) = 7", "{0}.x between 0 and 2", "{0}.g = 1",
+)  # fmt: skip
+OF_ONE = ("{0}.x", "{0}.k", "{0}.d", "{0}.g")  # of the only row of a variable
+OF_SEVERAL = ("first({0}.d)", "last({0}.x)", "last({0}.k)", "first({0}.x)")
+FROM_ROWS = ("count({0}.x)", "sum({0}.x)", "{0}.countOf()")  # not computed by arrays
+SELECTS = (
+    "select * from A match", "select * from A match", "select * from A(x > -1) match", "select m1, m0 from A match",
+    "select m0 as r from A match", "select * from A match where x > -1", "select count(*) as c from A match",
+    "select * from A match output every 2 events", "select * from A match output last every 1 sec",
+    "select irstream * from A match", "select distinct m0 from A match",
+    "insert into O select * from A match; @name('o') select * from O",
+    "insert into O select m1 as v from A match; @name('o') select irstream v from O#length(2)",
+)  # fmt: skip
+INTS = (0, 1, 2, 7, -1)
+DOUBLES = (None, 0.5, 1.0, -2.0, 7.25, -0.0, math.inf)
+
+
+@pytest.fixture(autouse=True)
+def _arrays_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_library, "LEAST", 1)
+    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    monkeypatch.setattr(partitioned_rows, "LEAST_ROWS", 0)
+    monkeypatch.setattr(statement_pass, "recognized_batch", _counted(recognized_batch.recognized_batch))
+    Recognized.batches = Recognized.columns = 0
+
+
+class Recognized:
+    """Counts the batches whose matches arrays have found, and those whose measures are columns."""
+
+    batches = columns = 0
+
+
+def _counted(recognize: Any) -> Any:
+    def counted(*arguments: Any) -> Any:
+        recognized = recognize(*arguments)
+        if recognized is not None:
+            Recognized.batches += 1
+            values = recognized.values
+
+            def counted_values(names: Any) -> Any:
+                columns = values(names)
+                Recognized.columns += columns is not None
+                return columns
+
+            recognized.values = counted_values
+        return recognized
+
+    return counted
+
+
+def random_statement(random: Random) -> str:
+    """A statement whose conditions read no rows of the match."""
+    pattern = random.choice(PATTERNS)
+    spelled = pattern.replace("match_recognize_permute", "")
+    names = [name for name in "XYZ" if name in spelled]
+    several = [name for name in names if spelled.count(name) > 1 or spelled.partition(name)[2][:1] in ("+", "*", "{")]
+    if ")+" in spelled or ")*" in spelled:
+        several += spelled.partition("(")[2].partition(")")[0]
+    measures = []
+    for number in range(2):
+        name = random.choice(names)
+        kinds = OF_SEVERAL if name in several else OF_ONE
+        kinds = FROM_ROWS if name in several and random.random() < 0.15 else kinds
+        measures.append(f"{random.choice(kinds).format(name)} as m{number}")
+    defined = [f"{name} as {random.choice(CONDITIONS).format(name)}" for name in names if random.random() < 0.75]
+    keys = random.choice(("", "partition by k ", "partition by g ", "partition by k, g ", "partition by x "))
+    clause = f" match_recognize ({keys}measures {', '.join(measures)} pattern ({pattern})"
+    clause += f" define {', '.join(defined)})" if defined else ")"
+    return f"@name('s') {random.choice(SELECTS).replace(' match', clause, 1)}"
+
+
+def random_history(random: Random) -> list[Event]:
+    time, events, odd = random.choice((0, 5000)), list[Event](), random.random() < 0.2
+    for _ in range(random.randint(0, 60)):
+        time += random.choice(GAPS)
+        d = random.choice((*DOUBLES, math.nan) if odd else DOUBLES)
+        values = {"k": random.choice(KEYS), "x": random.choice(INTS), "n": 2**40, "f": 1.0}
+        events.append(Event(time, "A", values | {"g": random.randint(0, 2), "d": d}))
+    return events
+
+
+class ArrayRun(Run):
+    """A run whose batches are arrays."""
+
+    def replay(self, events: Any, cuts: Any, *, stepping: bool = False) -> None:
+        batch = self.runtime.batch(["A"])
+        stops = range(self.runtime.now, events[-1].time + 1) if stepping else None
+        batch.run(slices(events, 0, batch.columns, arrays_only=True), stops)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_batches_are_as_events_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(seed)
+    kernels = kernel_library.kernels(wait=True) if seed % 2 else None
+    monkeypatch.setattr(row_matches, "kernels", lambda _: kernels)
+    for _ in range(60):
+        epl, events = random_statement(random), random_history(random)
+        cuts = [random.randint(1, 60) for _ in range(random.randint(0, 4))]
+        not_a_number = any(event.values["d"] != event.values["d"] for event in events)  # which does not equal itself
+        compare(epl, events, cuts, stepping=random.random() < 0.5, read=0 if not_a_number else random.randint(0, 2))
+    assert Recognized.batches > 60
+    assert Recognized.columns > 20
+
+
+def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> None:
+    one_by_one, run = Run(epl), ArrayRun(epl)
+    run_both(one_by_one, run, events, cuts, stepping=stepping, read=read)
+    for later in (0, 10_000):
+        for either in (run, one_by_one):
+            either.runtime.advance(either.runtime.now + later)
+        assert repr(run.deliveries) == repr(one_by_one.deliveries), (epl, events, cuts)
+        readings = [comparable([*either.readings().values()]) for either in (run, one_by_one)]
+        assert readings[0] == readings[1], (epl, events, cuts)
+        assert exact_state(run) == exact_state(one_by_one), (epl, events, cuts)
+
+
+def exact_state(run: Run) -> list[Any]:
+    """The partitions in their order, with their open matches, and the counters."""
+    statement = run.runtime.statements["s"]
+    view, state = statement.state.view.then, statement.state
+    partitions = []
+    for key, partition in view.partitions.items():
+        matches = [partition.closed(match, view.form.variables) for match in partition.open]
+        rows = [(*match[:3], view.form.named(match[3]), *match[4:]) for match in matches]
+        partitions.append((comparable(key), comparable(rows), comparable(partition.before)))
+    return [partitions, view.size, view.serial, state.ordinal]
+
+
+FORMS = {
+    "measures X.x as a pattern (X Y) define Y as Y.x > prev(Y.x)": "arrays",
+    "partition by k, g measures X.x as a pattern (X Y) define Y as Y.k = 'a' and Y.d > 0.5": "arrays",
+    "measures X.x as a pattern (X Y) define Y as Y.x > X.x": "the condition of Y reads other rows of the match",
+    "measures X.x as a pattern (X Y) define Y as Y.n > prev(Y.n)": "the condition of Y is none that arrays evaluate",
+    "measures X.x as a pattern (X Y) define Y as Y.x % 2 = 0": "the condition of Y is none that arrays evaluate",
+    "measures X.x as a after match skip to next row pattern (X Y)": (
+        "rows leave, or more is reported than the earliest match at once"
+    ),
+    "partition by d measures X.x as a pattern (X Y)": (
+        "not all keys of its partitions are texts, whole numbers or booleans"
+    ),
+    f"measures A0.x as a pattern ({' '.join(f'A{number}' for number in range(9))})": "it has too many variables",
+}
+
+
+@pytest.mark.parametrize("clause", FORMS)
+def test_each_clause_has_a_form_or_a_reason(clause: str) -> None:
+    run = Run(f"@name('s') select * from A match_recognize ({clause})")
+    form = run.runtime.statements["s"].program.recognize.arrays()
+    assert (form if isinstance(form, str) else "arrays") == FORMS[clause]
+
+
+@pytest.mark.parametrize(
+    ("epl", "columns"),
+    [
+        ("select * from A match", ("a", "b")),
+        ("select b as c, a from A match", ("b", "a")),
+        ("select *, a as c from A match", None),
+        ("select a + 1 as c from A match", None),
+        ("select irstream a from A match", None),
+        ("select distinct a from A match", None),
+        ("select a from A match output last every 1 sec", None),
+        ("select a from A match order by b", None),
+        ("select count(*) as c from A match", None),
+    ],
+)
+def test_measures_are_columns_where_each_match_is_a_row(epl: str, columns: tuple[str, ...] | None) -> None:
+    clause = "match_recognize (measures X.x as a, Y.x as b pattern (X Y))"
+    run = Run(f"@name('s') {epl.replace('match', clause, 1)}")
+    assert run.runtime.statements["s"].program.match_columns == columns
+
+
+def test_long_matches_and_matches_over_several_batches() -> None:
+    epl = "@name('s') select * from A match_recognize (measures X.x as a, first(Y.x) as b, last(Y.x) as c, Z.x as d "
+    epl += "pattern (X Y+ Z) define Y as Y.x > prev(Y.x), Z as Z.x < prev(Z.x))"
+    events = [Event(at, "A", {"k": "a", "g": 0, "x": at % 97, "n": 0, "d": 0.0, "f": 0.0}) for at in range(500)]
+    compare(epl, events, [150, 160, 333], stepping=False, read=1)
+
+
+def test_more_open_matches_than_allowed_are_left_to_the_row_engine() -> None:
+    clause = "partition by x measures X.x as a pattern (X Y) define Y as Y.g = 9"
+    epl = f"@name('s') select * from A match_recognize ({clause})"
+    events = [Event(at, "A", {"k": "a", "g": 0, "x": at, "n": 0, "d": 0.0, "f": 0.0}) for at in range(50)]
+    runs = [kind(epl, config=Config(recognize_limit=20)) for kind in (Run, ArrayRun)]
+    failures = []
+    for run in runs:
+        with pytest.raises(StatementError) as failure:
+            run.replay(events, []) if isinstance(run, ArrayRun) else run.send(events)
+        failures.append(str(failure.value))
+    assert "more than 20 matches" in failures[0]
+    assert Recognized.batches == 0
