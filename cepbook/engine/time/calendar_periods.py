@@ -74,7 +74,7 @@ def month_due(t: int, months: int, units: int, second: int, zone: str = "UTC") -
 
 
 def next_on_grid(now: int, grid: int, months: int, units: int, second: int = 1000, zone: str = "UTC") -> int:
-    """The first point after `now` of the grid through `grid` with the given period.
+    """Return the first point after `now` of the grid through `grid` with the given period: months first, then units.
 
     Calendar grids move month by month from their last point, so a day once clamped stays clamped.
     """
@@ -86,5 +86,5 @@ def next_on_grid(now: int, grid: int, months: int, units: int, second: int = 100
             return grid
         grid = before
     while grid <= now:
-        grid = add_months(grid + units, months, second, zone)
+        grid = add_months(grid, months, second, zone) + units
     return grid
