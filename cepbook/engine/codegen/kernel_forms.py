@@ -159,10 +159,10 @@ class _KernelOutputs(OutputForms):
     """The forms of values of a statement, which reads properties of `types`."""
 
     def __init__(self, code: CodegenContext, steps: PhysicalPlan, types: dict[str, str]) -> None:
+        super().__init__(null_at_zero=code.base.division_by_zero_null)
         self._code = code
         self._steps = steps
         self._types = types
-        self.divides_by_zero = not code.base.division_by_zero_null
 
     def operand(self, e: x.BoundExpr) -> OutputForm | None:
         steps, types = self._steps, self._types

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from cepbook.engine.patterns.atom_filters import split_filter
 from cepbook.engine.subscriptions.filter_index import index_conditions, leading_conditions
-from cepbook.engine.vectorized.chain_form import (
-    ChainAtom,
-    ChainComparison,
-    ChainForm,
-    ChainKey,
-    ChainOperand,
-    ChainStep,
-)
-from cepbook.engine.vectorized.kernel_form import COMPARISONS, EXACT
+from cepbook.engine.vectorized.chain_form import ChainAtom, ChainForm, ChainKey, ChainStep
+from cepbook.engine.vectorized.kernel_form import EXACT, OutputForm
+from cepbook.engine.vectorized.output_forms import OutputForms
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
@@ -23,7 +16,6 @@ from cepbook.lang.plan.pattern import EVENT_STREAM, MATCH_STREAM
 from cepbook.lang.types import BITS
 
 _KEY_KINDS = {"string": "string", "boolean": "boolean"} | dict.fromkeys(BITS, "number")  # by type; others are no keys
-_ARITHMETIC: dict[str, Literal["+", "-", "*"]] = {"+": "+", "-": "-", "*": "*"}
 _MOST_ATOMS = 62  # those of a type are bits of a whole number
 
 
@@ -46,10 +38,11 @@ def _refused(what: str) -> Refusal:
     return Refusal("no-chain", f"arrays cannot follow {what} in its pattern")
 
 
-class _ChainBuilder:
+class _ChainBuilder(OutputForms):
     """Builds the steps of a chain from left to right."""
 
     def __init__(self, pattern: p.Pattern, first: p.Atom) -> None:
+        super().__init__(null_at_zero=True)  # which a pattern does not know
         self._pattern = pattern
         self._first = first
         self._steps: list[ChainStep] = []
@@ -99,11 +92,13 @@ class _ChainBuilder:
                 raise _refused("an equality")
             assert prop is not None
             keys.append(ChainKey(prop.name, self._step_of[member[0]], member[1]))
-        comparisons = tuple(map(self._comparison, parts.rest))
+        comparisons = tuple(map(self.condition, parts.rest))
         bound = parts.bound
         if bound is not None:
-            operands = self._operand(bound.event), self._operand(bound.match)
-            comparisons += (ChainComparison(COMPARISONS[bound.op], *operands),)
+            form = self.comparison(bound.op, bound.event, bound.match)
+            if form is None:
+                raise self.refusal(bound.event)
+            comparisons += (form,)
         place = sum(other.event_type == atom.event_type for other in self._pattern.atoms[: atom.number])
         return ChainAtom(
             atom.number,
@@ -112,30 +107,19 @@ class _ChainBuilder:
             leading_conditions(parts.event),
             tuple(keys),
             comparisons,
-            None if bound is None else comparisons[-1].right,
+            None if bound is None else comparisons[-1].operands[1],
         )
 
-    def _comparison(self, e: x.BoundExpr) -> ChainComparison:
-        operator, sides = e.predicate or ("", ())
-        if operator not in COMPARISONS:
-            raise _refused("a condition")
-        left, right = map(self._operand, sides)
-        return ChainComparison(COMPARISONS[operator], left, right)
-
-    def _operand(self, e: x.BoundExpr) -> ChainOperand:
-        """Return a number that is exact as a float."""
-        if e.type.name not in ("double", "int", "short", "byte"):
-            raise _refused("a condition")
-        if isinstance(e.constant, int | float):
-            return ChainOperand("constant", constant=float(e.constant))
+    def operand(self, e: x.BoundExpr) -> OutputForm | None:
         if e.property_name and e.read_stream == EVENT_STREAM:
-            return ChainOperand("property", e.property_name)
-        if (member := e.tag_member(MATCH_STREAM)) is not None and member[0] in self._step_of:
-            return ChainOperand("property", member[1], self._step_of[member[0]])
-        operator, *sides = e.arithmetic or ("",)
-        if operator not in _ARITHMETIC or e.type.name != "double":
-            raise _refused("a condition")
-        return ChainOperand(_ARITHMETIC[operator], operands=tuple(map(self._operand, sides)))
+            return OutputForm("property", e.property_name)
+        member = e.tag_member(MATCH_STREAM)
+        if member is None or member[0] not in self._step_of:
+            return None
+        return OutputForm("matched", member[1], self._step_of[member[0]])
+
+    def refusal(self, e: x.BoundExpr) -> Refusal:
+        return _refused("a condition")
 
 
 def _constant(period: x.BoundExpr) -> int:

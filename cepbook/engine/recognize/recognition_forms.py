@@ -17,16 +17,18 @@ _MOST_VARIABLES = 8  # the states of the automaton have a transition for each ch
 _NO_ARRAYS = partial(Refusal, "no-arrays")  # of a `match_recognize` whose rows are processed one by one
 
 
-def recognition_form(node: Recognition, back: int, *, enters_rows: bool) -> RecognitionForm | str:
+def recognition_form(
+    node: Recognition, back: int, *, enters_rows: bool, null_at_zero: bool
+) -> RecognitionForm | str:
     """Return the form of a `match_recognize` whose conditions read up to `back` rows before the row, or the reason why
-    it has none. `enters_rows` is that of its `RecognizeCodegen`.
+    it has none. `enters_rows` is that of its `RecognizeCodegen`; `null_at_zero`: a division by zero is null.
     """
     if not enters_rows:
         return "rows leave, or more is reported than the earliest match at once"
     if len(node.variables) > _MOST_VARIABLES:
         return "it has too many variables"
     try:
-        forms = _RowForms()
+        forms = _RowForms(null_at_zero=null_at_zero)
         keys = tuple(map(forms.key, node.keys))
         admits = forms.test(node.predicate, "the where clause")
         variables = tuple(forms.test(v.condition, f"the condition of {v.name}") for v in node.variables)
@@ -52,7 +54,8 @@ def _measure(e: x.BoundExpr, names: Sequence[str]) -> MeasureForm | None:
 class _RowForms(OutputForms):
     """The forms of conditions of a row. `types` collects those of the properties that they compute with."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, null_at_zero: bool) -> None:
+        super().__init__(null_at_zero=null_at_zero)
         self.types: dict[str, str] = {}
         self._condition = ""  # that a form is looked for, in words
 

@@ -118,7 +118,13 @@ class RecognizeCodegen:
                 self.automaton.variables,
                 len(node.variables),
             ),
-            arrays=partial(recognition_form, node, self.back, enters_rows=self.enters_rows),
+            arrays=partial(
+                recognition_form,
+                node,
+                self.back,
+                enters_rows=self.enters_rows,
+                null_at_zero=self._base.division_by_zero_null,
+            ),
         )
 
     def _transitions(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:

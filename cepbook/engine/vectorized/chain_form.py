@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from cepbook.engine.subscriptions.filter_index import IndexCondition
-from cepbook.engine.vectorized.kernel_form import Comparison
+from cepbook.engine.vectorized.kernel_form import OutputForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +30,10 @@ class ChainKey:
 
 
 @dataclass(frozen=True, slots=True)
-class ChainOperand:
-    """A number: the property `name` of the event of a step (None: of the event that arrives), `constant`, or the double
-    that the operator `kind` (``+``, ``-``, ``*``) makes of two `operands`.
-    """
-
-    kind: Literal["property", "constant", "+", "-", "*"]
-    name: str = ""
-    step: int | None = None
-    constant: float = 0.0
-    operands: tuple[ChainOperand, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ChainComparison:
-    """A comparison of two numbers. It is not true for null."""
-
-    operator: Comparison
-    left: ChainOperand
-    right: ChainOperand
-
-
-@dataclass(frozen=True, slots=True)
 class ChainAtom:
     """Atom `number` of the pattern: an event of `event_type` that meets all `conditions`, equals events before it in
-    `keys`, and meets the `comparisons` with them. `place` counts the atoms of its type from 0.
+    `keys`, and meets the `comparisons` with them (``property`` is one of the event that arrives, ``matched`` one of an
+    event before). `place` counts the atoms of its type from 0.
 
     Partial matches that wait for it with a `bound` become true in ascending order of the bound.
     """
@@ -64,8 +43,8 @@ class ChainAtom:
     place: int
     conditions: tuple[IndexCondition, ...]
     keys: tuple[ChainKey, ...] = ()
-    comparisons: tuple[ChainComparison, ...] = ()
-    bound: ChainOperand | None = None
+    comparisons: tuple[OutputForm, ...] = ()
+    bound: OutputForm | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,25 +24,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import pairwise, repeat
+from operator import and_
 from typing import Any
 
 import numpy as np
 
 from cepbook.engine.time.clock import NEVER
-from cepbook.engine.vectorized.array_columns import COMPARE, ArrayColumns, BooleanMask, StoredColumn, distinct
-from cepbook.engine.vectorized.array_values import ARITHMETIC
+from cepbook.engine.vectorized.array_columns import ArrayColumns, BooleanMask, StoredColumn, distinct
+from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.chain_form import (
     ChainAtom,
     ChainForm,
     ChainKey,
     ChainMatch,
-    ChainOperand,
     ChainStep,
     ChainStimulus,
 )
 from cepbook.engine.vectorized.column_batch import ColumnBatch, iterate_events
-from cepbook.engine.vectorized.kernel_form import EXACT
-from cepbook.engine.vectorized.row_store import Array
+from cepbook.engine.vectorized.kernel_form import EXACT, OutputForm
+from cepbook.engine.vectorized.output_arrays import ColumnArrays
+from cepbook.engine.vectorized.row_store import Array, magnitude
 
 _TOGETHER = 16  # events that all partial matches try at once; those that still wait then try the others by themselves
 _MOST_TRIES = 64  # for each event of a batch, by partial matches by themselves
@@ -115,6 +116,32 @@ class _Partials:
         """Return a property of the events that some partial matches have matched at a step."""
         column = self._fetch(step, name)
         return column._replace(values=column.values[which])
+
+
+class _Pairs(ColumnArrays):
+    """Events that arrive, in the rows `arrived` of a stream, each beside one of the partial matches `which`."""
+
+    def __init__(self, stream: _Stream, arrived: Array, partials: _Partials, which: Array) -> None:
+        super().__init__({})
+        self._stream = stream
+        self._arrived = arrived
+        self._partials = partials
+        self._which = which
+
+    def values(self, output: OutputForm) -> ArrayValues:
+        if output.kind == "property":
+            return self._numbers(self._stream.column(output.name, self._arrived))
+        return super().values(output)
+
+    def other(self, output: OutputForm) -> ArrayValues:
+        return self._numbers(self._partials.column(output.number, output.name, self._which))
+
+    def _numbers(self, column: StoredColumn) -> ArrayValues:
+        if column.texts is not None or column.values.dtype.kind not in "fiu":
+            raise _NeedsStateNodes
+        if column.values.dtype.kind != "f" and magnitude(column.values) > EXACT:
+            raise _NeedsStateNodes
+        return ArrayValues.of_column(column)
 
 
 def _of_values(values: list[Any]) -> StoredColumn:
@@ -204,9 +231,11 @@ class _ChainBatch:
             order = np.flatnonzero(completed)
             by = times[order]
             if step.atom is not None and step.atom.bound is not None:
-                by, _ = self._operand(step.atom.bound, step.atom, ends[order], partials, order)
                 sort_key = [np.zeros(len(stays)), *sort_key]
-                sort_key[0][order] = by
+                if len(order):
+                    pairs = _Pairs(self._streams[step.atom.event_type], ends[order], partials, order)
+                    sort_key[0][order], _ = pairs.number(step.atom.bound)
+                by = sort_key[0][order]
             order = order[np.lexsort((by, ends[order]))]
             ends, times = ends[order], times[order]
             sort_key = [values[order] for values in sort_key]
@@ -290,35 +319,10 @@ class _ChainBatch:
 
     def _meets(self, atom: ChainAtom, arrived: Array, partials: _Partials, which: Array) -> BooleanMask:
         """Return whether the events in rows `arrived` meet the comparisons of an atom with partial matches."""
-        met = np.ones(len(arrived), bool)
-        for comparison in atom.comparisons:
-            left, right = (
-                self._operand(operand, atom, arrived, partials, which)
-                for operand in (comparison.left, comparison.right)
-            )
-            met &= COMPARE[comparison.operator](left[0], right[0]) & ~(left[1] | right[1])
-        return met
-
-    def _operand(
-        self, operand: ChainOperand, atom: ChainAtom, arrived: Array, partials: _Partials, which: Array
-    ) -> tuple[Array, BooleanMask]:
-        """Return numbers, and a mask of nulls."""
-        if operand.kind == "constant" or not len(arrived):  # without events of a type it has no columns
-            return np.full(len(arrived), operand.constant), np.zeros(len(arrived), bool)
-        if operand.kind == "property":
-            if operand.step is None:
-                column = self._streams[atom.event_type].column(operand.name, arrived)
-            else:
-                column = partials.column(operand.step, operand.name, which)
-            if column.texts is not None or column.values.dtype.kind not in "fiu":
-                raise _NeedsStateNodes
-            values = column.values.astype(np.float64)
-            if column.values.dtype.kind != "f" and np.abs(values).max(initial=0) > EXACT:
-                raise _NeedsStateNodes
-            return values, np.isnan(values) if column.gaps else np.zeros(len(values), bool)
-        (a, no_a), (b, no_b) = (self._operand(side, atom, arrived, partials, which) for side in operand.operands)
-        with np.errstate(all="ignore"):
-            return ARITHMETIC[operand.kind](a, b), no_a | no_b
+        if not len(arrived):  # without events of a type it has no columns
+            return np.ones(0, bool)
+        pairs = _Pairs(self._streams[atom.event_type], arrived, partials, which)
+        return reduce(and_, map(pairs.meets, atom.comparisons))
 
     def _codes(self, atom: ChainAtom, rows: Array, key: ChainKey, partials: _Partials) -> Array:
         """Return numbers from 0 for the values of a key in rows of an atom, and then of partial matches, in the events

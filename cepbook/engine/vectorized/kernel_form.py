@@ -23,8 +23,8 @@ Comparison = Literal["=", "<", "<=", ">", ">="]
 COMPARISONS: dict[str, Comparison] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 KEPT = 2**62  # the limit of a window that no row leaves
 OutputKind = Literal[
-    "property", "context", "previous", "count", "total", "mean", "least", "greatest", "constant", "+", "-", "*", "/",
-    "=", "<", "<=", ">", ">=", "and", "or",
+    "property", "context", "previous", "matched", "count", "total", "mean", "least", "greatest", "constant",
+    "+", "-", "*", "/", "=", "<", "<=", ">", ">=", "and", "or",
 ]  # fmt: skip
 
 
@@ -57,6 +57,7 @@ class OutputForm:
     - ``context``: the built-in property `name` of the event's context partition
     - ``property``: the property `name` of the event
     - ``previous``: the same of the event `number` places before it in the window
+    - ``matched``: the same of the event that step `number` of a pattern has matched
     - ``count``, ``total``, ``mean``, ``least``, ``greatest`` of argument `number`
     - ``constant``: the number `constant`
     - ``+``, ``-``, ``*``, ``/``: a double, from two `operands`

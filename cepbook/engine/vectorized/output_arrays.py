@@ -24,19 +24,13 @@ class ColumnArrays(ABC):
         self._columns = columns
 
     @abstractmethod
-    def previous(self, name: str, number: int) -> ArrayValues:
-        """Return a property of the rows `number` places before."""
-
-    @abstractmethod
     def other(self, output: OutputForm) -> ArrayValues:
-        """Return a value that is neither a property nor computed from others."""
+        """Return a value that is neither a property of the row nor computed from other values."""
 
     def values(self, output: OutputForm) -> ArrayValues:
         """Return a value of each row."""
         if output.kind == "property":
             return ArrayValues.of_column(self._columns[output.name])
-        if output.kind == "previous":
-            return self.previous(output.name, output.number)
         return self._computed(output) if output.operands else self.other(output)
 
     def meets(self, condition: OutputForm) -> Array:
@@ -44,7 +38,7 @@ class ColumnArrays(ABC):
         if condition.kind in ("and", "or"):
             met: Array = reduce(and_ if condition.kind == "and" else or_, map(self.meets, condition.operands))
             return met
-        (a, b), missing = zip(*map(self._operand, condition.operands), strict=True)
+        (a, b), missing = zip(*map(self.number, condition.operands), strict=True)
         met = np.asarray(COMPARE[condition.kind](a, b))
         for mask in missing:
             if mask is not None:
@@ -53,7 +47,7 @@ class ColumnArrays(ABC):
 
     def _computed(self, output: OutputForm) -> ArrayValues:
         """Return a double. Null if an operand is; a division by zero is infinite, whatever the sign of the zero."""
-        (a, b), missing = zip(*map(self._operand, output.operands), strict=True)
+        (a, b), missing = zip(*map(self.number, output.operands), strict=True)
         with np.errstate(all="ignore"):
             if output.kind == "/":
                 values = np.where(b == 0, np.where((a == 0) | np.isnan(a), np.nan, np.copysign(np.inf, a)), a / b)
@@ -62,7 +56,8 @@ class ColumnArrays(ABC):
         some = [mask for mask in missing if mask is not None]
         return ArrayValues(values, some[0] if len(some) == 1 else some[0] | some[1] if some else None)
 
-    def _operand(self, output: OutputForm) -> tuple[Any, Array | None]:
+    def number(self, output: OutputForm) -> tuple[Any, Array | None]:
+        """Return a value of each row as doubles, or one for all rows, and a mask of nulls; None without nulls."""
         if output.kind == "constant":
             return np.float64(output.constant), None
         operand = self.values(output)
@@ -92,9 +87,11 @@ class OutputArrays(ColumnArrays):
     def other(self, output: OutputForm) -> ArrayValues:
         if output.kind == "context":
             return self._of_partition(output.name)
+        if output.kind == "previous":
+            return self._previous(output.name, output.number)
         return self._cells.values(output.kind, output.number)
 
-    def previous(self, name: str, number: int) -> ArrayValues:
+    def _previous(self, name: str, number: int) -> ArrayValues:
         places, values = self._places(number), self._rows.arrays[name]
         values, missing = values[np.maximum(places, 0)], places < 0
         codes = self._rows.codes.get(name)

@@ -17,7 +17,9 @@ _OPERATORS: dict[str, Literal["+", "-", "*", "/"]] = {"+": "+", "-": "-", "*": "
 class OutputForms(ABC):
     """The forms of expressions. An expression without a form raises a `Refusal`."""
 
-    divides_by_zero = True  # the quotient is infinite then, not null
+    def __init__(self, *, null_at_zero: bool) -> None:
+        """`null_at_zero`: a division by zero is null, so that no quotient has a form."""
+        self._operators = {"+", "-", "*"} if null_at_zero else {"+", "-", "*", "/"}
 
     @abstractmethod
     def operand(self, e: x.BoundExpr) -> OutputForm | None:
@@ -36,9 +38,9 @@ class OutputForms(ABC):
         form = self.operand(e)
         if form is not None:
             return form
-        if e.arithmetic is not None and e.type.name == "double" and self.divides_by_zero:
+        if e.arithmetic is not None and e.type.name == "double":
             operator, *sides = e.arithmetic
-            if operator in _OPERATORS:
+            if operator in self._operators:
                 return OutputForm(_OPERATORS[operator], operands=tuple(map(self._number, sides)))
         raise self.refusal(e)
 
@@ -47,10 +49,18 @@ class OutputForms(ABC):
         operator, sides = e.predicate or ("", ())
         if operator in _CONNECTIVES:
             return OutputForm(_CONNECTIVES[operator], operands=tuple(map(self.condition, sides)))
+        form = self.comparison(operator, *sides) if operator in COMPARISONS else None
+        if form is None:
+            raise self.refusal(e)
+        return form
+
+    def comparison(self, operator: str, left: x.BoundExpr, right: x.BoundExpr) -> OutputForm | None:
+        """Return the form of a comparison of two numbers; None if arrays would not compare them as the engine does."""
+        sides = left, right
         whole = all(side.type.name in BITS for side in sides)
-        if operator in COMPARISONS and (whole or operator != "=") and not any(map(self.inexact, sides)):
-            return OutputForm(COMPARISONS[operator], operands=tuple(map(self._number, sides)))
-        raise self.refusal(e)
+        if any(map(self.inexact, sides)) or not (whole or operator != "="):
+            return None
+        return OutputForm(COMPARISONS[operator], operands=tuple(map(self._number, sides)))
 
     def _number(self, e: x.BoundExpr) -> OutputForm:
         if isinstance(e.constant, int | float) and e.type.name in NUMBER_TYPES:

@@ -80,12 +80,9 @@ class _Undecided(Exception):
 class _RowsInOrder(ColumnArrays):
     """The properties in the order of partitions. Before the first rows of a partition stand those of another one."""
 
-    def previous(self, name: str, number: int) -> ArrayValues:
-        column = self._columns[name]
-        return ArrayValues.of_column(column._replace(values=np.roll(column.values, number)))
-
     def other(self, output: OutputForm) -> ArrayValues:
-        raise NotImplementedError(output.kind)
+        column = self._columns[output.name]
+        return ArrayValues.of_column(column._replace(values=np.roll(column.values, output.number)))
 
 
 def partitioned_rows(form: RecognitionForm, batch: ColumnBatch) -> PartitionedRows | None:

@@ -24,7 +24,10 @@ CONDITIONS = ("", "x > 0", "x < 1", "g = 1", "k = 'a'", "x = 7", "k in ('a', 'b'
 EQUALITIES = ("", "k = a.k", "g = a.g", "k = a.k, g = a.g", "n = a.n", "x = a.g", "n = a.x, k = a.k")
 INTS = (0, 1, 2, 7, -1, 2**31 - 1)
 LONGS = (0, 1, 2, 7, 2**40, 2**62)
-COMPARISONS = ("x > a.x", "d >= a.d", "a.x > x", "d < a.d * 2.0, x > a.x", "d + 0.5 > a.d - a.x", "x between 0 and 3")
+COMPARISONS = (
+    "x > a.x", "d >= a.d", "a.x > x", "d < a.d * 2.0, x > a.x", "d + 0.5 > a.d - a.x", "x between 0 and 3",
+    "(x > a.x or d > a.d)", "(x = a.x or d < a.d and x > 0)",
+)  # fmt: skip
 DOUBLES = (None, 0.5, 1.0, -2.0, 7.25, -0.0, math.inf)
 PERIODS = ("1 sec", "7 msec", "250 msec", "3.5 sec")
 SELECTS = (
