@@ -23,7 +23,7 @@ from cepbook.engine.cycles.correlator import Correlator
 from cepbook.engine.cycles.stage import StageSpec, StageState
 from cepbook.engine.cycles.stage_windows import RowValues, StageRow
 from cepbook.engine.cycles.versioned_relation import VersionedRelation
-from cepbook.engine.state import State
+from cepbook.engine.state import CoinTosses, State
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan.nodes import CycleStatement
 
@@ -59,7 +59,7 @@ class CycleState(State):
             chain: list[StageState] = []
             for stage in partition.stages:
                 chance = stage.window.row.admits_randomly
-                chain.append(StageState(seed if chance else None))
+                chain.append(StageState(CoinTosses(seed) if chance else None))
                 seed += chance
             self.stages.append(chain)
         self.correlator: Correlator | None = None

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Any
 
 from cepbook.engine.aggregates.accumulators import Accumulator
 from cepbook.engine.cycles.stage_accumulators import STAGE_ACCUMULATORS, CollectedValues
 from cepbook.engine.cycles.stage_windows import RowValues, StageDelta, StageRow, StageWindowState, make_stage_window
 from cepbook.engine.expressions.hashable import canonical_nan
-from cepbook.engine.state import CoinTosses, State, initial
-from cepbook.engine.time.clock import NEVER
+from cepbook.engine.state import CoinTosses, State, created, initial
+from cepbook.engine.time.timers import NEVER, DueQueue
 from cepbook.lang.plan.cycles import CycleAggregate, CycleStage
 
 RowIds = Callable[[], int]  # returns the id of a new row
@@ -30,7 +29,6 @@ class KeyedWindow(State):
     window: StageWindowState
     totals: list[Accumulator]
     row: StageRow | None = initial(None)
-    armed: int = initial(NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +50,12 @@ class StageSpec:
 class StageState(State):
     """The windows of a stage, and those that the next cycle must visit."""
 
-    __slots__ = ("_active", "_coins", "_heap", "_leaves", "_made", "_numbered")
-
-    def __init__(self, seed: int | None) -> None:
-        self._leaves: dict[tuple[Any, ...], KeyedWindow] = {}
-        self._numbered: dict[int, KeyedWindow] = {}
-        self._made = 0
-        self._active: dict[int, KeyedWindow] = {}  # windows that the next cycle changes in any case
-        self._heap: list[tuple[int, int]] = []  # (time at which a row leaves by age, number of the window)
-        self._coins = None if seed is None else CoinTosses(seed)
+    _coins: CoinTosses | None
+    _leaves: dict[tuple[Any, ...], KeyedWindow] = created(dict)
+    _numbered: dict[int, KeyedWindow] = created(dict)
+    _made: int = initial(0)
+    _active: dict[int, KeyedWindow] = created(dict)  # windows that the next cycle changes in any case
+    _timers: DueQueue[int] = created(DueQueue)  # when rows leave by age, by number of the window
 
     @property
     def pending(self) -> bool:
@@ -70,16 +65,7 @@ class StageState(State):
     @property
     def due(self) -> int:
         """The next time at which a row leaves by age."""
-        while self._heap:
-            due, number = self._heap[0]
-            leaf = self._numbered.get(number)
-            if leaf is not None and leaf.armed == due and leaf.window.due == due:
-                return due
-            heappop(self._heap)
-            if leaf is not None and leaf.armed == due:  # the oldest row has left
-                leaf.armed = NEVER
-                self._arm(leaf)
-        return NEVER
+        return self._timers.due
 
     @property
     def size(self) -> int:
@@ -106,11 +92,8 @@ class StageState(State):
                 entry[1].append(row)
         for number, leaf in self._active.items():
             brought.setdefault(number, (leaf, []))
-        while self.due <= now:
-            _, number = heappop(self._heap)
-            leaf = self._numbered[number]
-            leaf.armed = NEVER
-            brought.setdefault(number, (leaf, []))
+        for _, number in self._timers.take(now):
+            brought.setdefault(number, (self._numbered[number], []))
         self._active = {}
         delta: StageDelta = [], []
         for number in sorted(brought):
@@ -150,16 +133,9 @@ class StageState(State):
             self._show(leaf, now, stays, form, fresh, delta)
         if not stays:
             del self._leaves[leaf.key], self._numbered[leaf.number]
-            return
-        if window.pending or window.passing:
+        elif window.pending or window.passing:
             self._active[leaf.number] = leaf
-        self._arm(leaf)
-
-    def _arm(self, leaf: KeyedWindow) -> None:
-        due = leaf.window.due
-        if due < leaf.armed:
-            leaf.armed = due
-            heappush(self._heap, (due, leaf.number))
+        self._timers.arm(leaf.number, window.due if stays else NEVER)
 
     def _total(self, leaf: KeyedWindow, entered: list[StageRow], left: list[StageRow], form: StageSpec) -> None:
         for accumulator, node in zip(leaf.totals, form.node.aggregates, strict=True):
