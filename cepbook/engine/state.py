@@ -68,16 +68,16 @@ def created(create: Callable[[], Value], *, init: Literal[False] = False) -> Val
 
 @dataclass_transform(eq_default=False, field_specifiers=(initial, created))
 class StateType(ABCMeta):
-    """The type of state classes: slots and constructor follow from the annotations, as those of a dataclass do.
+    """The type of state classes, whose annotations declare slots and constructor, as those of a dataclass do.
 
     ::
 
         class LengthBatch(BatchView):
-            size: int                       # LengthBatch(5) sets it to 5,
-            count: int = initial(0)         # this one to 0, and the fields of `BatchView` to their first values
+            size: int                # LengthBatch(5) sets it to 5,
+            count: int = initial(0)  # this one to 0, and the fields of `BatchView` to their first values
 
-    The constructor takes the fields of the base classes first, and calls `__post_init__` if there is one. A class with
-    `__slots__` of its own is left alone.
+    The constructor takes the fields of the base classes first, and calls `__post_init__` if there is one.
+    A class with `__slots__` of its own is left alone.
     """
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
@@ -97,10 +97,11 @@ class StateType(ABCMeta):
 
 
 def _constructor(fields: dict[str, _FirstValue | None], completes: bool) -> Any:
-    """Return the function ``__init__`` that sets these fields, and calls `__post_init__` if that `completes` it."""
+    """Return the function ``__init__`` that sets these fields; if it `completes`, it calls `__post_init__`."""
     parameters = [name for name, first in fields.items() if first is None]
     codes = {n: n if first is None else first.code(f"_first_{n}") for n, first in fields.items()}
-    lines = [f"def __init__({', '.join(['self', *parameters])}):", *(f"    self.{n} = {codes[n]}" for n in fields)]
+    lines = [f"def __init__({', '.join(['self', *parameters])}):"]
+    lines += [f"    self.{name} = {code}" for name, code in codes.items()]
     lines += ["    self.__post_init__()"] * completes
     names: dict[str, Any] = {f"_first_{n}": first.value for n, first in fields.items() if first is not None}
     exec("\n".join(lines), names)

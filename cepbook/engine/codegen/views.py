@@ -18,7 +18,7 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.match_view import recognize_view
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM, RecognizeCodegen
 from cepbook.engine.recognize.row_entry_codegen import ENTER_ROW, recognize_codegen
-from cepbook.engine.time.timers import WINDOW
+from cepbook.engine.time.timers import NEVER, WINDOW
 from cepbook.engine.windows import STATISTICS, WINDOW_FORMS, window_codegen
 from cepbook.engine.windows.combined import WindowUnion, intersection
 from cepbook.engine.windows.derived_value import DerivedValueView
@@ -113,8 +113,9 @@ class ViewCodegen:
         inner = self._combined(rest[:cut], stage.union)
         make = f"group_view{len(self.code.helpers)}"
         self.code.helpers.append(partial(self._write_group_view, make, inner))
-        forgets = ", True" if self.steps.buffers_input else ""
-        view = f"{self.source.bind('_GroupWin', GroupWindow)}({at}, S, {make}, {groups.reclaim}, now{forgets})"
+        sweep = NEVER if groups.reclaim is None else f"now + {groups.reclaim[1]}"
+        arguments = f"{at}, S, {make}, {groups.reclaim}, {sweep}, {self.steps.buffers_input}"
+        view = f"{self.source.bind('_GroupWin', GroupWindow)}({arguments})"
         if not rest[cut + 1 :]:
             return view
         chain, windows = self.source.bind("_Chain", ViewChain), self.source.bind("_Windows", DownstreamWindow)

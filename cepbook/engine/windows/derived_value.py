@@ -43,31 +43,21 @@ class DerivedValueView(DownstreamView):
     (``size``), the view emits only if its fields change.
     """
 
-    __slots__ = ("_first", "at", "by_key", "counts", "extra", "keys", "make", "pack", "state", "width")
+    make: Callable[[], Statistic]
+    at: int
+    width: int
+    extra: Sequence[str]
+    keys: Sequence[str]
+    state: Any
+    pack: PackItem
+    since: int
+    counts: bool
+    by_key: dict[Any, _Group] = created(dict)
+    _first: _Group | None = initial(None)
 
-    def __init__(
-        self,
-        make: Callable[[], Statistic],
-        at: int,
-        width: int,
-        extra: Sequence[str],
-        keys: Sequence[str],
-        state: Any,
-        pack: PackItem,
-        now: int,
-        counts: bool,
-    ) -> None:
-        super().__init__()
-        self.make = make
-        self.at = at
-        self.width = width
-        self.extra = extra
-        self.keys = keys
-        self.state = state
-        self.pack = pack
-        self.counts = counts
-        self.by_key: dict[Any, _Group] = {}
-        self._first = None if keys else self._group((), (), now)
+    def __post_init__(self) -> None:
+        if not self.keys:
+            self._first = self._group((), (), self.since)
 
     def _group(self, key: Any, keys: Sequence[Any], now: int) -> _Group:
         """Return a new group with the derived event that it has before any event."""

@@ -14,7 +14,7 @@ from cepbook.engine.aggregates.incremental import AggregateCodegen
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.physical.operators import Eviction
-from cepbook.engine.state import State
+from cepbook.engine.state import State, created, initial
 from cepbook.engine.windows.window_view import Item, QueueView
 from cepbook.lang.plan.nodes import WindowSpec
 
@@ -24,41 +24,22 @@ Cells = list[Any]
 class ExpiryCondition(State):
     """The values that a condition can read while it is tested, and the cells of its aggregates."""
 
-    __slots__ = (
-        "S",
-        "_enter",
-        "_fresh",
-        "_leave",
-        "aggregates",
-        "cells",
-        "count",
-        "expired",
-        "newest",
-        "now",
-        "oldest",
-        "test",
-    )
+    S: Any
+    test: Callable[[ExpiryCondition, Item | None], bool]
+    _fresh: Callable[[], Cells] | None
+    _enter: Callable[[ExpiryCondition, Item], None] | None
+    _leave: Callable[[ExpiryCondition, Item], None] | None
+    cells: Cells = created(list)
+    count: int = initial(0)
+    expired: int = initial(0)
+    now: int = initial(0)  # in a replay, the engine's clock may be behind this time
+    oldest: Item | None = initial(None)
+    newest: Item | None = initial(None)
+    aggregates: bool = initial(False)
 
-    def __init__(
-        self,
-        state: Any,
-        test: Callable[[ExpiryCondition, Item | None], bool],
-        fresh: Callable[[], Cells] | None = None,
-        enter: Callable[[ExpiryCondition, Item], None] | None = None,
-        leave: Callable[[ExpiryCondition, Item], None] | None = None,
-    ) -> None:
-        self.S = state
-        self.cells: Cells = [] if fresh is None else fresh()
-        self.count = 0
-        self.expired = 0
-        self.now = 0  # in a replay, the engine's clock may be behind this time
-        self.oldest: Item | None = None
-        self.newest: Item | None = None
-        self.test = test
-        self.aggregates = enter is not None
-        self._fresh = fresh
-        self._enter = enter
-        self._leave = leave
+    def __post_init__(self) -> None:
+        self.aggregates = self._enter is not None
+        self.restart()
 
     def holds(self, item: Item | None, oldest: Item | None, newest: Item | None, count: int) -> bool:
         """Return whether the condition is true for `item`, given the window around it."""
@@ -146,5 +127,5 @@ def condition_code(code: CodegenContext, spec: WindowSpec, at: int) -> str:
                         source.line("failed(broken)")
 
     code.helpers.append(write)
-    moves = f", {name}_fresh, {name}_enter, {name}_leave" if spec.calls else ""
-    return f"{code.source.bind('_Condition', ExpiryCondition)}(S, {name}{moves})"
+    moves = f"{name}_fresh, {name}_enter, {name}_leave" if spec.calls else "None, None, None"
+    return f"{code.source.bind('_Condition', ExpiryCondition)}(S, {name}, {moves})"

@@ -23,8 +23,8 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 class FirstLengthWindow(QueueView):
     """The view of ``firstlength``.
 
-    It refuses items while it holds `size` of them. Neither time nor an arrival makes room, only `discard`, which a
-    statement or another window of an intersection calls.
+    It refuses items while it holds `size` of them. Neither time nor an arrival makes room, only `discard`,
+    which a statement or another window of an intersection calls.
     """
 
     size: int

@@ -23,8 +23,8 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 class FirstTimeWindow(QueueView):
     """The view of ``firsttime``; `end` is the time from which events are refused.
 
-    The view has no timer, because nothing leaves at `end`. An item that is discarded before `end` makes no difference
-    to later ones.
+    The view has no timer, because nothing leaves at `end`. An item that is discarded before `end` makes no
+    difference to later ones.
     """
 
     end: int

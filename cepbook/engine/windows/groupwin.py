@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from cepbook.engine.state import created, initial
 from cepbook.engine.time.timers import NEVER, DueQueue
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 
@@ -28,29 +29,17 @@ class GroupWindow(WindowView):
     nothing can tell it from a new one.
     """
 
-    __slots__ = ("_count", "_sweep", "_timers", "_until", "at", "by_key", "forgets", "make", "reclaim", "seen", "state")
-
-    def __init__(
-        self,
-        at: int,
-        state: Any,
-        make: Callable[[Any, int], WindowView],
-        reclaim: tuple[int, int] | None,
-        now: int,
-        forgets: bool = False,
-    ) -> None:
-        super().__init__()
-        self.at = at
-        self.state = state
-        self.make = make
-        self.reclaim = reclaim
-        self.forgets = forgets
-        self.by_key: dict[Any, WindowView] = {}
-        self._count = 0  # number of views created
-        self.seen: dict[Any, int] = {}
-        self._timers: DueQueue[tuple[int, Any]] = DueQueue()  # by number and key
-        self._until = NEVER  # the next `advance` skips groups that are due later
-        self._sweep = NEVER if reclaim is None else now + reclaim[1]
+    at: int
+    state: Any
+    make: Callable[[Any, int], WindowView]
+    reclaim: tuple[int, int] | None
+    _sweep: int  # the time of the next search for groups to reclaim
+    forgets: bool
+    by_key: dict[Any, WindowView] = created(dict)
+    _count: int = initial(0)  # number of views created
+    seen: dict[Any, int] = created(dict)
+    _timers: DueQueue[tuple[int, Any]] = created(DueQueue)  # by number and key
+    _until: int = initial(NEVER)  # the next `advance` skips groups that are due later
 
     def view(self, item: Item) -> WindowView:
         return self.by_key[item[self.at]]

@@ -7,7 +7,7 @@
     size          1   2   2
     emits         1   2   -
 
-Without a window before it, ``Tick#size`` counts all ticks so far. How many orders arrived in the last minute::
+Without a window before it, ``Tick#size`` counts all ticks so far. The number of orders in the last minute::
 
     select size from Order#time(1 min)#size
 
