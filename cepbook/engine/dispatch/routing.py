@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cepbook.engine.contexts.context import Context
@@ -97,6 +97,7 @@ class StatementRegistry:
         return sorted(readers, key=lambda statement: statement.order)
 
 
+@dataclass(eq=False)
 class EventRoutes:
     """Routes to a subset of the statements, and notification of events that come from outside.
 
@@ -104,23 +105,15 @@ class EventRoutes:
     the statement that an event of a subset route has reached (`only`).
     """
 
-    def __init__(
-        self,
-        registry: StatementRegistry,
-        turn: Turn,
-        handlers: dict[str, EventHandler],
-        route: Callable[[str], EventHandler],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        self.dispatched = AFTER_ALL
-        self._registry = registry
-        self._turn = turn
-        self._handlers = handlers
-        self._route = route
-        self._failed = failed
-        self._updated: dict[str, EventHandler] = {}
-        self._updates: dict[str, Callable[[Any], Any] | None] = {}
-        self._indexed: dict[str, _TypeIndex] = {}
+    _registry: StatementRegistry
+    _turn: Turn
+    _handlers: dict[str, EventHandler]
+    _route: Callable[[str], EventHandler]
+    _failed: Callable[[Exception], None]
+    dispatched: StatementOrder = AFTER_ALL
+    _updated: dict[str, EventHandler] = field(default_factory=dict)
+    _updates: dict[str, Callable[[Any], Any] | None] = field(default_factory=dict)
+    _indexed: dict[str, _TypeIndex] = field(default_factory=dict)
 
     def rewired(self, *, whole: bool = True) -> None:
         """Drop routes that are built anew at the next event. Indexes remain if not the `whole` of them changes: the

@@ -9,6 +9,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ class WindowEvents(NamedTuple):
     rows: list[dict[str, Any]]
 
 
+@dataclass(eq=False)
 class RowTable:
     """Rows (or events of a window) as the engine holds them: by column, and as dicts only where they are shown.
 
@@ -43,20 +45,11 @@ class RowTable:
     as those of tables do.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        kept: Sequence[Any],
-        place: Mapping[str, int] | None,
-        fresh: Callable[[Any], Any],
-        *,
-        lasting: bool = False,
-    ) -> None:
-        self._lasting = lasting
-        self.names = names
-        self._kept = kept
-        self._place = place
-        self._fresh = fresh
+    names: Sequence[str]
+    _kept: Sequence[Any]
+    _place: Mapping[str, int] | None
+    _fresh: Callable[[Any], Any]
+    _lasting: bool = False
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -153,7 +146,7 @@ def all_rows(statement: RunningStatement, wanted: PartitionIds | None = None) ->
             order = tuple(place.values())
             lasting = statement.owned is None
             fresh = lambda item: layout.fresh([item[at] for at in order])  # noqa: E731
-            return RowTable(names, items, place, fresh, lasting=lasting)
+            return RowTable(names, items, place, fresh, lasting)
         if _events_are_rows(statement):
             views = _views(statement, statement.now, wanted)
             row_lists = [list(state.view.display_order()) for state, _ in views]
@@ -163,7 +156,7 @@ def all_rows(statement: RunningStatement, wanted: PartitionIds | None = None) ->
     except Exception as failure:
         raise statement.error(failure) from failure
     place = None if layout.columns is None else {name: i for i, name in enumerate(layout.columns)}
-    return RowTable(names, row_list, place, layout.fresh, lasting=statement.owned is None)
+    return RowTable(names, row_list, place, layout.fresh, statement.owned is None)
 
 
 def _properties(statement: RunningStatement) -> dict[str, int] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from cepbook.engine.delivery.delta import CauseKey
@@ -23,6 +24,7 @@ SendEvent = Callable[[dict[str, Any]], None]
 PrefilterBatch = Callable[[ColumnBatch], FilteredBatch | None]
 
 
+@dataclass(eq=False)
 class EventLoop:
     """Sends the events of `batches` by the sender of their type.
 
@@ -31,25 +33,17 @@ class EventLoop:
     the batch is processed nevertheless.
     """
 
-    def __init__(
-        self,
-        runtime: EventEngine,
-        batches: _Batches,
-        stops: ClockStops,
-        senders: Mapping[str, SendEvent],
-        prefilter: PrefilterBatch,
-    ) -> None:
-        self.place = -1
-        self.event: tuple[str, dict[str, Any]] | None = None
-        self.failures: list[Exception] = []
-        self.advancing = False  # True while this loop calls the engine itself
-        self._same_time = False  # the clock stops again at the same time
-        self._stop: Callable[[], bool] = lambda: False
-        self._runtime = runtime
-        self._batches = batches
-        self._stops = stops
-        self._senders = senders
-        self._prefilter = prefilter
+    _runtime: EventEngine
+    _batches: _Batches
+    _stops: ClockStops
+    _senders: Mapping[str, SendEvent]
+    _prefilter: PrefilterBatch
+    place: int = -1
+    event: tuple[str, dict[str, Any]] | None = None
+    failures: list[Exception] = field(default_factory=list)
+    advancing: bool = False  # True while this loop calls the engine itself
+    _same_time: bool = False  # the clock stops again at the same time
+    _stop: Callable[[], bool] = lambda: False
 
     @property
     def cause(self) -> CauseKey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -197,23 +198,17 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 }
 
 
+@dataclass(eq=False)
 class VariableWatcher:
     """Watches the variables of one statement. `states(partition)` returns its state in a partition, or all without one.
 
     `failed` reports failures, which belong to the statement and not to the one that assigned the variable.
     """
 
-    def __init__(
-        self,
-        program: StatementProgram,
-        states: Callable[[ContextPartition | None], Iterable[Any]],
-        clock: Clock,
-        failed: Callable[[Exception], None],
-    ) -> None:
-        self._program = program
-        self._states = states
-        self._clock = clock
-        self._failed = failed
+    _program: StatementProgram
+    _states: Callable[[ContextPartition | None], Iterable[Any]]
+    _clock: Clock
+    _failed: Callable[[Exception], None]
 
     def begin(self) -> None:
         """Start to watch."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -234,6 +234,7 @@ class StatementRerun(LogPlayer):
         self._deploy(self.target)
 
 
+@dataclass(eq=False)
 class IdentitySink:
     """A sink that passes on the engine's own event objects instead of copies, so that events are recognized by
     identity.
@@ -241,17 +242,10 @@ class IdentitySink:
     While `muted()` is true, no rows are made and only the number of deliveries goes to `passed`.
     """
 
-    def __init__(
-        self,
-        layout: RowLayout,
-        listener: Listener,
-        muted: Callable[[], bool] = lambda: False,
-        passed: Callable[[int], object] = lambda _: None,
-    ) -> None:
-        self._layout = layout
-        self._listener = listener
-        self._muted = muted
-        self._passed = passed
+    _layout: RowLayout
+    _listener: Listener
+    _muted: Callable[[], bool] = lambda: False
+    _passed: Callable[[int], object] = lambda _: None
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
         """Ignore the description: the layout tells it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -45,6 +45,7 @@ Rejecting = Callable[[str, str, object, int], object]  # gets source, reason, it
 FRAME_CHUNK = 32_768  # maximum rows per batch of a replay; each batch has fixed costs
 
 
+@dataclass(slots=True, eq=False)
 class EventChunk:
     """Consecutive events of one source: ascending `times` in clock units, and any property as a list of engine values.
 
@@ -52,20 +53,11 @@ class EventChunk:
     source.
     """
 
-    __slots__ = ("_columns", "_read", "sequences", "times", "type_name")
-
-    def __init__(
-        self,
-        times: list[int],
-        read: Callable[[str], ColumnValues],
-        sequences: list[int] | None = None,
-        type_name: str | None = None,
-    ) -> None:
-        self.times = times
-        self.sequences = sequences
-        self.type_name = type_name
-        self._read = read
-        self._columns: dict[str, ColumnValues] = {}
+    times: list[int]
+    _read: Callable[[str], ColumnValues]
+    sequences: list[int] | None = None
+    type_name: str | None = None
+    _columns: dict[str, ColumnValues] = field(default_factory=dict, init=False)
 
     def columns(self, names: Collection[str], begin: int, end: int) -> Mapping[str, ColumnValues]:
         """Return the properties `names` of the events in ``[begin, end)``."""
