@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from cepbook.engine.recognize.row_aggregates import row_aggregate
 from cepbook.engine.subscriptions.filter_index import IndexCondition, index_conditions
 from cepbook.engine.vectorized.kernel_form import KEY_TYPES, NUMBER_TYPES, OutputForm
 from cepbook.engine.vectorized.output_forms import OutputForms
@@ -14,6 +15,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS, Recognition
 
 _MOST_VARIABLES = 8  # the states of the automaton have a transition for each choice of them
+_IS_FIRST = {"first": True, "last": False}  # of aggregates that pick a row
 _NO_ARRAYS = partial(Refusal, "no-arrays")  # of a `match_recognize` whose rows are processed one by one
 
 
@@ -42,13 +44,14 @@ def recognition_form(
 
 def _measure(e: x.BoundExpr, names: Sequence[str]) -> MeasureForm | None:
     """Return the form of a measure; None if rows must be made for it. `names` are those of the variables."""
-    if e.picked_value is not None:
-        aggregate, rows, value = e.picked_value
+    if e.row_aggregate is not None:
+        aggregate, distinct, rows, value = e.row_aggregate
         variable, name = rows.property_of(MATCHED_ROWS).removesuffix("[]"), value.property_of(CURRENT_ROW)
-        first = {"first": True, "last": False}.get(aggregate)
-        return None if first is None or not name else MeasureForm(first, names.index(variable), name)
+        fold = None if aggregate in _IS_FIRST and not distinct else row_aggregate(aggregate, e.type, distinct)
+        first = _IS_FIRST.get(aggregate, False)
+        return MeasureForm(names.index(variable), name, first, fold) if name else None
     member = e.tag_member(MATCHED_ROWS)
-    return None if member is None else MeasureForm(False, names.index(member[0]), member[1])
+    return None if member is None else MeasureForm(names.index(member[0]), member[1])
 
 
 class _RowForms(OutputForms):

@@ -170,7 +170,10 @@ class RecognizedBatch:
         measured = {name: form.measures[name] for name in names}
         if any(measure.name not in self._names for measure in measured.values()):
             return None  # a property that an event may have, but its type does not
-        columns, unknown = self._matches.measures(measured)
+        try:
+            columns, unknown = self._matches.measures(measured)
+        except Exception:  # noqa: BLE001 - the row engine meets it again, and reports it with its row
+            return None
         paths = {match: self._completed_path(match) for match in unknown}
         owners, completing = self._matches.owners, self._matches.completing
         sections = [self._section(owners[match], completing[match] + 1, [path]) for match, path in paths.items()]

@@ -6,8 +6,9 @@ the row alone which variables accept it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cepbook.engine.subscriptions.filter_index import IndexCondition
 from cepbook.engine.vectorized.kernel_form import OutputForm
@@ -23,11 +24,14 @@ class RowTest:
 
 @dataclass(frozen=True, slots=True)
 class MeasureForm:
-    """The property `name` of the `first` row of a variable, or else of the last one. Null without such a row."""
+    """The property `name` of the last row of a variable, or of the `first` one. Null without such a row. With `fold` it
+    is what this function returns for the list of the values in all rows of the variable.
+    """
 
-    first: bool
     variable: int
     name: str
+    first: bool = False
+    fold: Callable[[list[Any]], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,21 +62,29 @@ class RowMatches:
 
     def measures(self, forms: Mapping[str, MeasureForm]) -> tuple[dict[str, list[Any]], list[int]]:
         """Return the values of measures of all matches by name, and the numbers of the matches whose values are not
-        known: they have rows of former batches, or many rows.
+        known: they have rows of former batches, very many rows, or an aggregate of rows with others in between.
         """
         if not self.completing:
             return {name: [] for name in forms}, []
-        first, last, unknown = self._traced()
-        columns = {}
+        first, last, counts, unknown = self._traced()
+        columns, scattered = {}, np.zeros(len(self._places), bool)
         for name, form in forms.items():
-            places = (first if form.first else last)[form.variable]
-            rows = self._rows.order[np.maximum(places, 0)]
-            columns[name] = put_nulls(self._rows.columns.of_rows(rows)[form.name], places < 0)
-        return columns, unknown.tolist()
+            begin, end = first[form.variable], last[form.variable]
+            if form.fold is not None:
+                values = self._rows.columns.of_rows(self._rows.order)[form.name]
+                sections = zip(np.maximum(begin, 0).tolist(), (end + 1).tolist(), strict=True)
+                columns[name] = [form.fold(values[start:stop]) for start, stop in sections]
+                scattered |= (end >= 0) & (counts[form.variable] < end - begin + 1)
+            else:
+                places = begin if form.first else end
+                rows = self._rows.order[np.maximum(places, 0)]
+                columns[name] = put_nulls(self._rows.columns.of_rows(rows)[form.name], places < 0)
+        return columns, np.union1d(unknown, np.flatnonzero(scattered)).tolist()
 
-    def _traced(self) -> tuple[Array, Array, Array]:
+    def _traced(self) -> tuple[Array, Array, Array, Array]:
         """Trace the matches back from their last rows, all at once. Return the places of the first and the last row of
-        each variable, by variable and match, and the numbers of the matches that are not traced to their beginning.
+        each variable and the number of its rows, by variable and match; then the numbers of the matches that are not
+        traced to their beginning.
         """
         states, count, begin = self._automaton.states, len(self._places), self._bounds[self._owners]
         width = 1 + max((len(state.positions) for state in states), default=0)
@@ -88,8 +96,10 @@ class RowMatches:
         state = self.states[place]
         match, variable = self._completed[state], np.array([state.variable for state in states])[state]
         first, last = np.full((2, 1 + max(self._automaton.variables), count), NO_ROW)
+        counts = np.zeros_like(first)
         for _ in range(_TOGETHER):
             first[variable, active] = place
+            counts[variable, active] += 1
             last[variable, active] = np.maximum(last[variable, active], place)
             before = (match >= 0) & (place <= begin)
             unknown.append(active[before])
@@ -101,7 +111,7 @@ class RowMatches:
             match, variable = parents[state, match], variables[state, match]
         else:
             unknown.append(active)
-        return first, last, np.unique(np.concatenate(unknown))
+        return first, last, counts, np.concatenate(unknown)
 
 
 def _padded(numbers: Sequence[int], width: int) -> list[int]:

@@ -39,9 +39,9 @@ class BoundExpr:
         return None
 
     @property
-    def picked_value(self) -> tuple[str, BoundExpr, BoundExpr] | None:
-        """The aggregate, the rows and the value of an aggregate of matched rows that picks the value of one row; None
-        for other expressions.
+    def row_aggregate(self) -> tuple[str, bool, BoundExpr, BoundExpr] | None:
+        """Of an aggregate of all rows of a variable: its name, whether equal values count once, the rows and the value.
+        None for other expressions.
         """
         return None
 

@@ -197,9 +197,8 @@ class MeasureAggregate(BoundExpr):
     distinct: bool
 
     @property
-    def picked_value(self) -> tuple[str, BoundExpr, BoundExpr] | None:
-        whole = self.filter is None and not self.distinct and self.name in AGGREGATES and AGGREGATES[self.name].picks
-        return (self.name, self.rows, self.value) if whole else None
+    def row_aggregate(self) -> tuple[str, bool, BoundExpr, BoundExpr] | None:
+        return (self.name, self.distinct, self.rows, self.value) if self.filter is None else None
 
     @property
     def named_property(self) -> tuple[str, str] | None:

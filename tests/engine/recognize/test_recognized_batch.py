@@ -25,8 +25,11 @@ CONDITIONS = (
     "{0}.d - prev({0}.d) > 0.5", "{0}.d * 2.0 >= {0}.x", "prev({0}.x) = 7", "{0}.x between 0 and 2", "{0}.g = 1",
 )  # fmt: skip
 OF_ONE = ("{0}.x", "{0}.k", "{0}.d", "{0}.g")  # of the only row of a variable
-OF_SEVERAL = ("first({0}.d)", "last({0}.x)", "last({0}.k)", "first({0}.x)")
-FROM_ROWS = ("count({0}.x)", "sum({0}.x)", "{0}.countOf()")  # not computed by arrays
+OF_SEVERAL = (
+    "first({0}.d)", "last({0}.x)", "last({0}.k)", "first({0}.x)", "count({0}.d)", "sum({0}.x)", "avg({0}.d)",
+    "count(distinct {0}.x)", "max({0}.d)", "window({0}.x)", "stddev({0}.d)",
+)  # fmt: skip
+FROM_ROWS = ("{0}.countOf()", "sum({0}.x * 2)", "{0}.x + {0}.x")  # not computed by arrays
 SELECTS = (
     "select * from A match", "select * from A match", "select * from A(x > -1) match", "select m1, m0 from A match",
     "select m0 as r from A match", "select * from A match where x > -1", "select count(*) as c from A match",
@@ -84,7 +87,7 @@ def random_statement(random: Random) -> str:
     for number in range(2):
         name = random.choice(names)
         kinds = OF_SEVERAL if name in several else OF_ONE
-        kinds = FROM_ROWS if name in several and random.random() < 0.15 else kinds
+        kinds = (FROM_ROWS[:2] if name in several else FROM_ROWS[2:]) if random.random() < 0.15 else kinds
         measures.append(f"{random.choice(kinds).format(name)} as m{number}")
     defined = [f"{name} as {random.choice(CONDITIONS).format(name)}" for name in names if random.random() < 0.75]
     keys = random.choice(("", "partition by k ", "partition by g ", "partition by k, g ", "partition by x "))
