@@ -39,6 +39,8 @@ def recognition_form(
     names = [variable.name for variable in node.variables]
     measures = {column.name: _measure(column.value, names) for column in node.measures}
     known_measures = {name: form for name, form in measures.items() if form is not None}
+    if len(known_measures) < len(measures):  # the others may fail, so that a match has no row
+        known_measures = {}
     return RecognitionForm(forms.types, keys, admits, variables, back, known_measures)
 
 

@@ -22,7 +22,7 @@ from cepbook.engine.recognize.match_view import MatchView, OpenMatch, RowPartiti
 from cepbook.engine.recognize.recognize_program import RecognizeProgram
 from cepbook.engine.recognize.row_aggregates import MatchRows, with_run
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from cepbook.engine.vectorized.row_automaton import BEGUN, RowState
+from cepbook.engine.vectorized.row_automaton import BEGUN, RowState, TooManyStates
 from cepbook.interrupts import InterruptGuard
 
 
@@ -51,7 +51,10 @@ def recognized_batch(
     rows = partitioned_rows(form, batch)
     if rows is None or view.size + len(rows.keys) * len(program.variables) > program.most:
         return None
-    return RecognizedBatch(program, view, batch.times, rows, names)
+    try:
+        return RecognizedBatch(program, view, batch.times, rows, names)
+    except TooManyStates:
+        return None
 
 
 class RecognizedBatch:
@@ -93,7 +96,6 @@ class RecognizedBatch:
             [self._path(number, end - 1, match) for match in range(len(self._state(end - 1).positions))]
             for number, end in enumerate(rows.bounds[1:])
         ]
-        self._paths: Sequence[_Path | None] = ()
         self._events: list[Any] = []
 
     def _state(self, place: int) -> RowState:
@@ -161,8 +163,8 @@ class RecognizedBatch:
         return columns
 
     def values(self, names: Sequence[str]) -> dict[str, list[Any]] | None:
-        """Return the measures `names` of all matches; None if some must be computed from rows, or if
-        somebody listens to the rows of matches.
+        """Return the measures `names` of all matches; None if measures must be computed from rows, or if somebody
+        listens to the rows of matches.
         """
         program, form = self._program, self._program.arrays()
         if isinstance(form, str) or program.listeners or not form.measures.keys() >= set(names):
@@ -196,10 +198,10 @@ class RecognizedBatch:
         the row engine completes the match.
         """
         view, owners, completing = self._view, self._matches.owners, self._matches.completing
-        self._paths = list(map(self._completed_path, range(len(completing))))
-        sections = [self._section(n, at, [path]) for n, at, path in zip(owners, completing, self._paths, strict=True)]
+        paths = list(map(self._completed_path, range(len(completing))))
+        sections = [self._section(n, at, [path]) for n, at, path in zip(owners, completing, paths, strict=True)]
         self._events = self._made([*sections, *self._open_sections()])
-        for row, number, place, path in zip(self.completing, owners, completing, self._paths, strict=True):
+        for row, number, place, path in zip(self.completing, owners, completing, paths, strict=True):
             view.state.ordinal += row - self._ordinals[-1][0] - 1
             partition = view.partitions[self._rows.keys[number]] = self._partitions[number]
             former = len(partition.open)

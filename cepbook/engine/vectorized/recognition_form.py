@@ -40,7 +40,7 @@ class RecognitionForm:
 
     `types` are those of the properties that are read. The properties `keys` tell partitions apart. Rows for which
     `admits` is not true are no rows of a partition. `variables` has the test of each variable. The tests read up to
-    `back` rows before the row. `measures` has those that arrays compute, by name.
+    `back` rows before the row. `measures` are those by name; empty if arrays cannot compute all of them.
     """
 
     types: Mapping[str, str]

@@ -20,6 +20,12 @@ from typing import NamedTuple
 BEGUN = -1  # stands for the match that begins with the row
 INCOMPLETE = -2  # stands for the match that a row completes, where it completes none
 UNKNOWN = -1  # stands for a state that was not needed yet
+_MOST_STATES = 500
+_MOST_MATCHES = 64  # that are open in one state
+
+
+class TooManyStates(Exception):
+    """Rows lead to ever more states, so that they cost more than they save."""
 
 
 class RowState(NamedTuple):
@@ -52,8 +58,10 @@ class RowAutomaton:
         self._width = 2**count
 
     def number(self, state: RowState) -> int:
-        """Return the number of a state."""
+        """Return the number of a state. Raise `TooManyStates` if it would be one too many."""
         if state not in self._numbers:
+            if len(self.states) == _MOST_STATES or len(state.positions) > _MOST_MATCHES:
+                raise TooManyStates
             self._numbers[state] = len(self.states)
             self.states.append(state)
             self.table.append([UNKNOWN] * self._width)

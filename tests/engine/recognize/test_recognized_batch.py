@@ -129,7 +129,8 @@ def test_batches_are_as_events_one_by_one(seed: int, monkeypatch: pytest.MonkeyP
     assert Recognized.columns > 20
 
 
-def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> None:
+def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> Run:
+    """Run events one by one and by arrays (see `run_both`), and return the latter run."""
     one_by_one, run = Run(epl), ArrayRun(epl)
     run_both(one_by_one, run, events, cuts, stepping=stepping, read=read)
     for later in (0, 10_000):
@@ -139,6 +140,7 @@ def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, r
         readings = [comparable([*either.readings().values()]) for either in (run, one_by_one)]
         assert readings[0] == readings[1], (epl, events, cuts)
         assert exact_state(run) == exact_state(one_by_one), (epl, events, cuts)
+    return run
 
 
 def exact_state(run: Run) -> list[Any]:
@@ -201,6 +203,22 @@ def test_long_matches_and_matches_over_several_batches() -> None:
     epl += "pattern (X Y+ Z) define Y as Y.x > prev(Y.x), Z as Z.x < prev(Z.x))"
     events = [Event(at, "A", {"k": "a", "g": 0, "x": at % 97, "n": 0, "d": 0.0, "f": 0.0}) for at in range(500)]
     compare(epl, events, [150, 160, 333], stepping=False, read=1)
+
+
+def test_ever_more_states_are_left_to_the_row_engine() -> None:
+    clause = "measures X.x as a, last(Y.x) as b pattern (X Y{1,40} Z) define X as X.x > 0, Z as Z.g = 9"
+    random = Random(7)
+    values = [{"x": random.choice(INTS), "g": 9 * (at % 83 == 82)} for at in range(900)]
+    events = [Event(at, "A", {"k": "a", "n": 0, "d": 0.0, "f": 0.0} | own) for at, own in enumerate(values)]
+    run = compare(f"@name('s') select * from A match_recognize ({clause})", events, [300, 600], stepping=False, read=1)
+    assert run.deliveries["s"]
+    assert Recognized.batches < 3
+
+
+def test_a_match_whose_unread_measure_fails_has_no_row() -> None:
+    clause = "measures X.x + 1 as a, X.x as b pattern (X Y)"
+    run = Run(f"@name('s') select b from A match_recognize ({clause})")
+    assert run.runtime.statements["s"].program.recognize.arrays().measures == {}
 
 
 def test_more_open_matches_than_allowed_are_left_to_the_row_engine() -> None:
