@@ -13,6 +13,7 @@ from cepbook.engine.vectorized.recognition_form import MeasureForm, RecognitionF
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS, Recognition
+from cepbook.lang.types import BITS
 
 _MOST_VARIABLES = 8  # the states of the automaton have a transition for each choice of them
 _IS_FIRST = {"first": True, "last": False}  # of aggregates that pick a row
@@ -79,9 +80,11 @@ class _RowForms(OutputForms):
             if any(prop.stream == MATCHED_ROWS for prop in x.find(x.Prop, e)):
                 raise _NO_ARRAYS(f"{name} reads other rows of the match")
             conditions = index_conditions(e)
-            plain += conditions
-            if not conditions:
-                computed.append(self.condition(e))
+            whole = all(prop.type.name in BITS for prop in x.find(x.Prop, e))
+            if not conditions or (whole and any(isinstance(v, float) for c in conditions for v in c.values)):
+                computed.append(self.condition(e))  # a column of whole numbers does not compare itself with a fraction
+            else:
+                plain += conditions
         return RowTest(tuple(plain), tuple(computed))
 
     def operand(self, e: x.BoundExpr) -> OutputForm | None:

@@ -7,7 +7,7 @@ before it, `S` is the statement's state.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 from cepbook.engine.expressions import to_python as lower
@@ -19,6 +19,7 @@ from cepbook.engine.recognize.recognition_forms import recognition_form
 from cepbook.engine.recognize.recognize_program import GuardedTransition, RecognizeProgram, Transition
 from cepbook.engine.recognize.row_aggregates import last_run_row, row_aggregate, run_length, run_row_at, run_rows
 from cepbook.engine.time.calendar_periods import period_after
+from cepbook.engine.vectorized.recognition_form import RecognitionForm
 from cepbook.engine.vectorized.row_automaton import RowAutomaton
 from cepbook.lang.explain.recognize import show_row_variable
 from cepbook.lang.plan import expressions as x
@@ -118,14 +119,12 @@ class RecognizeCodegen:
                 self.automaton.variables,
                 len(node.variables),
             ),
-            arrays=partial(
-                recognition_form,
-                node,
-                self.back,
-                enters_rows=self.enters_rows,
-                null_at_zero=self._base.division_by_zero_null,
-            ),
+            arrays=cache(self._form_for_arrays),
         )
+
+    def _form_for_arrays(self) -> RecognitionForm | str:
+        null_at_zero = self._base.division_by_zero_null
+        return recognition_form(self.node, self.back, enters_rows=self.enters_rows, null_at_zero=null_at_zero)
 
     def _transitions(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:
         variables, follow = self.automaton.variables, self.automaton.follow

@@ -7,7 +7,8 @@
                                                         │   the row that completes a match, in the state before it
                                                         └── matches that are open behind the last row
 
-Between two batches the partitions are as the row engine leaves them.
+Between two batches the partitions are as the row engine leaves them: their open matches in order, the rows before, the
+counters, and the order of the partitions. Only the division of long runs into sections differs.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def recognized_batch(
     if too many matches could be open. The events have the properties `names`.
     """
     form = program.arrays()
-    if isinstance(form, str):
+    if isinstance(form, str) or program.automaton.full:
         return None
     from cepbook.engine.vectorized.partitioned_rows import partitioned_rows
 
@@ -55,13 +56,16 @@ def recognized_batch(
         return RecognizedBatch(program, view, batch.times, rows, names)
     except TooManyStates:
         return None
+    except Exception:  # noqa: BLE001 - a condition fails: the row engine meets it again, and reports it
+        return None
 
 
 class RecognizedBatch:
     """The matches of a batch, as they complete; `rows` are its `PartitionedRows`.
 
-    `completing` has the rows that complete a match, as places in the batch, `present` is the one that the row engine
-    processes. Nothing has changed yet: either `values` or `times` is called, and then `finish`.
+    `completing` has the rows that complete a match, as places in the batch, `present_row` is the one that the row
+    engine processes. Nothing has changed yet. Either `measures` are the output, or `prepare_rows` leads the row engine
+    through the rows; then `finish`.
     """
 
     def __init__(
@@ -77,22 +81,22 @@ class RecognizedBatch:
         self._order: Sequence[int] = rows.order.tolist()
         self._new = [key not in view.partitions for key in rows.keys]
         self._partitions = [view.partitions.get(key) or RowPartition() for key in rows.keys]
-        self._before = [list(partition.before) for partition in self._partitions]
-        self._earlier = [
+        self._rows_before = [list(partition.before) for partition in self._partitions]
+        self._open_before = [
             [partition.closed(match, program.variables) for match in partition.open] for partition in self._partitions
         ]
         self._serial = view.serial
-        self._others = view.size - sum(map(len, self._earlier))
+        self._open_elsewhere = view.size - sum(map(len, self._open_before))
         self._ordinals = [(-1, view.state.ordinal)]  # of rows that have completed a match, and before the first row
         self._decide_first_rows()
         begun = [
             program.automaton.number(RowState(tuple(position for _, _, position, _, _, _ in matches)))
-            for matches in self._earlier
+            for matches in self._open_before
         ]
         self._matches = RowMatches(rows, program.automaton, begun)
         self.completing = [self._order[place] for place in self._matches.completing]
-        self.present = -1
-        self._open = [
+        self.present_row = -1
+        self._open_after = [
             [self._path(number, end - 1, match) for match in range(len(self._state(end - 1).positions))]
             for number, end in enumerate(rows.bounds[1:])
         ]
@@ -109,9 +113,9 @@ class RecognizedBatch:
             return
         bounds = zip(rows.bounds, rows.bounds[1:], strict=False)
         first = [range(begin, min(begin + program.back, end)) for begin, end in bounds]
-        events = self._made(first)
+        events = self._events_of(first)
         conditions = {guarded.variable: guarded.condition for moves in program.transitions for guarded in moves}
-        for places, before in zip(first, self._before, strict=True):
+        for places, before in zip(first, self._rows_before, strict=True):
             earlier = list(before)
             for place in places:
                 row, now = events[place], self._times[self._order[place]]
@@ -122,7 +126,7 @@ class RecognizedBatch:
                 )
                 earlier.append(row)
 
-    def _made(self, sections: Sequence[range]) -> list[Any]:
+    def _events_of(self, sections: Sequence[range]) -> list[Any]:
         """Return the events of some places by place, None for others."""
         needed = bytearray(len(self._order))
         for places in sections:
@@ -133,14 +137,14 @@ class RecognizedBatch:
     def _path(self, number: int, place: int, match: int) -> _Path:
         """Return the path of a match that is open in partition `number` behind the row at a place."""
         first, variables = self._rows.bounds[number], list[int]()
-        position = self._state(place).positions[match] if place >= first else self._earlier[number][match][2]
+        position = self._state(place).positions[match] if place >= first else self._open_before[number][match][2]
         while place >= first and match != BEGUN:
             state = self._state(place)
             variables.append(self._program.variables[state.positions[match]])
             match = state.parents[match]
             place -= 1
         variables.reverse()
-        return _Path(position, place + 1, variables, None if match == BEGUN else self._earlier[number][match])
+        return _Path(position, place + 1, variables, None if match == BEGUN else self._open_before[number][match])
 
     def _completed_path(self, match: int) -> _Path | None:
         """Return the path of a complete match without its last row; None if that is the only one."""
@@ -154,7 +158,7 @@ class RecognizedBatch:
         return range(min([first, *(path.begin for path in paths if path is not None)]), place)
 
     def _open_sections(self) -> list[range]:
-        return [self._section(n, self._rows.bounds[n + 1], paths) for n, paths in enumerate(self._open)]
+        return [self._section(n, self._rows.bounds[n + 1], paths) for n, paths in enumerate(self._open_after)]
 
     @property
     def columns(self) -> Mapping[str, list[Any]]:
@@ -162,52 +166,54 @@ class RecognizedBatch:
         columns: Mapping[str, list[Any]] = self._rows.columns.of_rows(self.completing)
         return columns
 
-    def values(self, names: Sequence[str]) -> dict[str, list[Any]] | None:
-        """Return the measures `names` of all matches; None if measures must be computed from rows, or if somebody
-        listens to the rows of matches.
+    def measures(self, names: Sequence[str]) -> dict[str, list[Any]] | None:
+        """Return the measures `names` of all matches; None if measures must be computed from rows, if somebody listens
+        to the rows of matches, or if a measure fails: then its match has no row.
         """
         program, form = self._program, self._program.arrays()
-        if isinstance(form, str) or program.listeners or not form.measures.keys() >= set(names):
+        if isinstance(form, str) or program.listeners or not form.measures:
             return None
-        measured = {name: form.measures[name] for name in names}
-        if any(measure.name not in self._names for measure in measured.values()):
-            return None  # a property that an event may have, but its type does not
+        if any(measure.name not in self._names for measure in form.measures.values()):
+            return None  # dynamic or nested, so no column of the batch
         try:
-            columns, unknown = self._matches.measures(measured)
-        except Exception:  # noqa: BLE001 - the row engine meets it again, and reports it with its row
+            columns, unknown = self._matches.measures(form.measures)
+            self._measure_from_events(columns, unknown)
+        except Exception:  # noqa: BLE001 - the row engine meets it again, and reports it
             return None
-        paths = {match: self._completed_path(match) for match in unknown}
+        before, ordinal = self._ordinals[0]
+        self._ordinals += [(row, ordinal + row - before + number) for number, row in enumerate(self.completing, 1)]
+        return {name: columns[name] for name in names}
+
+    def _measure_from_events(self, columns: Mapping[str, list[Any]], matches: Sequence[int]) -> None:
+        """Put the measures of some matches into `columns`."""
         owners, completing = self._matches.owners, self._matches.completing
+        paths = {match: self._completed_path(match) for match in matches}
         sections = [self._section(owners[match], completing[match] + 1, [path]) for match, path in paths.items()]
-        self._events = self._made([*sections, *self._open_sections()])
-        self._ordinals += [
-            (row, self._ordinals[0][1] + row + number) for number, row in enumerate(self.completing, start=2)
-        ]
+        self._events = self._events_of([*sections, *self._open_sections()])
         for match, path in paths.items():
             place = completing[match]
-            variable = self._state(place).variable
             assert path is not None
-            *_, cells, _, _ = self._match(path._replace(variables=[*path.variables, variable]), place + 1)
-            measures = program.measures(cells, self._view.state, self._times[self.completing[match]])
+            whole = path._replace(variables=[*path.variables, self._state(place).variable])
+            *_, cells, _, _ = self._match(whole, place + 1)
+            measured = self._program.measures(cells, self._view.state, self._times[self.completing[match]])
             for name, column in columns.items():
-                column[match] = measures[name]
-        return columns
+                column[match] = measured[name]
 
-    def times(self) -> Iterator[int]:
-        """Yield the times of the rows that complete a match. Before each, its partition is put into the state in which
-        the row engine completes the match.
+    def prepare_rows(self) -> Iterator[int]:
+        """Yield the times of the rows that complete a match. Before each, put its partition into the state in which the
+        row engine completes the match.
         """
         view, owners, completing = self._view, self._matches.owners, self._matches.completing
         paths = list(map(self._completed_path, range(len(completing))))
         sections = [self._section(n, at, [path]) for n, at, path in zip(owners, completing, paths, strict=True)]
-        self._events = self._made([*sections, *self._open_sections()])
+        self._events = self._events_of([*sections, *self._open_sections()])
         for row, number, place, path in zip(self.completing, owners, completing, paths, strict=True):
             view.state.ordinal += row - self._ordinals[-1][0] - 1
             partition = view.partitions[self._rows.keys[number]] = self._partitions[number]
             former = len(partition.open)
             self._enter(number, place, [] if path is None else [path])
             view.size += len(partition.open) - former
-            self.present = row
+            self.present_row = row
             yield self._times[row]
             self._ordinals.append((row, view.state.ordinal))
 
@@ -216,16 +222,16 @@ class RecognizedBatch:
         view, rows = self._view, self._rows
         begun = []
         with InterruptGuard():
-            for number, paths in enumerate(self._open):
+            for number, paths in enumerate(self._open_after):
                 self._enter(number, rows.bounds[number + 1], paths)
-                partition, key, row = self._partitions[number], rows.keys[number], self._begin(number)
+                partition, key, row = self._partitions[number], rows.keys[number], self._kept_from(number)
                 if partition.idle or row is not None:
                     view.partitions.pop(key, None)
                 if not partition.idle:
                     begun.append((-1 if row is None else row, key, partition))
             for _, key, partition in sorted(begun, key=itemgetter(0)):
                 view.partitions[key] = partition
-            view.size = self._others + sum(map(len, self._open))
+            view.size = self._open_elsewhere + sum(map(len, self._open_after))
             view.serial = self._serial + len(self._order)
             row, ordinal = self._ordinals[-1]
             view.state.ordinal = ordinal + len(self._times) - 1 - row
@@ -236,7 +242,7 @@ class RecognizedBatch:
         partition.open = [self._match(path, place) for path in paths]
         partition.log = []
         if back:
-            partition.before = [*self._before[number], *self._events[max(first, place - back) : place]][-back:]
+            partition.before = [*self._rows_before[number], *self._events[max(first, place - back) : place]][-back:]
 
     def _match(self, path: _Path, place: int) -> OpenMatch:
         """Return the open match of a path that ends before the row at a place."""
@@ -257,7 +263,7 @@ class RecognizedBatch:
             at += count
         return begin, since, path.position, cells, 0, -1
 
-    def _begin(self, number: int) -> int | None:
+    def _kept_from(self, number: int) -> int | None:
         """Return the row with which the row engine begins to keep a partition; None if it keeps it from before."""
         first, end = self._rows.bounds[number : number + 2]
         place: int = first

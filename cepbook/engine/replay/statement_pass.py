@@ -276,30 +276,29 @@ class StatementPass:
             return False
         if out.keyed and statement.steps.timed:  # the causes of what timers deliver count all events
             return False
-        names = [name for name in batch.columns if name in program.columns]  # in the order of the event type
-        recognized = recognized_batch(program.recognize, batch, state.view.then, names)
+        properties = [name for name in batch.columns if name in program.columns]  # in the order of the event type
+        recognized = recognized_batch(program.recognize, batch, state.view.then, properties)
         if recognized is None:
             return False
         marks: Sequence[int] = [0] * len(recognized.completing)
         if out.keyed:
             _, of_events, _ = out.begin_batch(batch, keys)
             marks, causes = [of_events[row] for row in recognized.completing], out.causes or ()
-            self._present_cause = lambda: causes[recognized.present + 1]
-        values = None if program.match_columns is None else recognized.values(program.match_columns)
-        if values is not None:
-            recognized.finish()
-            times = [batch.times[row] for row in recognized.completing]
-            if program.row_columns is None:
-                rows = InsertColumns(times, (list(iterate_events(values, len(times))),))
-            else:
-                rows = InsertColumns(times, tuple(values[name] for name in program.match_columns or ()))
-            out.take_columns(rows, [row + 1 for row in recognized.completing])
-            return True
-        columns = recognized.columns
-        ports = out.flat.extend, out.taken, out.expired, out.timer_cause, self._catch_up(statement, out)
-        rest = self._stops.fire, True, *(columns[name] for name in program.columns)
-        program.functions.run(recognized.times(), marks, state, *ports, *rest)
+            self._present_cause = lambda: causes[recognized.present_row + 1]
+        names = program.match_columns
+        measures = None if names is None else recognized.measures(names)
+        if measures is None:
+            columns = recognized.columns
+            ports = out.flat.extend, out.taken, out.expired, out.timer_cause, self._catch_up(statement, out)
+            rest = self._stops.fire, True, *(columns[name] for name in program.columns)
+            program.functions.run(recognized.prepare_rows(), marks, state, *ports, *rest)
         recognized.finish()
+        if measures is not None:
+            times = [batch.times[row] for row in recognized.completing]
+            rows: Sequence[Sequence[Any]] = [measures[name] for name in names or ()]
+            if program.row_columns is None:
+                rows = [list(iterate_events(measures, len(times)))]
+            out.take_columns(InsertColumns(times, tuple(rows)), [row + 1 for row in recognized.completing])
         return True
 
     def _merged(

@@ -10,12 +10,13 @@ import numpy as np
 from cepbook.engine.vectorized.array_columns import ArrayColumns, BooleanMask, StoredColumn, distinct_keys
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.column_batch import ColumnBatch, iterate_events
-from cepbook.engine.vectorized.kernel_form import OutputForm
+from cepbook.engine.vectorized.kernel_form import EXACT, OutputForm
 from cepbook.engine.vectorized.output_arrays import ColumnArrays
 from cepbook.engine.vectorized.recognition_form import RecognitionForm, RowTest
-from cepbook.engine.vectorized.row_store import Array, is_stored_as
+from cepbook.engine.vectorized.row_store import Array, is_stored_as, magnitude
 
-LEAST_ROWS = 4  # rows of a partition for each one that arrays do not decide, on average
+LEAST_ROWS = 8  # rows of a partition, and for each row that arrays do not decide, on average
+_COMPARED = {"int", "short", "byte"}  # whole numbers that are compared as floats; a `long` is only a key
 
 
 class PartitionedRows:
@@ -42,6 +43,8 @@ class PartitionedRows:
             self.keys = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))
             self.order = self.order[np.argsort(numbers, kind="stable")]
             bounds = np.cumsum([0, *np.bincount(numbers, minlength=len(first))])
+        if LEAST_ROWS * max(form.back, 1) * len(self.keys) > len(self.order) or len(set(self.keys)) < len(self.keys):
+            raise _Undecided
         self.bounds: list[int] = bounds.tolist()
         arrays = _RowsInOrder(
             {name: column._replace(values=column.values[self.order]) for name, column in stored.items()}
@@ -74,7 +77,7 @@ class PartitionedRows:
 
 
 class _Undecided(Exception):
-    """Values do not compare as the engine compares them."""
+    """Values do not compare as the engine compares them, or there are too few rows."""
 
 
 class _RowsInOrder(ColumnArrays):
@@ -95,12 +98,10 @@ def partitioned_rows(form: RecognitionForm, batch: ColumnBatch) -> PartitionedRo
         column = columns.stored(name)
         if column is None or not is_stored_as(column, of) or (column.gaps and name in form.keys):
             return None
+        if column.values.dtype.kind in "iu" and of in _COMPARED and magnitude(column.values) > EXACT:
+            return None
         stored[name] = column
     try:
-        partitioned = PartitionedRows(form, columns, len(batch.times), stored)
+        return PartitionedRows(form, columns, len(batch.times), stored)
     except _Undecided:
         return None
-    undecided = form.back * len(partitioned.keys)
-    if undecided * LEAST_ROWS > len(partitioned.order) or len(set(partitioned.keys)) < len(partitioned.keys):
-        return None
-    return partitioned

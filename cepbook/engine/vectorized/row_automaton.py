@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-BEGUN = -1  # stands for the match that begins with the row
-INCOMPLETE = -2  # stands for the match that a row completes, where it completes none
-UNKNOWN = -1  # stands for a state that was not needed yet
+# in place of the number of an open match
+BEGUN = -1  # the match begins with the row
+INCOMPLETE = -2  # the row completes no match
+UNKNOWN = -1  # in place of the number of a state that was not needed yet
 _MOST_STATES = 500
 _MOST_MATCHES = 64  # that are open in one state
 
@@ -31,8 +32,10 @@ class TooManyStates(Exception):
 class RowState(NamedTuple):
     """The open matches of a partition, and how the latest row has made them.
 
-    `positions` has the position of each open match in the order of preference, `parents` the number of each in the
-    state before. `completed` is the number there of the match that the row has completed, as `variable`.
+    - `positions` has the position of each open match in the order of preference, `parents` the number of each in the
+      state before.
+    - `completed` is the number, in the state before, of the match that the row completes; `variable` is that of the
+      row.
     """
 
     positions: tuple[int, ...]
@@ -56,11 +59,13 @@ class RowAutomaton:
         self._moves = moves
         self._numbers: dict[RowState, int] = {}
         self._width = 2**count
+        self.full = False  # rows have led to too many states
 
     def number(self, state: RowState) -> int:
         """Return the number of a state. Raise `TooManyStates` if it would be one too many."""
         if state not in self._numbers:
             if len(self.states) == _MOST_STATES or len(state.positions) > _MOST_MATCHES:
+                self.full = True
                 raise TooManyStates
             self._numbers[state] = len(self.states)
             self.states.append(state)

@@ -14,8 +14,8 @@ from cepbook.engine.vectorized.recognition_form import MeasureForm
 from cepbook.engine.vectorized.row_automaton import INCOMPLETE, UNKNOWN, RowAutomaton
 from cepbook.engine.vectorized.row_store import Array
 
-_TOGETHER = 64  # rows of a match that is traced back
-NO_ROW = -1  # stands for the place of a row of a variable without one
+_MOST_TRACED = 64  # rows of a match; longer ones are made from events
+_NO_ROW = -1  # in place of a row of a variable without one
 
 
 class RowMatches:
@@ -95,9 +95,9 @@ class RowMatches:
         active, place, unknown = np.arange(count), self._places, []
         state = self.states[place]
         match, variable = self._completed[state], np.array([state.variable for state in states])[state]
-        first, last = np.full((2, 1 + max(self._automaton.variables), count), NO_ROW)
+        first, last = np.full((2, 1 + max(self._automaton.variables), count), _NO_ROW)
         counts = np.zeros_like(first)
-        for _ in range(_TOGETHER):
+        for _ in range(_MOST_TRACED):
             first[variable, active] = place
             counts[variable, active] += 1
             last[variable, active] = np.maximum(last[variable, active], place)

@@ -62,14 +62,14 @@ def _counted(recognize: Any) -> Any:
         recognized = recognize(*arguments)
         if recognized is not None:
             Recognized.batches += 1
-            values = recognized.values
+            measures = recognized.measures
 
-            def counted_values(names: Any) -> Any:
-                columns = values(names)
+            def counted_measures(names: Any) -> Any:
+                columns = measures(names)
                 Recognized.columns += columns is not None
                 return columns
 
-            recognized.values = counted_values
+            recognized.measures = counted_measures
         return recognized
 
     return counted
@@ -110,7 +110,7 @@ class ArrayRun(Run):
     """A run whose batches are arrays."""
 
     def replay(self, events: Any, cuts: Any, *, stepping: bool = False) -> None:
-        batch = self.runtime.batch(["A"])
+        batch = self.runtime.batch(sorted({event.type for event in events}))
         stops = range(self.runtime.now, events[-1].time + 1) if stepping else None
         batch.run(slices(events, 0, batch.columns, arrays_only=True), stops)
 
@@ -215,10 +215,64 @@ def test_ever_more_states_are_left_to_the_row_engine() -> None:
     assert Recognized.batches < 3
 
 
-def test_a_match_whose_unread_measure_fails_has_no_row() -> None:
-    clause = "measures X.x + 1 as a, X.x as b pattern (X Y)"
-    run = Run(f"@name('s') select b from A match_recognize ({clause})")
-    assert run.runtime.statements["s"].program.recognize.arrays().measures == {}
+def outcome(run: Run, parts: list[list[Event]]) -> tuple[Any, Any, int]:
+    """Deliveries, exact state and the number of failures of parts that are sent or replayed."""
+    failures: list[BaseException] = []
+    for part in parts:
+        for events in [part] if isinstance(run, ArrayRun) else [[event] for event in part]:
+            try:
+                run.replay(events, []) if isinstance(run, ArrayRun) else run.send(events)
+            except StatementError as failure:
+                failures += failure.__cause__.exceptions if isinstance(failure.__cause__, ExceptionGroup) else [failure]
+    return run.deliveries, exact_state(run), len(failures)
+
+
+@pytest.mark.parametrize("columns", ["*", "a"])
+@pytest.mark.parametrize("text_at", [3, 9])  # in a match over two batches, and in one within a batch
+def test_a_match_whose_measure_fails_has_no_row(columns: str, text_at: int) -> None:
+    epl = f"create schema O(x int, o object); @name('s') select {columns} from O match_recognize (measures X.x as a, "
+    epl += "max(Y.o) as m pattern (X Y+ Z) define Z as Z.x = 0)"
+    events = [Event(at, "O", {"x": (at + 1) % 6, "o": "q" if at == text_at else at}) for at in range(24)]
+    parts = [events[:4], events[4:20], events[20:]]
+    by_rows, by_arrays = outcome(Run(epl), parts), outcome(ArrayRun(epl), parts)
+    assert by_arrays[:2] == by_rows[:2]
+    assert by_arrays[2] == by_rows[2] == 1
+    assert len(by_rows[0]["s"]) == 3
+
+
+def test_a_condition_that_fails_for_the_first_row_of_a_batch_ends_the_open_matches() -> None:
+    epl = "@name('s') select * from A match_recognize (measures X.x as a, Y.x as b pattern (X Y) define Y as "
+    epl += "Y.x > prev(Y.x))"
+    values = {"k": "a", "g": 0, "n": 0, "d": 0.0, "f": 0.0}
+    events = [Event(at, "A", values | {"x": "q" if at == 3 else at}) for at in range(12)]
+    runs = Run(epl), ArrayRun(epl)
+    for run in runs:
+        run.send(events[:3])
+        with pytest.raises(StatementError):
+            run.send(events[3:4])
+    assert outcome(runs[0], [events[4:]]) == outcome(runs[1], [events[4:]])
+
+
+def test_whole_numbers_that_a_float_would_round_are_compared_exactly() -> None:
+    epl = "@name('s') select * from A match_recognize (measures X.x as a, Y.x as b pattern (X Y) define Y as "
+    epl += "Y.x > prev(Y.x))"
+    events = [Event(at, "A", {"k": "a", "g": 0, "x": 2**53 + at, "n": 0, "d": 0.0, "f": 0.0}) for at in range(20)]
+    assert len(compare(epl, events, [], stepping=False, read=0).deliveries["s"]) == 10
+
+
+def test_a_whole_number_is_compared_with_a_fraction() -> None:
+    epl = "@name('s') select * from A match_recognize (measures X.x as a pattern (X Y) define Y as Y.x > 2.5)"
+    events = [Event(at, "A", {"k": "a", "g": 0, "x": at % 5, "n": 0, "d": 0.0, "f": 0.0}) for at in range(20)]
+    compare(epl, events, [], stepping=False, read=0)
+    assert Recognized.batches == 1
+
+
+def test_many_partitions_of_few_rows_are_left_to_the_row_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitioned_rows, "LEAST_ROWS", 8)
+    epl = "@name('s') select * from A match_recognize (partition by x measures X.x as a pattern (X Y))"
+    events = [Event(at, "A", {"k": "a", "g": 0, "x": at % 10, "n": 0, "d": 0.0, "f": 0.0}) for at in range(160)]
+    compare(epl, events, [79], stepping=False, read=0)
+    assert Recognized.batches == 1
 
 
 def test_more_open_matches_than_allowed_are_left_to_the_row_engine() -> None:

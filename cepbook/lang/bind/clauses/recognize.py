@@ -114,6 +114,9 @@ class _Binder:
         if pattern is None or not self.fits(pattern, node.pattern.span):
             return None
         self.many = {self.names[number] for number, rows in r.most_rows(pattern).items() if rows > 1}
+        for other_row in (*x.find(x.Prior, where), *x.find(x.Prev, where)) if where is not None else ():
+            fact = "the where-clause of match_recognize reads the row alone"
+            self.wrong(fact, other_row.span, "rows before it are for define: prev(A.price)")
         keys = tuple(self.key(key) for key in node.partition_by)
         conditions = self.conditions(node.define)
         measures = self.measures(node.measures)
