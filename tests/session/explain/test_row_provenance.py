@@ -209,12 +209,19 @@ def test_an_apama_network() -> None:
     assert sum(piece.event["n"] for piece in fired.provenance) == next(iter(fired.row.values()))
 
 
+def _is_reference_table(workbench: Workbench, name: str) -> bool:
+    plans = [statement.plan for statement in workbench.runtime.statements.values()]
+    return any(name == table for plan in plans if isinstance(plan, nodes.CycleStatement) for table, _, _ in plan.tables)
+
+
 @pytest.mark.histories
 def test_rows_of_the_corpus() -> None:
     asked = unknown = 0
     # Not those in which an expression fails: the window of such an event cannot be read, `why` raises StatementError.
     for case, workbench in drawn("drop", "hint", "failure", seed=12):
         for name in list(workbench.runtime.statements)[:6]:
+            if _is_reference_table(workbench, name):
+                continue  # its first rows come with the query, undelivered; a rerun delivers them
             count = len(workbench.changes(name))
             for index in {0, count // 2, count - 1} if count else ():
                 fired = workbench.why(name, row=index)
