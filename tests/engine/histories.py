@@ -184,6 +184,32 @@ def run_both(
             assert run.readings() == one_by_one.readings(), (sources, events, cuts)
 
 
+def feed(runtime: Runtime, types: Sequence[str], events: Sequence[Event], *, replayed: bool) -> None:
+    """Send events one by one, or replay them in one batch of arrays. The clock visits every due time."""
+    if replayed:
+        batch = runtime.batch([*types])
+        batch.run(slices(events, 0, batch.columns, arrays_only=True), range(events[-1].time + 1))
+        return
+    for event in events:
+        runtime.advance(event.time, stepping=True)
+        runtime.send(event.type, dict(event.values))
+
+
+Values = tuple[Any, ...]  # of a row
+
+
+def record(runtime: Runtime, name: str) -> list[tuple[int, list[Values], list[Values]]]:
+    """Return a list to which each delivery of a statement is added: time, insert rows, remove rows."""
+    deliveries: list[tuple[int, list[Values], list[Values]]] = []
+
+    def add(delta: Any) -> None:
+        inserted, removed = ([tuple(row.values()) for row in side or ()] for side in (delta.insert, delta.remove))
+        deliveries.append((delta.time, inserted, removed))
+
+    runtime.statement(name).add_listener(add)
+    return deliveries
+
+
 def slices(events: Sequence[Event], rank: int, columns: Any, *, arrays_only: bool = False) -> list[ColumnBatch]:
     """Consecutive events as one slice per type; `rank` is the position of the first.
 

@@ -128,6 +128,14 @@ class StatementCodegen(DeltaCodegen):
         return self.inserts_alone and self.steps.having is None and self.steps.context is None
 
     @property
+    def _delivers_alike(self) -> bool:
+        """True if rows that enter are delivered at once, in the insert stream alone, all of them and in their order."""
+        steps = self.steps
+        if steps.where is not None or steps.output is not None or steps.lookup is not None:
+            return False
+        return steps.delivered_selector == "istream" and not self.code.arranged
+
+    @property
     def inserts_alone(self) -> bool:
         """True if, in `run`, each arrival that passes the filter and the having clause delivers exactly one insert row,
         and nothing else delivers.
@@ -135,10 +143,7 @@ class StatementCodegen(DeltaCodegen):
         steps, code = self.steps, self.code
         if not lower.is_columnar(steps.source.filter):
             return False
-        filtered = steps.where is not None or steps.output is not None
-        if steps.row is None or filtered or steps.delivered_selector != "istream":
-            return False
-        if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:
+        if steps.row is None or not self._delivers_alike or steps.projection.wildcard or code.risky:
             return False
         one_group = not (code.local or steps.levels or steps.may_leave_unentered) and (
             steps.evicts_own_group or steps.eviction is Eviction.NONE
@@ -153,13 +158,11 @@ class StatementCodegen(DeltaCodegen):
         """The measures in the row that each match of `match_recognize` delivers; None if a match may deliver no row, or
         something else.
         """
-        steps, code = self.steps, self.code
+        steps = self.steps
         recognize, projection = steps.recognize, steps.projection
-        if recognize is None or steps.kind != "unaggregated" or steps.delivered_selector != "istream":
+        if recognize is None or steps.kind != "unaggregated" or not self._delivers_alike:
             return None
-        if steps.where is not None or steps.having is not None or steps.output is not None:
-            return None
-        if code.arranged or steps.lookup is not None or steps.subqueries or steps.context is not None:
+        if steps.having is not None or steps.subqueries or steps.context is not None:
             return None
         measures = tuple(column.name for column in recognize.measures)
         if projection.wildcard:

@@ -23,7 +23,8 @@ from cepbook.engine.recognize.match_view import MatchView, OpenMatch, RowPartiti
 from cepbook.engine.recognize.recognize_program import RecognizeProgram
 from cepbook.engine.recognize.row_aggregates import MatchRows, with_run
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from cepbook.engine.vectorized.row_automaton import BEGUN, RowState, TooManyStates
+from cepbook.engine.vectorized.recognition_form import MeasureForm
+from cepbook.engine.vectorized.row_automaton import BEGUN, RowState
 from cepbook.interrupts import InterruptGuard
 
 
@@ -53,10 +54,8 @@ def recognized_batch(
     if rows is None or view.size + len(rows.keys) * len(program.variables) > program.most:
         return None
     try:
-        return RecognizedBatch(program, view, batch.times, rows, names)
-    except TooManyStates:
-        return None
-    except Exception:  # noqa: BLE001 - a condition fails: the row engine meets it again, and reports it
+        return RecognizedBatch(program, form.measures, view, batch.times, rows, names)
+    except Exception:  # noqa: BLE001 - too many states, or a condition fails: the row engine reports it with its row
         return None
 
 
@@ -69,11 +68,18 @@ class RecognizedBatch:
     """
 
     def __init__(
-        self, program: RecognizeProgram, view: MatchView, times: Sequence[int], rows: Any, names: Sequence[str]
+        self,
+        program: RecognizeProgram,
+        measures: Mapping[str, MeasureForm],
+        view: MatchView,
+        times: Sequence[int],
+        rows: Any,
+        names: Sequence[str],
     ) -> None:
         from cepbook.engine.vectorized.row_matches import RowMatches
 
         self._program = program
+        self._measures = measures
         self._view = view
         self._times = times
         self._rows = rows
@@ -170,13 +176,12 @@ class RecognizedBatch:
         """Return the measures `names` of all matches; None if measures must be computed from rows, if somebody listens
         to the rows of matches, or if a measure fails: then its match has no row.
         """
-        program, form = self._program, self._program.arrays()
-        if isinstance(form, str) or program.listeners or not form.measures:
+        if self._program.listeners or not self._measures:
             return None
-        if any(measure.name not in self._names for measure in form.measures.values()):
+        if any(measure.name not in self._names for measure in self._measures.values()):
             return None  # dynamic or nested, so no column of the batch
         try:
-            columns, unknown = self._matches.measures(form.measures)
+            columns, unknown = self._matches.measures(self._measures)
             self._measure_from_events(columns, unknown)
         except Exception:  # noqa: BLE001 - the row engine meets it again, and reports it
             return None

@@ -41,9 +41,9 @@ from cepbook.engine.vectorized.chain_form import (
     ChainStimulus,
 )
 from cepbook.engine.vectorized.column_batch import ColumnBatch, iterate_events
-from cepbook.engine.vectorized.kernel_form import EXACT, OutputForm
+from cepbook.engine.vectorized.kernel_form import OutputForm
 from cepbook.engine.vectorized.output_arrays import ColumnArrays
-from cepbook.engine.vectorized.row_store import Array, magnitude
+from cepbook.engine.vectorized.row_store import Array, is_exact
 
 _TOGETHER = 16  # events that all partial matches try at once; those that still wait then try the others by themselves
 _MOST_TRIES = 64  # for each event of a batch, by partial matches by themselves
@@ -137,9 +137,7 @@ class _Pairs(ColumnArrays):
         return self._numbers(self._partials.column(output.number, output.name, self._which))
 
     def _numbers(self, column: StoredColumn) -> ArrayValues:
-        if column.texts is not None or column.values.dtype.kind not in "fiu":
-            raise _NeedsStateNodes
-        if column.values.dtype.kind != "f" and magnitude(column.values) > EXACT:
+        if column.texts is not None or column.values.dtype.kind not in "fiu" or not is_exact(column):
             raise _NeedsStateNodes
         return ArrayValues.of_column(column)
 

@@ -58,7 +58,7 @@ class OutputForms(ABC):
         """Return the form of a comparison of two numbers; None if arrays would not compare them as the engine does."""
         sides = left, right
         whole = all(side.type.name in BITS for side in sides)
-        if any(map(self.inexact, sides)) or not (whole or operator != "="):
+        if any(map(self.inexact, sides)) or (operator == "=" and not whole):
             return None
         return OutputForm(COMPARISONS[operator], operands=tuple(map(self._number, sides)))
 

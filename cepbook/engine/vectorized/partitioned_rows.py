@@ -10,10 +10,10 @@ import numpy as np
 from cepbook.engine.vectorized.array_columns import ArrayColumns, BooleanMask, StoredColumn, distinct_keys
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.column_batch import ColumnBatch, iterate_events
-from cepbook.engine.vectorized.kernel_form import EXACT, OutputForm
+from cepbook.engine.vectorized.kernel_form import OutputForm
 from cepbook.engine.vectorized.output_arrays import ColumnArrays
 from cepbook.engine.vectorized.recognition_form import RecognitionForm, RowTest
-from cepbook.engine.vectorized.row_store import Array, is_stored_as, magnitude
+from cepbook.engine.vectorized.row_store import Array, is_exact, is_stored_as
 
 LEAST_ROWS = 8  # rows of a partition, and for each row that arrays do not decide, on average
 _COMPARED = {"int", "short", "byte"}  # whole numbers that are compared as floats; a `long` is only a key
@@ -98,7 +98,7 @@ def partitioned_rows(form: RecognitionForm, batch: ColumnBatch) -> PartitionedRo
         column = columns.stored(name)
         if column is None or not is_stored_as(column, of) or (column.gaps and name in form.keys):
             return None
-        if column.values.dtype.kind in "iu" and of in _COMPARED and magnitude(column.values) > EXACT:
+        if of in _COMPARED and not is_exact(column):
             return None
         stored[name] = column
     try:

@@ -68,17 +68,17 @@ class RowMatches:
             return {name: [] for name in forms}, []
         first, last, counts, unknown = self._traced()
         columns, scattered = {}, np.zeros(len(self._places), bool)
+        in_order = self._rows.columns.of_rows(self._rows.order)
         for name, form in forms.items():
             begin, end = first[form.variable], last[form.variable]
             if form.fold is not None:
-                values = self._rows.columns.of_rows(self._rows.order)[form.name]
+                values = in_order[form.name]
                 sections = zip(np.maximum(begin, 0).tolist(), (end + 1).tolist(), strict=True)
                 columns[name] = [form.fold(values[start:stop]) for start, stop in sections]
                 scattered |= (end >= 0) & (counts[form.variable] < end - begin + 1)
             else:
                 places = begin if form.first else end
-                rows = self._rows.order[np.maximum(places, 0)]
-                columns[name] = put_nulls(self._rows.columns.of_rows(rows)[form.name], places < 0)
+                columns[name] = put_nulls(in_order.of_rows(np.maximum(places, 0))[form.name], places < 0)
         return columns, np.union1d(unknown, np.flatnonzero(scattered)).tolist()
 
     def _traced(self) -> tuple[Array, Array, Array, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cepbook.engine.vectorized.array_columns import StoredColumn, distinct_keys, python_values, with_nulls
-from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, GROUP, NUMBER_TYPES, ORDINAL
+from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, EXACT, GROUP, NUMBER_TYPES, ORDINAL
 
 Array = npt.NDArray[Any]
 _SMALLEST = 1024  # rows for which a store has room at first
@@ -27,6 +27,11 @@ def is_stored_as(column: StoredColumn, of: str) -> bool:
     if of == "string" or column.texts is not None:
         return of == "string" and column.texts is not None
     return _KINDS[column.values.dtype.kind] == ARRAY_TYPES[of] and column.values.dtype != np.uint64
+
+
+def is_exact(column: StoredColumn) -> bool:
+    """Return whether floats have the values of a column of numbers without rounding."""
+    return column.values.dtype.kind == "f" or magnitude(column.values) <= EXACT
 
 
 class ValueCodes:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from tests.engine.histories import Event, slices
+from tests.engine.histories import Event, feed, record
 from tests.random_cases import seeds
 
 SCHEMA = "create schema A(n int, k string, x int); create schema B(n int, k string, x int);"
@@ -245,24 +245,11 @@ def history(draw: Random) -> list[Event]:
 def delivered(join: Join, events: list[Event], end: int, *, replayed: bool) -> list[Delivery]:
     runtime = Runtime()
     runtime.deploy(SCHEMA + join.epl)
-    found: list[Delivery] = []
-    runtime.statement("q").add_listener(
-        lambda delta: found.append(
-            (
-                delta.time,
-                *comparable(*([tuple(row.values()) for row in side or ()] for side in (delta.insert, delta.remove))),
-            )
-        )
-    )
-    if replayed:
-        batch = runtime.batch(["A", "B"])
-        batch.run(slices(events, 0, batch.columns, arrays_only=True), range(events[-1].time + 1))
-    else:
-        for event in events:
-            runtime.advance(event.time, stepping=True)
-            runtime.send(event.type, dict(event.values))
+    recorded = record(runtime, "q")
+    feed(runtime, "AB", events, replayed=replayed)
     runtime.advance(end, stepping=True)
-    return [delivery for delivery in found if delivery[1] or delivery[2]]
+    deliveries = [(time, *comparable(*sides)) for time, *sides in recorded]
+    return [delivery for delivery in deliveries if delivery[1] or delivery[2]]
 
 
 @pytest.mark.histories

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from tests.engine.histories import Event, slices
+from tests.engine.histories import Event, feed, record
 from tests.random_cases import seeds
 
 Values = dict[str, Any]
@@ -300,21 +300,10 @@ def of_instants(statement: Statement, deliveries: list[Delivery]) -> list[Delive
 def delivered(statement: Statement, events: list[Event], end: int, *, replayed: bool) -> list[Delivery]:
     runtime = Runtime()
     runtime.deploy(f"create schema A(n int, k string, x int); create schema S(id int); {statement.epl}")
-    found: list[Delivery] = []
-    runtime.statement("q").add_listener(
-        lambda delta: found.append(
-            (delta.time, *([tuple(row.values()) for row in side or ()] for side in (delta.insert, delta.remove)))
-        )
-    )
-    if replayed:
-        batch = runtime.batch(["A", "S"])
-        batch.run(slices(events, 0, batch.columns, arrays_only=True), range(events[-1].time + 1))
-    else:
-        for event in events:
-            runtime.advance(event.time, stepping=True)
-            runtime.send(event.type, dict(event.values))
+    recorded = record(runtime, "q")
+    feed(runtime, "AS", events, replayed=replayed)
     runtime.advance(end, stepping=True)
-    return of_instants(statement, found)
+    return of_instants(statement, recorded)
 
 
 @pytest.mark.histories

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from tests.engine.histories import Event, slices
+from tests.engine.histories import Event, feed, record
 from tests.random_cases import seeds
 
 Values = dict[str, Any]
@@ -158,22 +158,12 @@ def history(draw: Random) -> list[Event]:
 
 
 def delivered(module: Module, events: list[Event], *, replayed: bool) -> dict[str, list[Rows]]:
-    runtime, found = Runtime(), dict[str, list[Rows]]()
+    runtime = Runtime()
     runtime.deploy(module.epl)
-    for name in ("row", "all", "on", "groups", "total"):
-        runtime.statement(name).add_listener(
-            lambda delta, name=name: found.setdefault(name, []).append(
-                sorted((tuple(row.values()) for row in delta.insert), key=repr)
-            )
-        )
-    if replayed:
-        batch = runtime.batch([*"ABCD"])
-        batch.run(slices(events, 0, batch.columns, arrays_only=True), range(events[-1].time + 1))
-    else:
-        for event in events:
-            runtime.advance(event.time, stepping=True)
-            runtime.send(event.type, dict(event.values))
-    return found
+    recorded = {name: record(runtime, name) for name in ("row", "all", "on", "groups", "total")}
+    feed(runtime, "ABCD", events, replayed=replayed)
+    rows = {name: [sorted(inserted, key=repr) for _, inserted, _ in of] for name, of in recorded.items()}
+    return {name: of for name, of in rows.items() if of}
 
 
 @pytest.mark.histories
