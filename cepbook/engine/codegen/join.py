@@ -137,6 +137,16 @@ class JoinCodegen(ViewCodegen):
         return [number for number, input_ in enumerate(steps) if input_.reads_store and not tables[number]]
 
     @property
+    def stores_by_name(self) -> list[list[int]]:
+        """The inputs that are named windows, those of one window together."""
+        inputs: dict[str, list[int]] = {}
+        for number in self.stores:
+            store = self.steps.inputs[number].source.store
+            assert store is not None
+            inputs.setdefault(store.name, []).append(number)
+        return list(inputs.values())
+
+    @property
     def tables(self) -> list[int]:
         """The inputs that are tables whose rows are copied before each lookup."""
         return [number for number, table in enumerate(self.join.tables) if table and number not in self.join.shared]
@@ -153,15 +163,26 @@ class JoinCodegen(ViewCodegen):
         input_ = self.inputs[number]
         write_store_items(f"taken{number}", input_.code, input_.pipeline)
 
-    def changed(self, unread: str) -> None:
-        """Write how the input, a named window, takes a change; `unread` is from `filter_failures`."""
-        entered = f"taken{self.at}(W.states[{self.at}], entered, now{unread})"
-        left = f"taken{self.at}(W.states[{self.at}], left, now{', []' if unread else ''})"
-        if not self.inputs[self.at].code.steps.views_store:
-            self.source.line(f"change = changed{self.at}(W, {entered}, {left})")
-            return
-        self.source.line(f"change = W.states[{self.at}].view.take(({entered}, {left}), now)")
-        self.source.line(f"if change is not None: change = changed{self.at}(W, *change)")
+    def changed(self, numbers: Sequence[int], unread: str) -> None:
+        """Write how inputs that read one named window take its change; `unread` is from `filter_failures`."""
+        source, several = self.source, len(numbers) > 1
+        if several:
+            source.line("changes = []")
+        for number in numbers:
+            steps = self.inputs[number].code.steps
+            entering, leaving = (unread, ", []") if unread and lower.may_fail(steps.source.filter) else ("", "")
+            entered, left = (
+                f"taken{number}(W.states[{number}], {rows}, now{failures})"
+                for rows, failures in (("entered", entering), ("left", leaving))
+            )
+            if not steps.views_store:
+                source.line(f"change = ({entered}, {left})")
+            else:
+                source.line(f"change = W.states[{number}].view.take(({entered}, {left}), now)")
+            then = f"changes.append(({number}, change))" if several else f"change = changed{number}(W, *change)"
+            source.line(f"if change is not None: {then}" if steps.views_store else then)
+        if several:
+            source.line("change = W.all_changed(changes)")
 
     def prefill(self) -> None:
         """Write how named windows are filled at the start. The rows that this makes count and are not posted."""

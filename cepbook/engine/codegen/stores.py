@@ -122,16 +122,18 @@ def _write_view(body: StatementCodegen) -> None:
 
 
 def write_joined_stores(body: StatementCodegen, joins: JoinCodegen) -> None:
-    """Write ``on_change0(S, entered, left, now)`` for each joined named window, and ``prefill``."""
+    """Write ``on_change0(S, entered, left, now)`` for each joined named window, and ``prefill``. A window that several
+    inputs read has one function, named after the first of them.
+    """
     source, code = body.source, body.code
     joins.write_tables()
-    for number in joins.stores:
-        joins.at = number
-        joins.write_taken(number)
-        own = joins.inputs[number].code.steps
-        with source.block(f"def on_change{number}(S, entered, left, now):"), filter_failures(source, own) as unread:
+    for numbers in joins.stores_by_name:
+        for number in numbers:
+            joins.write_taken(number)
+        own, head = [joins.inputs[number].code.steps for number in numbers], f"on_change{numbers[0]}"
+        with source.block(f"def {head}(S, entered, left, now):"), filter_failures(source, *own) as unread:
             code.load_state()
-            joins.changed(unread)
+            joins.changed(numbers, unread)
             with source.block("if change is not None:"):
                 body.consume(Emitter(code, "now", guarded=True))
     if any(input_.reads_store for input_ in body.steps.inputs):

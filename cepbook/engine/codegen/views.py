@@ -439,11 +439,11 @@ def write_store_items(name: str, code: CodegenContext, pipeline: ViewCodegen, ba
 
 
 @contextmanager
-def filter_failures(source: SourceWriter, steps: PhysicalPlan) -> Iterator[str]:
+def filter_failures(source: SourceWriter, *inputs: PhysicalPlan) -> Iterator[str]:
     """Write code around the taking of rows of a store; yield the argument that collects filter failures. The first
     failure is raised at the end, once the change has taken effect.
     """
-    guarded = lower.may_fail(steps.source.filter)
+    guarded = any(lower.may_fail(steps.source.filter) for steps in inputs)
     if guarded:
         source.line("unread = []")
     yield ", unread" if guarded else ""

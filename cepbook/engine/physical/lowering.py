@@ -135,14 +135,16 @@ def _join(steps: PhysicalPlan, node: p.StreamJoin, triggered: bool) -> None:
     after = [*expressions_after_windows(steps), *join.conditions, *(stream.on for stream in node.inputs)]
     inputs: list[PhysicalPlan] = []
     shared: dict[int, tuple[StoreType, tuple[BoundExpr, ...]]] = {}
-    for number, input_ in enumerate(node.inputs):
-        source = p.source_of(input_.stream)
+    sources = [p.source_of(input_.stream) for input_ in node.inputs]
+    windows = [source.store for source in sources if source.store is not None and source.store.kind == "window"]
+    for number, (input_, source) in enumerate(zip(node.inputs, sources, strict=True)):
         input_plan = PhysicalPlan(
             input_.span, steps.context, _scan(source), op.EmitOperator("irstream"), buffers_input=steps.buffers_input
         )
         own = [None if e is None else rebase_to_input(e, number) for e in after]
         plain = input_.stream is source and not input_.unidirectional  # a derived-value window has rows of its own
-        if source.store is not None and plain and reads_shared_relation(source, steps.context, own):
+        once = source.store is not None and windows.count(source.store) < 2  # else rows enter several inputs together
+        if source.store is not None and plain and once and reads_shared_relation(source, steps.context, own):
             shared[number] = source.store, tuple(_as_input(e, number) for e in x.conjuncts(source.filter))
             own.append(source.filter)
         input_plan.row = op.ProjectOperator(p.Projection(input_.stream, ()), None, "unaggregated")

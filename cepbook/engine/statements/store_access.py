@@ -167,7 +167,8 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
                 for number, store in self.stores.items():
                     if store is own[0].store:
                         self.lookups.mark_reported(number, own)
-                        self._take(own, self.program.functions.on_change_of[number])
+                        if number in self.program.functions.on_change_of:  # the first input of this store
+                            self._take(own, self.program.functions.on_change_of[number])
         finally:
             for number in self.stores:
                 self.lookups.mark_reported(number, moved)
