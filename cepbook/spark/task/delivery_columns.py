@@ -23,11 +23,19 @@ from cepbook.engine.delivery.delta import (
     Record,
     Row,
 )
+from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.spark.task.stream_columns import CLOCK, EVENT
+from cepbook.spark.task.type_mapping import TypeMapping, to_array
 
 ARROW_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}  # of the types of `DELIVERY_COLUMNS`
 _TRIGGERS, _KINDS = (CLOCK, EVENT), ("insert", "remove")  # no arrays yet: pyarrow would import pandas for them
 Int64Array = npt.NDArray[np.int64]
+_IS_OF_KIND: dict[str, Callable[[pa.DataType], bool]] = {  # by kind of a numpy array
+    "i": pa.types.is_integer,
+    "u": pa.types.is_integer,
+    "f": pa.types.is_floating,
+    "b": pa.types.is_boolean,
+}
 
 
 class DeliveredRows(NamedTuple):
@@ -43,7 +51,7 @@ class DeliveredRows(NamedTuple):
     numbers: Int64Array
     removed: npt.NDArray[np.bool_]
     rows: Int64Array
-    columns: list[list[Any]]
+    columns: list[Sequence[Any]]
 
     def meta(self, name: str) -> list[pa.Array]:
         """Return the arrays of `DELIVERY_COLUMNS` for the statement `name`."""
@@ -170,7 +178,8 @@ class DeliveryCollector:
         self._segments = []
         marks, flat = segment.marks, segment.flat
         plain = segment.plain
-        columns = [flat[i::width] for i in range(2, width)] if plain is None else list(map(list, plain.columns))
+        columns: list[Sequence[Any]]
+        columns = [flat[i::width] for i in range(2, width)] if plain is None else [*plain.columns]
         alone = not marks.any()  # each row is a delivery of its own
         begins = marks % 2 == 0
         delivery_of = np.cumsum(begins) - 1  # the delivery of each row
@@ -229,6 +238,29 @@ def _join_segments(parts: Sequence[_Segment]) -> _Segment:
 def _places_and_phases(keys: Sequence[CauseKey]) -> tuple[Int64Array, Int64Array]:
     """Return places and phases; the phase of the clock is always 0."""
     return np.array([key[0] for key in keys], np.int64), np.array([key[1] == 1 for key in keys], np.int64)
+
+
+def delivered_array(values: Sequence[Any], shape: TypeMapping, location: str) -> pa.Array:
+    """Return delivered values as an Arrow array of type ``mapping.arrow``; raise `EventError`, naming `location`, if
+    one does not fit.
+    """
+    array = _without_objects(values, shape) if isinstance(values, ArrayValues) and shape.convert is None else None
+    return to_array([*values], shape, location) if array is None else array
+
+
+def _without_objects(values: ArrayValues, shape: TypeMapping) -> pa.Array | None:
+    """Return values as an Arrow array without a Python object for each; None if a value may not fit."""
+    array, texts = values.values, values.texts
+    try:
+        if texts is not None:
+            known = pa.array(texts.tolist(), type=shape.arrow, from_pandas=False)
+            codes = np.where(array < 0, array + len(known), array)  # some count from the end
+            return known.take(pa.array(codes, mask=values.missing))
+        if _IS_OF_KIND[array.dtype.kind](shape.arrow):
+            return pa.array(array, mask=values.missing, from_pandas=False).cast(shape.arrow)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
+        pass  # the error message is that of the value
+    return None
 
 
 def _place_array(places: Sequence[int]) -> Int64Array:

@@ -21,7 +21,13 @@ from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StateLimitError, StatementError
 from cepbook.spark.task.arrow_columns import ArrowEvents
 from cepbook.spark.task.clock_ticks import NO_TICKS, ClockTicks, TickSequences, as_sequence
-from cepbook.spark.task.delivery_columns import ARROW_TYPES, CauseSequences, DeliveryCollector, Int64Array
+from cepbook.spark.task.delivery_columns import (
+    ARROW_TYPES,
+    CauseSequences,
+    DeliveryCollector,
+    Int64Array,
+    delivered_array,
+)
 from cepbook.spark.task.input_validation import InputValidator
 from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import (
@@ -35,10 +41,10 @@ from cepbook.spark.task.stream_columns import (
     TICK,
     TIME,
 )
-from cepbook.spark.task.type_mapping import TypeMapping, to_array, type_mapping_of, unique_names
+from cepbook.spark.task.type_mapping import TypeMapping, type_mapping_of, unique_names
 from cepbook.spark.task.windowed_aggregates import KeyedWindows
 
-_ROWS_AT_ONCE = 2**16  # rows that are taken at once by columns, at least
+_ROWS_AT_ONCE = 2**16  # rows that are taken at once by arrays, at least: each batch has a cost whatever its size
 
 
 def output_schema(program: TaskProgram, compact: bool = False) -> pa.Schema:
@@ -104,8 +110,11 @@ def task_function(
         _freeze_modules()
         task: TaskRunner | VectorizedTaskRunner | None = None
         begin = None
+        waiting: list[pa.RecordBatch] = []
         for batch in batches:
-            if task is None and batch.num_rows:
+            if not batch.num_rows:
+                continue
+            if task is None:
                 number = batch.column(TASK)[0].as_py() if program.numbered else 0
                 begin = program.slice_starts[number] if program.slice_starts else None
                 task = (
@@ -113,15 +122,26 @@ def task_function(
                     if program.window is None
                     else VectorizedTaskRunner(program)
                 )
-            if task is not None:
+            waiting.append(batch)
+            if sum(batch.num_rows for batch in waiting) >= task.rows_at_once:
+                batch, waiting = _joined(waiting), []
                 yield from told_of(begin, task.take(batch))
         if task is not None:
+            yield from told_of(begin, task.take(_joined(waiting)) if waiting else ())
             yield from told_of(begin, task.finish())
 
     def told_of(begin: int | None, delivered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (batch.select(columns) for batch in _from_time(begin, delivered))
 
     return run_task
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return whole
 
 
 def _freeze_modules() -> None:
@@ -197,6 +217,12 @@ class TaskRunner:
         self._input_validator = _input_validator(program)
         self._order = CauseSequences(NO_TICKS, NO_TICKS, NO_TICKS, NO_TICKS.take)
         self._stops = ClockTicks()
+        self._by_arrays = any(statement.vectorized is not None for statement in collected.values())
+
+    @property
+    def rows_at_once(self) -> int:
+        """The number of rows that are worth a call of `take`."""
+        return _ROWS_AT_ONCE if self._by_arrays else 1
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Replay one batch, and yield the rows that are delivered. Errors: StateLimitError."""
@@ -330,10 +356,12 @@ class TaskRunner:
             return np.concatenate([times[:1], stops]), numbers.behind(sequences[:1])
         return stops, numbers
 
-    def _output_batch(self, number: int, name: str, meta: list[pa.Array], columns: list[list[Any]]) -> pa.RecordBatch:
+    def _output_batch(
+        self, number: int, name: str, meta: list[pa.Array], columns: list[Sequence[Any]]
+    ) -> pa.RecordBatch:
         event_type = self._program.outputs[number][1]
         values = [
-            to_array(column, shape, f"{name}.{property_}")
+            delivered_array(column, shape, f"{name}.{property_}")
             for property_, column, shape in zip(event_type.properties, columns, self._output_types[number], strict=True)
         ]
         struct_type = _struct_type(self._output_types[number])
@@ -367,27 +395,25 @@ class VectorizedTaskRunner:
         self._input_validator = _input_validator(program)
         self._schema = _vectorized_schema(program)
         self._shown_at = [i for i, name in enumerate(vectorized_columns(program)) if name != TIME]
-        self._waiting: list[pa.RecordBatch] = []
-        self._count = 0
+
+    @property
+    def rows_at_once(self) -> int:
+        """The number of rows that are worth a call of `take`, so that no row is kept for few others."""
+        return max(_ROWS_AT_ONCE, self._windows.held)
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take one batch, and yield rows as soon as enough events have arrived."""
-        if batch.num_rows:
-            self._input_validator.read(batch)
-            self._waiting.append(batch)
-            self._count += batch.num_rows
-            if self._count >= max(_ROWS_AT_ONCE, self._windows.held):  # so that no row is held up for few others
-                yield from self.finish()
+        """Yield the rows of the events of a batch."""
+        self._input_validator.read(batch)
+        rows = pa.Table.from_batches([batch])
+        columns = self._windows.take(rows)
+        arrays = [batch.column(name) for name in (TIME, SEQ)]
+        fields = list(self._schema)[len(arrays) :]
+        arrays += [columns[at].cast(field.type) for at, field in zip(self._shown_at, fields, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the events that are still waiting."""
-        if self._waiting:
-            rows, self._waiting, self._count = pa.Table.from_batches(self._waiting).combine_chunks(), [], 0
-            columns = self._windows.take(rows)
-            arrays = [rows.column(name).combine_chunks() for name in (TIME, SEQ)]
-            fields = list(self._schema)[len(arrays) :]
-            arrays += [columns[at].cast(field.type) for at, field in zip(self._shown_at, fields, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        """Yield nothing: no row waits."""
+        yield from ()
 
 
 def failure_batch(program: TaskProgram, failed: Sequence[tuple[Any, ...]], compact: bool = False) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.engine.runtime import Runtime
 from cepbook.spark.execution.execution import single_statement_program
-from cepbook.spark.task import clock_ticks
+from cepbook.spark.task import clock_ticks, task_runner
 from cepbook.spark.task.clock_ticks import pack_ticks
 from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import SEQ, TAG, TICK, TICKS, TIME
@@ -78,7 +78,8 @@ def most(program: TaskProgram, batches: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", EPL)
-def test_ten_times_the_events_take_no_more_memory(name: str) -> None:
+def test_ten_times_the_events_take_no_more_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_runner, "_ROWS_AT_ONCE", BATCH)
     runtime = Runtime()
     runtime.deploy(SCHEMA + EPL[name])
     program, _ = single_statement_program(runtime, "q")
