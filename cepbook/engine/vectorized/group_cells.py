@@ -144,7 +144,7 @@ class GroupCells:
             arrays = _ArgumentArrays(argument, size, queues)
             if not arrays.load(cells, groups, self._sizes[groups], form.cells):
                 return False
-            if argument.name is not None:
+            if argument.name is not None and not argument.floating:
                 values = new[argument.name]
                 highest = max(rows.highest.get(argument.name, 0.0), magnitude(values))
                 if not arrays.exact(highest, len(values) + rows.end - rows.begin):

@@ -19,6 +19,8 @@ _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
 
 def magnitude(values: Array) -> float:
     """Return the highest absolute value; 0 without values."""
+    if values.dtype.kind == "i":
+        return float(max(-int(values.min(initial=0)), int(values.max(initial=0))))
     return float(np.abs(values.astype(np.float64)).max(initial=0.0))
 
 

@@ -85,5 +85,9 @@ def _number_column(array: pa.Array) -> ArrayColumn:
     """Return numbers as an array; single-precision floats become doubles, with which numbers are compared."""
     filled = array.fill_null(False if pa.types.is_boolean(array.type) else 0) if array.null_count else array
     values = filled.to_numpy(zero_copy_only=False)
-    column = NumberColumn(values.astype(np.float64) if values.dtype.kind == "f" else values)
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64)
+        if array.null_count and not np.isnan(values).any():
+            return NumberColumn(np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, values), gaps=True)
+    column = NumberColumn(values)
     return NullableColumn(column, array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else column

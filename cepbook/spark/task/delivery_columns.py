@@ -30,6 +30,7 @@ from cepbook.spark.task.type_mapping import TypeMapping, to_array
 ARROW_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}  # of the types of `DELIVERY_COLUMNS`
 _TRIGGERS, _KINDS = (CLOCK, EVENT), ("insert", "remove")  # no arrays yet: pyarrow would import pandas for them
 Int64Array = npt.NDArray[np.int64]
+Ticks = tuple[Int64Array, Callable[[Int64Array], Int64Array]]  # times, and a function: positions -> sequence numbers
 _IS_OF_KIND: dict[str, Callable[[pa.DataType], bool]] = {  # by kind of a numpy array
     "i": pa.types.is_integer,
     "u": pa.types.is_integer,
@@ -51,7 +52,7 @@ class DeliveredRows(NamedTuple):
     numbers: Int64Array
     removed: npt.NDArray[np.bool_]
     rows: Int64Array
-    columns: list[Sequence[Any]]
+    columns: Sequence[Sequence[Any]]
 
     def meta(self, name: str) -> list[pa.Array]:
         """Return the arrays of `DELIVERY_COLUMNS` for the statement `name`."""
@@ -82,18 +83,12 @@ class CauseSequences:
     """Sequence numbers of causes within one batch: of its events, in order, and of the ticks of the clock, ascending.
 
     A tick has the sequence number of the event for which the clock stops; a tick without an event has -1.
-    `tick_sequences` returns the numbers of ticks by position.
+    `ticks` returns the times of ticks, and a function that returns their numbers by position; few batches need it.
     """
 
-    def __init__(
-        self,
-        times: Int64Array,
-        sequences: Int64Array,
-        stops: Int64Array,
-        tick_sequences: Callable[[Int64Array], Int64Array],
-    ) -> None:
+    def __init__(self, times: Int64Array, sequences: Int64Array, ticks: Callable[[], Ticks] | None = None) -> None:
         self.times, self.sequences = times, sequences
-        self._stops, self._tick_sequences = stops, tick_sequences
+        self._ticks = ticks
 
     def cause_sequences(self, places: Int64Array, phases: Int64Array, times: Int64Array) -> Int64Array:
         """Return the sequence numbers of causes: of events by place, of ticks by time."""
@@ -101,9 +96,11 @@ class CauseSequences:
         events = phases == 1
         if len(self.sequences):
             numbers[events] = self.sequences[np.minimum(places[events], len(self.sequences) - 1)]
-        if len(self._stops) and not events.all():
-            at = np.minimum(np.searchsorted(self._stops, times[~events]), len(self._stops) - 1)
-            numbers[~events] = np.where(self._stops[at] == times[~events], self._tick_sequences(at), -1)
+        if self._ticks is not None and not events.all():
+            stops, tick_sequences = self._ticks()
+            if len(stops):
+                at = np.minimum(np.searchsorted(stops, times[~events]), len(stops) - 1)
+                numbers[~events] = np.where(stops[at] == times[~events], tick_sequences(at), -1)
         return numbers
 
 
@@ -176,6 +173,8 @@ class DeliveryCollector:
             return None
         segment, width = _join_segments(self._segments), self._width
         self._segments = []
+        if segment.plain is not None and segment.timed_by_event:
+            return self._of_events(segment.plain, segment.places, names, order)
         marks, flat = segment.marks, segment.flat
         plain = segment.plain
         columns: list[Sequence[Any]]
@@ -205,12 +204,30 @@ class DeliveryCollector:
             sequences, numbers, triggers = sequences[delivery_of], numbers[delivery_of], triggers[delivery_of]
         if not len(times):
             return None
-        if self._columns is None:
-            values = [[row.get(name) for row in columns[0]] for name in names]
-        else:
-            by_name = dict(zip(self._columns, columns, strict=True))
-            values = [by_name[name] if name in by_name else [None] * len(times) for name in names]
+        values = self._named(columns, len(times), names)
         return DeliveredRows(times, sequences, triggers, numbers, removed, rows, values)
+
+    def _of_events(
+        self, plain: InsertColumns, places: Int64Array, names: Iterable[str], order: CauseSequences
+    ) -> DeliveredRows:
+        """Return rows that are each the whole delivery of the event at a place."""
+        count = len(places)
+        times, sequences = order.times, order.sequences
+        if count != len(times):
+            times, sequences = times[places], sequences[places]
+        fresh = np.ones(count, bool)
+        fresh[1:] = sequences[1:] != sequences[:-1]
+        none, one = (np.broadcast_to(np.int64(number), count) for number in (0, 1))
+        numbers = none if fresh.all() else _distance_to_start(fresh)
+        removed = np.broadcast_to(np.False_, count)
+        return DeliveredRows(times, sequences, one, numbers, removed, none, self._named(plain.columns, count, names))
+
+    def _named(self, columns: Sequence[Sequence[Any]], count: int, names: Iterable[str]) -> list[Sequence[Any]]:
+        """Return the columns `names` of `count` rows; null where the rows have none of the name."""
+        if self._columns is None:
+            return [[row.get(name) for row in columns[0]] for name in names]
+        by_name = dict(zip(self._columns, columns, strict=True))
+        return [by_name[name] if name in by_name else [None] * count for name in names]
 
 
 class _Segment(NamedTuple):

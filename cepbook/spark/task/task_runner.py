@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -215,7 +216,7 @@ class TaskRunner:
             statement.add_sink(self._collectors[name])
         self._output_types = _output_types(program)
         self._input_validator = _input_validator(program)
-        self._order = CauseSequences(NO_TICKS, NO_TICKS, NO_TICKS, NO_TICKS.take)
+        self._order = CauseSequences(NO_TICKS, NO_TICKS)
         self._stops = ClockTicks()
         self._by_arrays = any(statement.vectorized is not None for statement in collected.values())
 
@@ -266,11 +267,12 @@ class TaskRunner:
             tags, times, sequences = tags[~ticks], times[~ticks], sequences[~ticks]
         else:
             upto = int(times[-1])
-        stops, numbers = self._due(upto, times, sequences)
-        self._order = CauseSequences(times, sequences, stops, numbers)
+        stops, numbers = self._stops.take_until(upto)
+        due = cache(partial(self._due, stops, numbers, times, sequences))
+        self._order = CauseSequences(times, sequences, due)
         slices = self._slices(batch, tags, times)
-        own_stops = len(slices) == 1 and not self._program.has_ticks and stops[-1:].tolist() == times[-1:].tolist()
-        self._batch.run(slices, None if own_stops else as_sequence(stops))
+        own_stops = len(slices) == 1 and not self._program.has_ticks and not len(stops)
+        self._batch.run(slices, None if own_stops else as_sequence(due()[0]))
         yield from self.drain()
 
     def follow(self, batch: pa.RecordBatch | None, upto: int) -> Iterator[pa.RecordBatch]:
@@ -298,7 +300,7 @@ class TaskRunner:
                 is_event = tags != TICK
                 batch = batch.filter(pa.array(is_event))
                 tags, times, sequences = tags[is_event], times[is_event], sequences[is_event]
-            self._order = CauseSequences(times, sequences, NO_TICKS, NO_TICKS.take)
+            self._order = CauseSequences(times, sequences)
             slices = self._slices(batch, tags, times)
         self._batch.run(slices, range(self.runtime.now, upto + 1))
         yield from self.drain()
@@ -307,7 +309,7 @@ class TaskRunner:
         """Let the clock stop at the ticks behind the last event."""
         stops, numbers = self._stops.take_until(None)
         if len(stops):
-            self._order = CauseSequences(NO_TICKS, NO_TICKS, stops, numbers)
+            self._order = CauseSequences(NO_TICKS, NO_TICKS, lambda: (stops, numbers))
             self._batch.run([], as_sequence(stops))
             yield from self.drain()
         if self.runtime.state_limit is not None and self._has_last_event:
@@ -343,11 +345,10 @@ class TaskRunner:
             failed, self._failures = self._failures, []
             yield failure_batch(self._program, failed, self._brief)
 
-    def _due(self, upto: int, times: Int64Array, sequences: Int64Array) -> tuple[Int64Array, TickSequences]:
-        """Return the ticks up to and including `upto`, and the sequence numbers of the events for which the clock
-        stops.
-        """
-        stops, numbers = self._stops.take_until(upto)
+    def _due(
+        self, stops: Int64Array, numbers: TickSequences, times: Int64Array, sequences: Int64Array
+    ) -> tuple[Int64Array, TickSequences]:
+        """Return the ticks of a batch, and the sequence numbers of the events for which the clock stops."""
         if not self._program.has_ticks:
             fresh = np.ones(len(times), bool)
             fresh[1:] = times[1:] != times[:-1]
@@ -357,7 +358,7 @@ class TaskRunner:
         return stops, numbers
 
     def _output_batch(
-        self, number: int, name: str, meta: list[pa.Array], columns: list[Sequence[Any]]
+        self, number: int, name: str, meta: list[pa.Array], columns: Sequence[Sequence[Any]]
     ) -> pa.RecordBatch:
         event_type = self._program.outputs[number][1]
         values = [
