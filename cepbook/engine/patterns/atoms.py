@@ -39,7 +39,7 @@ def atom_text(atom: p.Atom) -> str:
 @dataclass(frozen=True, slots=True)
 class AtomSpec(PatternSpec):
     """A compiled atom. `position` is the index of its tag in matches. An atom that `stays` is directly under ``every``
-    and goes on waiting after a match.
+    and goes on waiting after a match. A `negated` atom is below a ``not``.
 
     The filter is the conjunction of up to four parts: `test(event)`; `event_key(event) == match_key(match)`; the
     comparison `op` of `event_bound(event)` and `match_bound(match)`; `rest(event, match)`. The functions of a part that
@@ -52,6 +52,7 @@ class AtomSpec(PatternSpec):
     position: int | None
     consume: int
     stays: bool
+    negated: bool
     test: PatternFunction | None
     event_key: PatternFunction | None
     match_key: PatternFunction | None

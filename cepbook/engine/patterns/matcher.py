@@ -26,6 +26,7 @@ from cepbook.engine.vectorized.chain_form import ChainForm
 from cepbook.lang.plan import expressions as x
 
 _serial = attrgetter("serial")
+_negated = attrgetter("home.spec.negated")
 TakeSelected = Callable[[Any, Any, "int | None"], object]
 CompleteMatch = dict[str, Any]  # all tags in order; None for a tag without an event
 
@@ -216,7 +217,9 @@ class Matcher(PatternRun):
         return {**description, "until": None if ends >= NEVER else ends, "events": events}
 
     def _satisfied(self, group: AtomGroup, event: Any, bits: int | None) -> list[WaitingAtom]:
-        """Return the waiting atoms of a type that the event satisfies, by start; those with a range by bound."""
+        """Return the waiting atoms of a type that the event satisfies, by start; those with a range by bound, after
+        those below a ``not``.
+        """
         if bits is None:
             try:
                 bits = group.select(event, self.partition, self.now)
@@ -241,9 +244,10 @@ class Matcher(PatternRun):
         for waiters in by_atom:
             merged += waiters
         merged.sort(key=_serial)
-        if group.ranged:  # each atom keeps its positions and its order
+        if group.ranged:  # each atom keeps its positions and its order; those below a `not` cancel what comes later
             rest = {id(waiters[0].home): iter(waiters) for waiters in by_atom}
             merged = [next(rest[id(waiter.home)]) for waiter in merged]
+            merged.sort(key=_negated, reverse=True)
         return merged
 
     def _select_each(self, group: AtomGroup, event: Any) -> int:
