@@ -18,6 +18,7 @@ from cepbook.engine.vectorized.array_columns import (
     ArrayColumn,
     ArrayColumns,
     ComputedColumn,
+    NullableColumn,
     NumberColumn,
     TextColumn,
 )
@@ -238,6 +239,9 @@ def array_of(values: list[Any]) -> ArrayColumn:
         numbers = np.array(values)
         if numbers.dtype != object:  # whole numbers of more than 64 bits are no array
             return NumberColumn(numbers)
+    if kinds == {int} and all(-(2**63) <= v < 2**63 for v in values if v is not None):
+        numbers = np.array([0 if v is None else v for v in values])
+        return NullableColumn(NumberColumn(numbers), np.array([v is None for v in values]))
     if kinds == {float} and not any(v != v for v in values if v is not None):
         return NumberColumn(np.array([np.nan if v is None else v for v in values]), gaps=True)
     return ComputedColumn(lambda part: np.array([*values, None], object)[:-1][part].tolist())

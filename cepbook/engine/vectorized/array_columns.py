@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cepbook.engine.subscriptions.filter_index import IndexCondition
 from cepbook.engine.vectorized.column_batch import CodedValues, FilterableColumns, FilterMask
-from cepbook.engine.vectorized.kernel_form import EXACT
+from cepbook.engine.vectorized.kernel_form import EXACT, NULL
 
 BooleanMask = npt.NDArray[np.bool_]
 RowSelection = slice | npt.NDArray[np.intp]  # a section of the rows, or the positions of rows
@@ -29,7 +29,8 @@ _DENSE = 8  # numbers between the lowest and the highest one, for each value, th
 class StoredColumn(NamedTuple):
     """Rows of a column as an array of numbers or truth values.
 
-    With `texts` the values are indexes into them, also from the end; with `gaps`, NaN stands for null.
+    With `texts` the values are indexes into them, also from the end; with `gaps`, NaN stands for null, in whole
+    numbers `NULL`.
     """
 
     values: npt.NDArray[Any]
@@ -45,6 +46,10 @@ class ArrayColumn(ABC):
     def stored(self, part: RowSelection) -> StoredColumn | None:
         """Return the rows in `part` as an array; None if they have to be computed."""
         return None
+
+    def retained(self, part: RowSelection) -> StoredColumn | None:
+        """Return the same; whole numbers may have gaps."""
+        return self.stored(part)
 
     @abstractmethod
     def take(self, part: RowSelection) -> list[Any]:
@@ -111,6 +116,16 @@ class NullableColumn(ArrayColumn):
     def __init__(self, column: ArrayColumn, missing: BooleanMask) -> None:
         self._column = column
         self._missing = missing
+
+    def retained(self, part: RowSelection) -> StoredColumn | None:
+        stored, missing = self._column.stored(part), self._missing[part]
+        if stored is None or stored.texts is not None or stored.values.dtype.kind != "i":
+            return None
+        numbers = stored.values.astype(np.int64)
+        if (numbers[~missing] == NULL).any():
+            return None
+        numbers[missing] = NULL
+        return StoredColumn(numbers, gaps=True)
 
     def take(self, part: RowSelection) -> list[Any]:
         return put_nulls(self._column.take(part), self._missing[part])
@@ -183,13 +198,17 @@ class ArrayColumns(FilterableColumns):
         """Return a column, or the times (None), as an array; None if its values have to be computed."""
         return (self._clock if name is None else self._column(name)).stored(self._part)
 
+    def retained(self, name: str) -> StoredColumn | None:
+        """Return a column as an array, in which whole numbers may have gaps; None if its values have to be computed."""
+        return self._column(name).retained(self._part)
+
     def coded(self, name: str) -> CodedValues | None:
-        stored = self.stored(name) if name in self._names else None
+        stored = self.retained(name) if name in self._names else None
         if stored is None or (stored.texts is None and stored.values.dtype.kind not in "iu"):
             return None
         places, codes = distinct(stored.values)
         values = stored.values[places]
-        return CodedValues(python_values(values if stored.texts is None else stored.texts[values]), codes)
+        return CodedValues(with_nulls(values) if stored.texts is None else python_values(stored.texts[values]), codes)
 
     def of_rows(self, places: npt.ArrayLike) -> ArrayColumns:
         """Return the columns of the rows at some places of these."""
@@ -264,9 +283,19 @@ def put_nulls(values: list[Any], missing: BooleanMask) -> list[Any]:
     return values
 
 
-def with_nulls(numbers: npt.NDArray[np.float64]) -> list[Any]:
-    """Return plain floats, None for NaN."""
-    missing = np.isnan(numbers)
+def is_null(numbers: npt.NDArray[Any]) -> BooleanMask:
+    """Return a mask of the numbers that stand for null: NaN, in whole numbers `NULL`."""
+    mask: BooleanMask
+    if numbers.dtype.kind == "f":
+        mask = np.isnan(numbers)
+    else:
+        mask = numbers == NULL if numbers.dtype == np.int64 else np.zeros(len(numbers), bool)
+    return mask
+
+
+def with_nulls(numbers: npt.NDArray[Any]) -> list[Any]:
+    """Return plain numbers, None for those that stand for null."""
+    missing = is_null(numbers)
     if not missing.any():
         return python_values(numbers)
     values = numbers.astype(object)

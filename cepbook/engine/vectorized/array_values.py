@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from cepbook.engine.vectorized.array_columns import StoredColumn, put_nulls, python_values
+from cepbook.engine.vectorized.array_columns import StoredColumn, is_null, put_nulls, python_values
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul}
 _CODES = {"f": "d", "i": "q", "u": "q", "b": "?"}  # by kind of array, those of the standard module `array`
@@ -36,7 +36,7 @@ class ArrayValues(Sequence[Any]):
     @classmethod
     def of_column(cls, column: StoredColumn) -> ArrayValues:
         """Return the values of a column of events."""
-        missing = np.isnan(column.values) if column.gaps else None
+        missing = is_null(column.values) if column.gaps else None
         return cls(column.values, missing if missing is not None and missing.any() else None, column.texts)
 
     def __len__(self) -> int:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from cepbook.engine.vectorized.array_columns import is_null
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.kernel_form import EXACT, GROUP, ArgumentForm, KernelForm, OutputKind
-from cepbook.engine.vectorized.row_chains import ExtremeQueues, Movement
+from cepbook.engine.vectorized.row_chains import ExtremeQueues, Movement, null_of
 from cepbook.engine.vectorized.row_store import Array, RowStore, magnitude
 
 
@@ -65,15 +66,16 @@ class _ArgumentArrays:
 
     def update(self, kernels: ModuleType, values: Array, movement: Movement, moves: int, count: int) -> None:
         """Let values enter and leave; `moves` is that of the rows."""
-        before = self.counts.copy()
+        before, null = self.counts.copy(), null_of(values)
         totals = self.numbers.get("total", np.zeros(len(before), values.dtype))
         counts, sums = np.empty(count, np.int64), np.empty(count, totals.dtype)
-        kernels.sum_values(values, movement, self.counts, totals, counts, sums)
+        kernels.sum_values(values, null, movement, self.counts, totals, counts, sums)
         self.outcome = {"count": counts, "total": sums}
         for name in ("least", "greatest"):
             if name in self.numbers:
                 best = self.outcome[name] = np.empty(count, totals.dtype)
-                kernels.extreme_values(values, movement, name == "greatest", before.copy(), self.numbers[name], best)
+                extremes = before.copy(), self.numbers[name], best
+                kernels.extreme_values(values, null, movement, name == "greatest", *extremes)
         for name, queues in self._queues.items():
             self.outcome[name] = queues.update(kernels, values, movement, moves, len(before))
 
@@ -176,7 +178,7 @@ class GroupCells:
             return ArrayValues(counts)
         cell = "total" if kind == "mean" else kind
         values = argument.outcome[cell]
-        missing = np.isnan(values) if cell in argument.form.queues else counts == 0
+        missing = is_null(values) if cell in argument.form.queues else counts == 0
         if cell == "total" and argument.form.bits == 32:
             values = values.astype(np.int32)  # Java's sum of int wraps
         if kind == "mean":

@@ -19,6 +19,7 @@ NUMBER_TYPES = {"double": "float64", "int": "int64", "short": "int64", "byte": "
 KEY_TYPES = {"string", "boolean", "int", "short", "byte", "long"}  # of properties that can tell groups apart
 ARRAY_TYPES = {**NUMBER_TYPES, "boolean": "bool", "string": "int64"}  # by type of a property; texts are codes
 EXACT = 2**53  # whole numbers below this are exact as floats
+NULL = -(2**63)  # stands for null in columns of whole numbers
 Comparison = Literal["=", "<", "<=", ">", ">="]
 COMPARISONS: dict[str, Comparison] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 KEPT = 2**62  # the limit of a window that no row leaves

@@ -12,7 +12,7 @@ Common parameters:
 - ``groups`` has the number of the group of each row.
 - With ``early`` rows leave before an arrival enters (``time``), without it after that (``length``).
 - ``movement`` are groups, leaving, ends, first, end and early, in this order.
-- Floats that are NaN stand for null.
+- Numbers that are ``null`` stand for null: NaN, or a whole number; NaN is equal to nothing.
 """
 
 from __future__ import annotations
@@ -126,12 +126,19 @@ def count_rows(
 
 @_compiled()
 def _subtract(
-    values: Numbers, groups: Integers, leaving: Integers, at: int, until: int, counts: Integers, totals: Numbers
+    values: Numbers,
+    null: float,
+    groups: Integers,
+    leaving: Integers,
+    at: int,
+    until: int,
+    counts: Integers,
+    totals: Numbers,
 ) -> int:
     """Take the values of the rows in `leaving` from `at` up to `until` out of their groups. Return `until`."""
     while at < until:
         value, group = values[leaving[at]], groups[leaving[at]]
-        if value == value:
+        if value == value and value != null:
             counts[group] -= 1
             if counts[group]:
                 totals[group] -= value
@@ -142,11 +149,17 @@ def _subtract(
 
 
 @_compiled(
-    f"void(float64[::1], {_MOVEMENT}, int64[::1], float64[::1], int64[::1], float64[::1])",
-    f"void(int64[::1], {_MOVEMENT}, int64[::1], int64[::1], int64[::1], int64[::1])",
+    f"void(float64[::1], float64, {_MOVEMENT}, int64[::1], float64[::1], int64[::1], float64[::1])",
+    f"void(int64[::1], int64, {_MOVEMENT}, int64[::1], int64[::1], int64[::1], int64[::1])",
 )
 def sum_values(
-    values: Numbers, movement: Movement, counts: Integers, totals: Numbers, out_counts: Integers, out_totals: Numbers
+    values: Numbers,
+    null: float,
+    movement: Movement,
+    counts: Integers,
+    totals: Numbers,
+    out_counts: Integers,
+    out_totals: Numbers,
 ) -> None:
     """Keep number and sum of the values of each group, and write those of the arrival's group after each arrival.
 
@@ -157,27 +170,33 @@ def sum_values(
     for row in range(first, end):
         group, value, until = groups[row], values[row], ends[row - first]
         if early:
-            at = _subtract(values, groups, leaving, at, until, counts, totals)
-        if value == value:
+            at = _subtract(values, null, groups, leaving, at, until, counts, totals)
+        if value == value and value != null:
             counts[group] += 1
             totals[group] += value
-        at = _subtract(values, groups, leaving, at, until, counts, totals)
+        at = _subtract(values, null, groups, leaving, at, until, counts, totals)
         out_counts[row - first] = counts[group]
         out_totals[row - first] = totals[group]
 
 
 @_compiled(
-    f"void(float64[::1], {_MOVEMENT}, boolean, int64[::1], float64[::1], float64[::1])",
-    f"void(int64[::1], {_MOVEMENT}, boolean, int64[::1], int64[::1], int64[::1])",
+    f"void(float64[::1], float64, {_MOVEMENT}, boolean, int64[::1], float64[::1], float64[::1])",
+    f"void(int64[::1], int64, {_MOVEMENT}, boolean, int64[::1], int64[::1], int64[::1])",
 )
 def extreme_values(
-    values: Numbers, movement: Movement, greatest: bool, counts: Integers, best: Numbers, out: Numbers
+    values: Numbers,
+    null: float,
+    movement: Movement,
+    greatest: bool,
+    counts: Integers,
+    best: Numbers,
+    out: Numbers,
 ) -> None:
     """Keep the least or the `greatest` value of each group without a window; `counts` is 0 before the first value."""
     groups, _, _, first, end, _ = movement
     for row in range(first, end):
         group, value = groups[row], values[row]
-        if value == value:
+        if value == value and value != null:
             if counts[group] == 0 or (value > best[group] if greatest else value < best[group]):
                 best[group] = value
             counts[group] = 1
@@ -203,11 +222,12 @@ _QUEUES = "UniTuple(int64[::1], 4)"
 
 
 @_compiled(
-    f"void(float64[::1], {_MOVEMENT}, boolean, {_QUEUES}, UniTuple(int64[::1], 2), float64[::1])",
-    f"void(int64[::1], {_MOVEMENT}, boolean, {_QUEUES}, UniTuple(int64[::1], 2), int64[::1])",
+    f"void(float64[::1], float64, {_MOVEMENT}, boolean, {_QUEUES}, UniTuple(int64[::1], 2), float64[::1])",
+    f"void(int64[::1], int64, {_MOVEMENT}, boolean, {_QUEUES}, UniTuple(int64[::1], 2), int64[::1])",
 )
 def queue_extremes(
     values: Numbers,
+    null: float,
     movement: Movement,
     greatest: bool,
     queues: tuple[Integers, Integers, Integers, Integers],
@@ -215,7 +235,7 @@ def queue_extremes(
     out: Numbers,
 ) -> None:
     """Keep for each group the rows with its least value, or its `greatest`, or with one that will be when others have
-    left, and write that value of the arrival's group after each arrival; NaN without values.
+    left, and write that value of the arrival's group after each arrival; `null` without values.
 
     `queues` are the oldest of these rows of each group, the newest, and for each row the following and the preceding
     one; -1 for none. `gone` counts by group the rows before `first` that went from the begin and from the end.
@@ -228,7 +248,7 @@ def queue_extremes(
         group, value, until = groups[row], values[row], ends[row - first]
         if early:
             at = _unqueue(groups, leaving, at, until, first, queues, left)
-        if value == value:
+        if value == value and value != null:
             while oldest[group] >= 0:
                 last = newest[group]
                 if not (values[last] < value if greatest else values[last] > value):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cepbook.engine.vectorized.array_columns import COMPARE, StoredColumn, distinct
+from cepbook.engine.vectorized.array_columns import COMPARE, StoredColumn, distinct, is_null
 from cepbook.engine.vectorized.array_values import ARITHMETIC, ArrayValues
 from cepbook.engine.vectorized.group_cells import GroupCells
 from cepbook.engine.vectorized.kernel_form import GROUP, OutputForm
@@ -97,7 +97,7 @@ class OutputArrays(ColumnArrays):
         codes = self._rows.codes.get(name)
         if codes is not None:
             return ArrayValues(values, missing, np.array([*codes.values, None], object)[:-1])
-        return ArrayValues(values, missing | np.isnan(values) if values.dtype.kind == "f" else missing)
+        return ArrayValues(values, missing | is_null(values))
 
     def _of_partition(self, name: str) -> ArrayValues:
         rows = self._rows

@@ -12,10 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from cepbook.engine.vectorized.kernel_form import GROUP
+from cepbook.engine.vectorized.kernel_form import GROUP, NULL
 from cepbook.engine.vectorized.row_store import Array, RowStore
 
 Movement = tuple[Array, Array, Array, int, int, bool]  # as in `kernels`
+
+
+def null_of(numbers: Array) -> float:
+    """Return what stands for null in an array of numbers."""
+    return np.nan if numbers.dtype.kind == "f" else NULL
 
 
 def _extended(values: Array, size: int, value: int) -> Array:
@@ -84,7 +89,8 @@ class ExtremeQueues:
         out = np.empty(end - first, values.dtype)
         self._left, self._overtaken = np.zeros(len(self._oldest), np.int64), np.zeros(len(self._oldest), np.int64)
         queues = self._oldest, self._newest, self._following, self._preceding
-        kernels.queue_extremes(values, movement, self._greatest, queues, (self._left, self._overtaken), out)
+        gone = self._left, self._overtaken
+        kernels.queue_extremes(values, null_of(values), movement, self._greatest, queues, gone, out)
         return out
 
     def changes(self, kernels: ModuleType, numbers: Array) -> Iterator[tuple[int, int, list[Any]]]:

@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cepbook.engine.vectorized.array_columns import StoredColumn, distinct_keys, python_values, with_nulls
-from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, EXACT, GROUP, NUMBER_TYPES, ORDINAL
+from cepbook.engine.vectorized.array_columns import StoredColumn, distinct_keys, is_null, with_nulls
+from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, EXACT, GROUP, NULL, NUMBER_TYPES, ORDINAL
 
 Array = npt.NDArray[Any]
 _SMALLEST = 1024  # rows for which a store has room at first
-_PYTHON_TYPES: dict[str, set[type]] = {"float64": {float, type(None)}, "int64": {int}, "bool": {bool}}
+_PYTHON_TYPES: dict[str, set[type]] = {"float64": {float, type(None)}, "int64": {int, type(None)}, "bool": {bool}}
 _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
 
 
 def magnitude(values: Array) -> float:
     """Return the highest absolute value; 0 without values."""
     if values.dtype.kind == "i":
-        return float(max(-int(values.min(initial=0)), int(values.max(initial=0))))
+        low = int(values.min(initial=0))
+        low = int(values.min(initial=0, where=values != NULL)) if low == NULL else low
+        return float(max(-low, int(values.max(initial=0))))
     return float(np.abs(values.astype(np.float64)).max(initial=0.0))
 
 
@@ -91,7 +93,7 @@ class ValueCodes:
         """
         places, numbers = distinct_keys(parts)
         columns = [
-            column[places].tolist() if codes is None else codes.of_codes(column[places])
+            with_nulls(column[places]) if codes is None else codes.of_codes(column[places])
             for column, codes in zip(parts, names, strict=True)
         ]
         codes_of_keys = self.of_values(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
@@ -131,8 +133,8 @@ class RowStore:
         """Return whether a column of events can be stored without loss."""
         if column is None or not is_stored_as(column, self._types[name]):
             return False
-        # NaN would be taken for null
-        return column.values.dtype.kind != "f" or column.gaps or not np.isnan(column.values).any()
+        # NaN, or NULL, would be taken for null
+        return column.gaps or column.texts is not None or not is_null(column.values).any()
 
     def rows(self) -> Array:
         """Return the numbers of the retained rows, oldest first."""
@@ -175,11 +177,12 @@ class RowStore:
         stored_as = ARRAY_TYPES[self._types[name]]
         if not _PYTHON_TYPES[stored_as].issuperset(map(type, values)):
             return None
-        if stored_as != "float64":
+        if stored_as == "bool":
             return np.array(values, stored_as)
-        if any(value != value for value in values):
-            return None  # NaN would be taken for null
-        return np.array([np.nan if value is None else value for value in values], stored_as)
+        if any(value != value or value == NULL for value in values):
+            return None  # it would be taken for null
+        null = np.nan if stored_as == "float64" else NULL
+        return np.array([null if value is None else value for value in values], stored_as)
 
     def load(self, columns: Mapping[str, Array], count: int) -> None:
         """Append `count` rows that are older than those of the next batch, and number all rows anew."""
@@ -209,7 +212,7 @@ class RowStore:
         codes = self.groups if name == GROUP else self.codes.get(name)
         if codes is not None:
             return codes.of_codes(values)
-        return with_nulls(values) if values.dtype.kind == "f" else python_values(values)
+        return with_nulls(values)
 
     def _move(self, more: int) -> None:
         """Move the retained rows into arrays with room for as many again, so that a row is moved once on average."""

@@ -269,7 +269,7 @@ def _stored(batch: ColumnBatch, names: Iterable[str]) -> dict[str, StoredColumn]
         return None
     columns = {}
     for name in names:
-        column = batch.columns.stored(name)
+        column = batch.columns.retained(name)
         if column is None:
             return None
         columns[name] = column

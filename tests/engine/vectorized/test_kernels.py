@@ -80,9 +80,12 @@ def random_statement(random: Random) -> str:
 
 def random_history(random: Random) -> list[Event]:
     time, events = random.choice((0, 5000)), []
+    ints, longs = (random.choice((some, (*some, None))) for some in (INTS, LONGS))
+    if random.random() < 0.05:
+        longs = (-(2**63), *longs)  # which stands for null in arrays
     for _ in range(random.randint(0, 60)):
         time += random.choice(GAPS)
-        values = {"k": random.choice(KEYS), "x": random.choice(INTS), "n": random.choice(LONGS)}
+        values = {"k": random.choice(KEYS), "x": random.choice(ints), "n": random.choice(longs)}
         events.append(Event(time, "A", values | {"g": random.randint(0, 2), "d": random.choice(DOUBLES), "f": 1.0}))
     return events
 
