@@ -72,8 +72,7 @@ class PatternCodegen:
         self._pattern_atoms = pattern.atoms
         self._filters = [split_filter(atom.filter) for atom in self._pattern_atoms]
         self._under_every = {id(repeated) for node in p.walk(pattern.root) for repeated in node.repeated}
-        nots = (node for node in p.walk(pattern.root) if isinstance(node, p.NotPattern))
-        self._negated = {atom.number for node in nots for atom in node.atoms}
+        self._negated = {atom.number for node in p.walk(pattern.root) for atom in node.absent}
         self._atoms = [self._atom(atom, parts) for atom, parts in zip(self._pattern_atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
         self._entries = {name: self._entry(name, matcher) for name in self.types} if matcher else {}

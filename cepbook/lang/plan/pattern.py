@@ -80,6 +80,11 @@ class PatternExpr(PlanNode):
         return ()
 
     @property
+    def absent(self) -> tuple[Atom, ...]:
+        """The atoms below a ``not``; empty for other expressions."""
+        return ()
+
+    @property
     def duration(self) -> Duration | None:
         """The periods after which the expression has ended, one after the other; None if it may never end."""
         return None
@@ -238,6 +243,10 @@ class NotPattern(PatternExpr):
     """``not a``: true until `operand` becomes true."""
 
     operand: PatternExpr
+
+    @property
+    def absent(self) -> tuple[Atom, ...]:
+        return self.operand.atoms
 
     @property
     def absent_atom(self) -> Atom | None:
